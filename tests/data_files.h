@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the tests of data files share: writing a decoded struct back by its field table, comparing a
- * schema with the table (LONGHAUL_UPDATE=1 rewrites the file), and inputs broken in one place.
+ * What the tests of data files share: writing a decoded struct back by its field table, and inputs
+ * broken in one place.
  */
 #pragma once
 
 #include "base/error.h"
 #include "base/files/data_files.h"
 #include "base/json/json.h"
-#include "base/json/json_schema.h"
 #include "base/json/json_writer.h"
 #include "run_tests.h"
 
@@ -173,29 +172,6 @@ check_round_trip(const char *path, const LhField *fields, size_t struct_size)
     ck_assert_str_eq(once, twice);
     lh_json_clear(fields, first);
     lh_json_clear(fields, second);
-}
-
-/* --- schemas -----------------------------------------------------------------------------------
- */
-
-/* schemas/<name>.schema.json is the schema of `fields`. */
-static inline void
-check_schema(const char *name, const char *id, const char *title, const LhField *fields)
-{
-    g_autoptr(GError) error = NULL;
-    g_autofree char *dir = lh_data_dir();
-    g_autofree char *file = g_strconcat(name, ".schema.json", NULL);
-    g_autofree char *path = g_build_filename(dir, "schemas", file, NULL);
-    g_autofree char *schema = lh_json_schema(id, title, fields);
-    g_autofree char *expected = g_strconcat(g_strchomp(schema), "\n", NULL);
-    g_autofree char *found = NULL;
-
-    if (g_getenv("LONGHAUL_UPDATE") != NULL)
-        ck_assert(g_file_set_contents(path, expected, -1, NULL));
-    ck_assert_msg(g_file_get_contents(path, &found, NULL, &error), "%s",
-                  error != NULL ? error->message : path);
-    ck_assert_msg(strcmp(found, expected) == 0,
-                  "%s differs from its field table; LONGHAUL_UPDATE=1 rewrites it", path);
 }
 
 /* --- broken inputs -----------------------------------------------------------------------------

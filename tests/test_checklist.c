@@ -10,13 +10,6 @@
 #include <stdio.h>
 #include <string.h>
 
-START_TEST(checklist_schema_is_the_table)
-{
-    check_schema("checklist", "longhaul.checklist/1", "What papers state, line by line",
-                 lh_checklist_fields);
-}
-END_TEST
-
 /* --- the list that is shipped -------------------------------------------------------------------
  */
 
@@ -281,6 +274,6 @@ START_TEST(checklist_names_broken_lines)
 }
 END_TEST
 
-LH_TEST_MAIN("checklist", checklist_schema_is_the_table, checklist_of_papers_is_whole,
-             checklist_lines_select_numbers, checklist_shows_the_least_of_a_bound,
-             checklist_errors_are_of_the_line, checklist_sorts_tables, checklist_names_broken_lines)
+LH_TEST_MAIN("checklist", checklist_of_papers_is_whole, checklist_lines_select_numbers,
+             checklist_shows_the_least_of_a_bound, checklist_errors_are_of_the_line,
+             checklist_sorts_tables, checklist_names_broken_lines)

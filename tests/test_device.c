@@ -29,12 +29,6 @@ START_TEST(device_files_are_valid)
 }
 END_TEST
 
-START_TEST(device_schema_is_the_table)
-{
-    check_schema("device", "longhaul.device/2", "A GPU", lh_device_fields);
-}
-END_TEST
-
 /* --- curves ------------------------------------------------------------------------------------
  */
 
@@ -515,7 +509,7 @@ START_TEST(device_error_is_the_worst_known)
 END_TEST
 
 LH_TEST_MAIN("device", device_rows_are_read, device_rejects_broken_rows, device_files_are_valid,
-             device_schema_is_the_table, device_curves_meet_published_tables,
-             device_curves_state_their_points, device_variants_scale, device_rate_interpolates,
-             device_without_curve_says_so, device_values_are_read, device_memory_is_not_all_usable,
-             device_rejects_broken_files, device_error_is_the_worst_known)
+             device_curves_meet_published_tables, device_curves_state_their_points,
+             device_variants_scale, device_rate_interpolates, device_without_curve_says_so,
+             device_values_are_read, device_memory_is_not_all_usable, device_rejects_broken_files,
+             device_error_is_the_worst_known)

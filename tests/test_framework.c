@@ -67,13 +67,6 @@ START_TEST(framework_files_are_valid)
 }
 END_TEST
 
-START_TEST(framework_schema_is_the_table)
-{
-    check_schema("framework", "longhaul.framework/1", "How a training system runs a step",
-                 lh_framework_fields());
-}
-END_TEST
-
 static const char framework_text[] =
     "{\n"
     "  \"schema\": \"longhaul.framework/1\",\n"
@@ -262,6 +255,6 @@ START_TEST(framework_names_are_looked_up)
 }
 END_TEST
 
-LH_TEST_MAIN("framework", framework_files_are_valid, framework_schema_is_the_table,
-             framework_values_are_read, framework_defaults_hold, framework_states_add_up,
-             framework_rejects_broken_files, framework_names_are_looked_up)
+LH_TEST_MAIN("framework", framework_files_are_valid, framework_values_are_read,
+             framework_defaults_hold, framework_states_add_up, framework_rejects_broken_files,
+             framework_names_are_looked_up)

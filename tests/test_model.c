@@ -29,12 +29,6 @@ START_TEST(model_files_are_valid)
 }
 END_TEST
 
-START_TEST(model_schema_is_the_table)
-{
-    check_schema("model", "longhaul.model/1", "A transformer's shape", lh_model_fields);
-}
-END_TEST
-
 /* Matrices only: norms and biases are below a thousandth. */
 static double
 parameters(const LhModel *m)
@@ -790,7 +784,7 @@ END_TEST
 
 LH_TEST_MAIN("model", model_knows_positions_by_width, model_notes_what_is_left_out,
              model_drops_latent_attention, model_reads_published_ones, model_files_are_valid,
-             model_schema_is_the_table, model_shapes_give_published_sizes, model_reads_hugging_face,
+             model_shapes_give_published_sizes, model_reads_hugging_face,
              model_own_and_hugging_face_agree, model_folds_layers, model_folds_to_the_least_period,
              model_folds_many_layers, model_fills_in_defaults, model_knows_rotary_positions,
              model_rejects_broken_files, model_rejects_broken_hugging_face,

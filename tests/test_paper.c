@@ -72,12 +72,6 @@ START_TEST(papers_fit_their_rows)
 }
 END_TEST
 
-START_TEST(paper_schema_is_the_table)
-{
-    check_schema("paper", "longhaul.paper/1", "What a published table means", lh_paper_fields);
-}
-END_TEST
-
 /* --- rows ---------------------------------------------------------------------------------------
  */
 
@@ -1385,8 +1379,8 @@ START_TEST(constants_are_fitted_the_other_way)
 END_TEST
 
 LH_TEST_MAIN("paper", memory_is_of_one_gpu_or_of_the_fullest, papers_fit_their_rows,
-             paper_schema_is_the_table, paper_rows_become_options, contradictions_are_of_rows,
-             paper_patterns_match, paper_rows_that_are_broken_are_named, paper_rejects_broken_files,
+             paper_rows_become_options, contradictions_are_of_rows, paper_patterns_match,
+             paper_rows_that_are_broken_are_named, paper_rejects_broken_files,
              paper_rows_stand_for_several_cases, bounds_hold_or_do_not, up_to_is_the_greatest,
              bounds_are_fitted_until_they_hold, modules_are_predicted, modules_are_taken_apart,
              steps_are_counted, collectives_are_predicted,

@@ -3,11 +3,12 @@
  * What would help where nothing fits: every change that is told is one that sim takes, and its peak
  * is the one that sim finds.
  */
+#include "base/json/json_encode.h"
 #include "compare/compare.h"
 #include "compare/memory_relief.h"
 #include "compare/totals.h"
 #include "planner/plan.h"
-#include "report/data/relief_json.h"
+#include "report/data/relief_fields.h"
 #include "report/text/describe_relief.h"
 #include "run_tests.h"
 #include "scenario/setting.h"
@@ -202,9 +203,7 @@ START_TEST(relief_is_told_by_compare)
     ck_assert_str_eq(least->name, "ring");
     lh_totals(least->result, &totals);
     ck_assert_uint_eq(c->reliefs->peak_bytes, totals.peak_bytes);
-    lh_jsonw_object_begin(w, NULL);
-    lh_reliefs_json(w, c->reliefs);
-    lh_jsonw_object_end(w);
+    lh_json_encode(w, NULL, lh_relief_fields, c->reliefs, NULL);
     ck_assert_ptr_nonnull(strstr(json->str, "\"largest\": \"saved\""));
     ck_assert_ptr_nonnull(strstr(json->str, "\"options\": \"--checkpoint layer\""));
 }

@@ -94,14 +94,6 @@ START_TEST(scenario_files_run)
 }
 END_TEST
 
-START_TEST(scenario_schemas_are_the_tables)
-{
-    check_schema("scenario", "longhaul.scenario/1", "What to simulate", lh_scenario_fields());
-    check_schema("schedule", "longhaul.schedule/1", "The programs of all ranks", lh_program_fields);
-    check_schema("profile", "longhaul.profile/2", "Measured constants", lh_profile_fields());
-}
-END_TEST
-
 /* What was given of a schedule's option, as it was given. */
 static const LhOptionInput *
 given(const LhScenario *scenario, const char *name)
@@ -673,12 +665,11 @@ START_TEST(scenario_weights_count)
 }
 END_TEST
 
-LH_TEST_MAIN("scenario", copies_keep_flags, scenario_files_run, scenario_schemas_are_the_tables,
-             scenario_option_equals_field, scenario_options_are_the_fields,
-             scenario_option_replaces_list_of_file, scenario_paths_are_relative_to_file,
-             scenario_defaults, scenario_cluster_gives_ranks, scenario_fills_parameters,
-             scenario_other_heads_have_no_hidden_size, scenario_model_gives_the_kind_of_attention,
-             scenario_named_schedules_are_not_left_out,
+LH_TEST_MAIN("scenario", copies_keep_flags, scenario_files_run, scenario_option_equals_field,
+             scenario_options_are_the_fields, scenario_option_replaces_list_of_file,
+             scenario_paths_are_relative_to_file, scenario_defaults, scenario_cluster_gives_ranks,
+             scenario_fills_parameters, scenario_other_heads_have_no_hidden_size,
+             scenario_model_gives_the_kind_of_attention, scenario_named_schedules_are_not_left_out,
              scenario_schedules_give_the_kind_of_attention,
              scenario_one_schedule_decides_for_those_that_have_both,
              scenario_contradictions_are_errors, scenario_data_parallel_size_cuts_the_ranks,

@@ -36,12 +36,6 @@ START_TEST(topology_files_are_valid)
 }
 END_TEST
 
-START_TEST(topology_schema_is_the_table)
-{
-    check_schema("topology", "longhaul.topology/2", "A cluster", lh_topology_fields);
-}
-END_TEST
-
 /* --- routes by hand ----------------------------------------------------------------------------
  */
 
@@ -1206,9 +1200,9 @@ START_TEST(collectives_share_a_link)
 }
 END_TEST
 
-LH_TEST_MAIN("topology", topology_files_are_valid, topology_schema_is_the_table,
-             topology_routes_over_nvswitch, topology_spans_decide_the_sms,
-             topology_routes_over_pairs, topology_routes_without_scale_up, topology_routes_on_rails,
+LH_TEST_MAIN("topology", topology_files_are_valid, topology_routes_over_nvswitch,
+             topology_spans_decide_the_sms, topology_routes_over_pairs,
+             topology_routes_without_scale_up, topology_routes_on_rails,
              topology_routes_over_fat_tree, topology_bench_platform,
              topology_latencies_are_those_measured, topology_every_route_is_sound,
              topology_limits_pairs_of_gpus, topology_limits_hops_of_collectives_apart,

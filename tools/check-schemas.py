@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Validates every data file against the JSON Schema whose $id its "schema" field names.
+"""Validates every data file against the JSON Schema of the format that its "schema" field names, as
+PROGRAM prints it: check-schemas.py PROGRAM.
 
 Only models may lack the field: the config.json of a published model is read as it is. And what schemas
 allow for a backend is what src/runtime/backend.c has.
@@ -9,6 +10,7 @@ allow for a backend is what src/runtime/backend.c has.
 import json
 import pathlib
 import re
+import subprocess
 import sys
 
 import jsonschema
@@ -28,12 +30,23 @@ def backends_allowed(node):
     return found + ([own["enum"]] if "enum" in own else [])
 
 
+def read_schemas(program):
+    """Of all formats that have one."""
+    listed = subprocess.run([program, "list", "formats", "--format", "json"], check=True,
+                            capture_output=True, text=True)
+    for entry in json.loads(listed.stdout)["entries"]:
+        name = re.fullmatch(r"longhaul\.([\w-]+)/\d+", entry["name"])
+        shown = name and subprocess.run([program, "help", "schema", name[1]], check=False,
+                                        capture_output=True, text=True)
+        if shown and shown.returncode == 0:
+            yield json.loads(shown.stdout)
+
+
 def main():
     source = pathlib.Path("src/runtime/backend.c").read_text(encoding="utf-8")
     backends = re.findall(r'"(\w+)"', re.search(r"lh_backend_names\[\] = {([^}]*)}", source)[1])
     validators = {}
-    for path in sorted(pathlib.Path("schemas").glob("*.json")):
-        schema = json.loads(path.read_text(encoding="utf-8"))
+    for schema in read_schemas(sys.argv[1]):
         jsonschema.Draft202012Validator.check_schema(schema)
         validators[schema["$id"]] = jsonschema.Draft202012Validator(schema)
     checked = 0
@@ -51,6 +64,11 @@ def main():
         checked += 1
         failures += [f"{path}: {error.json_path}: {error.message}"
                      for error in validator.iter_errors(data)]
+    installed = re.findall(r"^  '([\w-]+)',$", re.search(
+        r"formats = \[([^]]*)\]", pathlib.Path("share/meson.build").read_text(encoding="utf-8"))[1], re.M)
+    named = [re.sub(r"longhaul\.([\w-]+)/.*", r"\1", name) for name in validators]
+    if sorted(installed) != sorted(named):
+        failures.append(f"share/meson.build installs the schemas of {installed}; there are {named}")
     print("\n".join(failures + [f"{checked} data files checked, {len(failures)} failures"]))
     return 1 if failures else 0
 

@@ -20,7 +20,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SOURCES = ("src",)
-DATA = ("topologies", "devices", "models", "frameworks", "scenarios", "schemas")
+DATA = ("topologies", "devices", "models", "frameworks", "scenarios")
 
 # What meson calls a library: its name, its licence and who supplies it.
 LIBRARIES = {

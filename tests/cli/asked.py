@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Holds `longhaul diff` against everything that can be asked otherwise: asked.py PROGRAM.
 
-For every field of schemas/scenario.schema.json, which is made of the program's own table, two cases are simulated that
+For every field of the schema of scenarios, which is made of the program's own table, two cases are simulated that
 differ in it alone, and diff must name it with both values; the same for plan, for every file that a case reads, and
 for every option that an answer depends on. What is given as it is anyhow is the same question, and so is one of a
 document that is older than what it does not say. What an interrupted command has written is named, and no gate passes
@@ -308,7 +308,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         tool = Tool(sys.argv[1], pathlib.Path(folder))
         make_files(tool)
-        properties = json.loads((ROOT / "schemas/scenario.schema.json").read_text())["properties"]
+        properties = json.loads(tool.call("help", "schema", "scenario").stdout)["properties"]
         properties = {name: schema for name, schema in properties.items() if name not in NOT_ASKED}
         assert not set(FIELDS) - set(properties), "rows of fields that are none"
         for name, schema in properties.items():

@@ -10,6 +10,7 @@ with the times of this file. What one node takes is what `reproduce` says of it.
 import json
 import pathlib
 import re
+import subprocess
 import sys
 import tempfile
 
@@ -120,7 +121,8 @@ class Check:
 
 def main():
     program = Program(sys.argv[1])
-    program.schema = json.loads((ROOT / "schemas/collective.schema.json").read_text(encoding="utf-8"))
+    program.schema = json.loads(subprocess.run([sys.argv[1], "help", "schema", "collective"], check=True,
+                                               capture_output=True, text=True).stdout)
     with tempfile.TemporaryDirectory() as folder:
         test = Check(program, pathlib.Path(folder))
         try:

@@ -100,7 +100,8 @@ def check_documents(program):
         import jsonschema
     except ImportError:
         jsonschema = None
-    schema = json.loads((ROOT / "schemas/plan.schema.json").read_text())
+    schema = json.loads(subprocess.run([program, "help", "schema", "plan"], check=True,
+                                       capture_output=True, text=True).stdout)
     prices = ["--days-for", "1e12", "--cost-per-gpu-hour", "2", "--watts", "1000"]
     for words in ([*SHORT, "--pareto"], [*SHORT, *prices, "--top", "2"],
                   ["--model", "gpt3-125m", "--cluster", "dfa-2node:1", "--ranks", "2",

@@ -94,7 +94,7 @@ def check_document(program, path):
     rows = rows_of(run(program, "sweep", str(path), "--format", "csv"))
     try:
         import jsonschema
-        schema = json.loads((ROOT / "schemas/sweep.schema.json").read_text())
+        schema = json.loads(run(program, "help", "schema", "sweep"))
         jsonschema.Draft202012Validator(schema).validate(document)
     except ImportError:
         pass

@@ -51,7 +51,7 @@ def check(true, text, *values):
 class Program:
     def __init__(self, path):
         self.path = path
-        self.schema = json.loads((ROOT / "schemas/result.schema.json").read_text(encoding="utf-8"))
+        self.schema = json.loads(self.run(["help", "schema", "result"]).stdout)
 
     def run(self, arguments):
         result = subprocess.run([self.path, *arguments], capture_output=True, text=True, check=False,

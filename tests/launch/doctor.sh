@@ -10,7 +10,8 @@ standin=$(realpath "$2")
 # shellcheck source=tests/launch/setup.sh
 . "$(dirname "$0")/setup.sh"
 in_folder
-schema=$LONGHAUL_SOURCE_DIR/schemas/doctor.schema.json
+"$program" help schema doctor > schema.json
+schema=$PWD/schema.json
 
 # Whether the document is what the schema says; nothing without the library.
 check_document() {

@@ -30,6 +30,10 @@ refuses 2 'there is one process' mpirun -n 1 "$program" calibrate --backend mpi 
 refuses 3 'no file "this-cpu.json"' env LONGHAUL_DATA_DIR="$folder" \
     mpirun -n 2 "$program" calibrate --backend mpi --repeat 1000
 
+for schema in profile topology validation; do
+    "$program" help schema $schema > $schema.schema.json
+done
+
 cat > judge.py << 'END'
 """judge.py RANKS: what was measured is in the files, and what is printed."""
 import json
@@ -43,8 +47,7 @@ import jsonschema
 
 def load(name, schema):
     document = json.loads(pathlib.Path(name + ".json").read_text())
-    path = pathlib.Path(os.environ["LONGHAUL_SOURCE_DIR"], "schemas", schema + ".schema.json")
-    jsonschema.validate(document, json.loads(path.read_text()))
+    jsonschema.validate(document, json.loads(pathlib.Path(schema + ".schema.json").read_text()))
     return document
 
 

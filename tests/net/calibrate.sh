@@ -13,6 +13,10 @@ set -u
 . "$(dirname "$(realpath "$0")")/setup.sh"
 need_module jsonschema
 
+for schema in profile topology validation; do
+    "$program" help schema $schema > $schema.schema.json
+done
+
 cat > judge.py <<'END'
 """judge.py found|latencies|predicted: whether the files say what they must."""
 import hashlib
@@ -29,7 +33,7 @@ def load(path, schema=None):
     with open(path, encoding="utf-8") as file:
         document = json.load(file)
     if schema:
-        with open(f"{os.environ['root']}/schemas/{schema}.schema.json", encoding="utf-8") as file:
+        with open(f"{schema}.schema.json", encoding="utf-8") as file:
             jsonschema.validate(document, json.load(file))
     return document
 
