@@ -9,11 +9,11 @@
 #include "cli/saved.h"
 #include "proof/proven.h"
 #include "report/data/describe_options.h"
-#include "report/validation/validation_json.h"
 #include "report/page/page_pdf.h"
 #include "report/page/validate_page.h"
 #include "report/text/cluster/describe_machine.h"
 #include "report/text/describe.h"
+#include "report/validation/validation_json.h"
 
 #include <math.h>
 #include <stddef.h>

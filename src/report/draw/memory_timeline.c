@@ -35,7 +35,7 @@ static const char *const memory_words[] = { MEMORY_SCHEMA, NULL };
 static const LhField record_fields[] = {
     LH_FIELD_ROW(UINT, MemoryRow, rank, "rank", ALWAYS, .description = "The rank that holds it."),
     LH_FIELD_SECONDS_ROW(INT, MemoryRow, time_ps, "time_s", ALWAYS,
-                 .description = "When the host gets there, in seconds."),
+                         .description = "When the host gets there, in seconds."),
     LH_FIELD_ROW(INLINE, MemoryRow, op, "op", ALWAYS, .fields = lh_memory_op_fields),
     LH_FIELD_ROW(CHOICE, MemoryRow, category, "category", ALWAYS, .choices = lh_category_names,
                  .description = "What is taken or given back."),

@@ -22,7 +22,6 @@ lh_link_fault_level(const LhLinkFault *fault)
  * there. */
 bool lh_network_lay_out(LhNetwork *network, GError **error);
 
-
 /* topology_check.c */
 
 /* Refuses a decoded topology whose node, NICs or fabric do not go together; completes the fabric
