@@ -23,9 +23,6 @@ extern const char *const lh_help_format_names[];
  * then @all is the help of each command, too. Caller frees. */
 char *lh_help_text(const LhCommand *command, bool all, LhColours colours);
 
-/* Appends the listing of @command, or of all commands (NULL). */
-void lh_help_json(const LhCommand *command, const LhStamp *stamp, GString *out);
-
 /* --- what help and man pages share --------------------------------------------------------------
  */
 

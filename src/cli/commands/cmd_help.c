@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/files/output.h"
 #include "cli/commands/file_formats.h"
+#include "cli/commands/help_json.h"
 #include "cli/completion.h"
 #include "cli/help.h"
 #include "cli/man.h"

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/json/json_schema.h"
 #include "cli/commands/cmd_list.h"
+#include "cli/commands/help_json.h"
 #include "cli/verify_report.h"
 #include "model/framework.h"
 #include "model/model.h"
@@ -107,8 +108,8 @@ const LhFileFormat lh_file_formats[] = {
     { "longhaul.trace/1",
       "written: every op, for trace viewers, in Chrome's format (--trace FILE.json)", NULL, NULL,
       NULL },
-    { "longhaul.help/1", "written: every option of every command (help --format json)", NULL, NULL,
-      NULL },
+    { "longhaul.help/1", "written: every option of every command (help --format json)",
+      "Every option of every command: what help writes with --format json.", lh_help_fields, NULL },
     { NULL, NULL, NULL, NULL, NULL },
 };
 
