@@ -8,16 +8,16 @@
 static GArray *
 messages_of(const LhCluster *cluster)
 {
-    GArray *messages = g_array_new(FALSE, TRUE, sizeof(LhProfileMessage));
+    GArray *rows = g_array_new(FALSE, TRUE, sizeof(LhProfileMessage));
 
     for (guint i = 0; i < cluster->points->len; i++) {
         const LhClusterPoint *p = &g_array_index(cluster->points, LhClusterPoint, i);
         const LhProfileMessage message = { (int)p->kind,  p->node,     p->peer,   p->bytes,
                                            p->measured_s, p->fitted_s, p->holdout };
 
-        g_array_append_val(messages, message);
+        g_array_append_val(rows, message);
     }
-    return messages;
+    return rows;
 }
 
 static GArray *
@@ -90,7 +90,7 @@ void
 lh_calibration_write(const LhCalibration *c, const char *name, const char *date, GString *out)
 {
     g_autofree char *source = source_of(c, date);
-    g_autoptr(GArray) messages = c->cluster == NULL ? NULL : messages_of(c->cluster);
+    g_autoptr(GArray) of_messages = c->cluster == NULL ? NULL : messages_of(c->cluster);
     g_autoptr(GArray) checks = c->checks == NULL ? NULL : checks_of(c->checks);
     LhProfile profile = *lh_profile_nothing();
 
@@ -98,7 +98,7 @@ lh_calibration_write(const LhCalibration *c, const char *name, const char *date,
     profile.name = (char *)(guintptr)name;
     profile.description = (char *)(guintptr)describe_ranks(c);
     profile.source = source;
-    profile.messages = messages;
+    profile.messages = of_messages;
     profile.collective_checks = checks;
     fill_constants(c, &profile);
     if (c->gpus)
