@@ -17,7 +17,7 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-FOLDERS = ["src", "topologies", "devices", "models", "frameworks", "scenarios", "schemas"]
+FOLDERS = ["src", "topologies", "devices", "models", "frameworks", "scenarios"]
 # Which library an ELF name belongs to.
 NAMES = {r"libglib-2\.0\.so": "glib-2.0", r"lib(c|m|dl|rt|pthread)\.so|ld-": "libc", r"libmpi\.so": "mpi",
          r"libcjson\.so": "cjson", r"libyaml-0\.so": "yaml", r"libz\.so": "zlib", r"libsqlite3\.so": "sqlite"}
