@@ -4,6 +4,7 @@
  */
 #include "doctor/doctor.h"
 #include "machine_files.h"
+#include "report/text/cluster/describe_doctor.h"
 #include "run_tests.h"
 
 #include <string.h>
@@ -102,4 +103,39 @@ START_TEST(launchers_are_named)
 }
 END_TEST
 
-LH_TEST_MAIN("doctor", empty_machine_is_described, networks_are_listed, launchers_are_named)
+/* What there is nothing of is null, and what works needs no advice. */
+START_TEST(documents_say_what_there_is)
+{
+    static const LhBackend backend = { .name = "tcp" };
+    static char found[] = "2 cores", nothing[] = "", advice[] = "install it", why[] = "no network";
+    const char *const argv[] = { "longhaul", "doctor", NULL };
+    const LhStamp stamp = { .argv = argv };
+    const LhDoctorRow rows[] = { { "cores", LH_HEALTH_WORKS, found, nothing },
+                                 { "nccl", LH_HEALTH_ABSENT, nothing, advice } };
+    const LhDoctorBackend backends[] = { { &backend, false, why }, { &backend, true, nothing } };
+    g_autoptr(GString) out = g_string_new(NULL);
+    LhDoctor doctor = { g_array_new(FALSE, FALSE, sizeof(LhDoctorRow)),
+                        g_array_new(FALSE, FALSE, sizeof(LhDoctorBackend)) };
+
+    g_array_append_vals(doctor.rows, rows, 2);
+    g_array_append_vals(doctor.backends, backends, 2);
+    lh_doctor_json(&doctor, false, &stamp, out);
+    g_array_unref(doctor.rows);
+    g_array_unref(doctor.backends);
+    ck_assert_ptr_nonnull(strstr(out->str, "\"ok\": false,\n  \"parts\": [\n    {\n"
+                                           "      \"part\": \"cores\",\n"
+                                           "      \"state\": \"works\",\n"
+                                           "      \"found\": \"2 cores\",\n"
+                                           "      \"advice\": null\n    },"));
+    ck_assert_ptr_nonnull(strstr(out->str, "      \"state\": \"absent\",\n"
+                                           "      \"found\": null,\n"
+                                           "      \"advice\": \"install it\"\n"));
+    ck_assert_ptr_nonnull(strstr(out->str, "      \"backend\": \"tcp\",\n"
+                                           "      \"works\": false,\n"
+                                           "      \"why\": \"no network\"\n"));
+    ck_assert_ptr_nonnull(strstr(out->str, "      \"works\": true,\n      \"why\": null\n"));
+}
+END_TEST
+
+LH_TEST_MAIN("doctor", documents_say_what_there_is, empty_machine_is_described, networks_are_listed,
+             launchers_are_named)
