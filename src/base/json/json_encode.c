@@ -356,6 +356,7 @@ is_left_out(const Value *v)
     return (v->field->flags & (LH_FIELD_REQUIRED | LH_FIELD_OR_NULL)) == 0 && is_as_absent(v);
 }
 
+/* Of what must be there, nothing is a mistake of the program's: null, rather than no document. */
 static void
 encode_value(LhJsonWriter *w, const Value *v)
 {
@@ -364,8 +365,10 @@ encode_value(LhJsonWriter *w, const Value *v)
             encode_funcs[v->field->type](w, v->field->name, v);
         return;
     }
+#ifdef LH_CHECKED
     g_assert(may_be_none(v->field));
-    if ((v->field->flags & LH_FIELD_OR_NULL) != 0)
+#endif
+    if ((v->field->flags & (LH_FIELD_REQUIRED | LH_FIELD_OR_NULL)) != 0)
         lh_jsonw_string(w, v->field->name, NULL);
 }
 
