@@ -18,6 +18,7 @@ cell_of(const LhCsv *csv, guint row, guint column)
 static void
 write_cell(GString *out, const char *cell)
 {
+    g_assert(g_utf8_validate(cell, -1, NULL));
     g_string_append_c(out, '"');
     for (const char *c = cell; *c != '\0'; c++)
         g_string_append_printf(out, "%s%c", *c == '"' ? "\"" : "", *c);
@@ -32,10 +33,7 @@ write_table(const LhCsv *csv)
 
     for (guint row = 0; row <= lh_csv_rows(csv); row++) {
         for (guint column = 0; column < lh_csv_columns(csv); column++) {
-            const char *cell = cell_of(csv, row, column);
-
-            g_assert(g_utf8_validate(cell, -1, NULL));
-            write_cell(out, cell);
+            write_cell(out, cell_of(csv, row, column));
             g_string_append(out, column + 1 < lh_csv_columns(csv) ? "," : "\r\n");
         }
     }

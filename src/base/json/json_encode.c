@@ -247,6 +247,15 @@ static const EncodeFunc encode_funcs[] = {
     [LH_FIELD_TRUTH] = encode_truth,
 };
 
+static EncodeFunc
+encode_func_of(const LhField *field)
+{
+    const EncodeFunc encode = encode_funcs[field->type];
+
+    g_assert(encode != NULL); /* a type that is only read */
+    return encode;
+}
+
 /* ---- what is left out ---- */
 
 static bool
@@ -362,7 +371,7 @@ encode_value(LhJsonWriter *w, const Value *v)
 {
     if (!lh_json_is_none(v->field, v->at)) {
         if (!is_left_out(v))
-            encode_funcs[v->field->type](w, v->field->name, v);
+            encode_func_of(v->field)(w, v->field->name, v);
         return;
     }
 #ifdef LH_CHECKED
