@@ -386,7 +386,7 @@ typedef struct {
 static const char *const plan_schema[] = { PLAN_SCHEMA, NULL };
 
 const LhField lh_plan_fields[] = {
-    LH_DOCUMENT_HEAD(PlanDocument, head, plan_schema),
+    LH_DOCUMENT_HEAD_OF_SETUP(PlanDocument, head, plan_schema),
     LH_DOCUMENT_ASKED(PlanDocument, head),
     LH_FIELD_ROW(STRING, PlanDocument, query_sha256, "query_sha256", OR_NULL,
                  .description = "Of the question and all inputs; files of points begin with it. "

@@ -235,7 +235,7 @@ static const char *const result_schema[] = { LH_RESULT_SCHEMA, NULL };
     LH_FIELD_ROW(kind, ResultDocument, member, key, when, __VA_ARGS__)
 
 const LhField lh_result_fields[] = {
-    LH_DOCUMENT_HEAD(ResultDocument, head, result_schema),
+    LH_DOCUMENT_HEAD_OF_SETUP(ResultDocument, head, result_schema),
     LH_DOCUMENT_ASKED(ResultDocument, head),
     RESULT_ROW(OBJECT, of_case, "case", ALWAYS, .fields = lh_case_fields,
                .description = "What was simulated."),

@@ -268,7 +268,7 @@ typedef struct {
 static const char *const sweep_schema[] = { LH_SWEEP_SCHEMA, NULL };
 
 const LhField lh_sweep_fields[] = {
-    LH_DOCUMENT_HEAD(SweepDocument, head, sweep_schema),
+    LH_DOCUMENT_HEAD_OF_SETUP(SweepDocument, head, sweep_schema),
     LH_DOCUMENT_ASKED(SweepDocument, head),
     LH_FIELD_ROW(STRING, SweepDocument, query_sha256, "query_sha256", OR_NULL,
                  .description = "Of the question and of all files that the answer depends on."),
