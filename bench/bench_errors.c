@@ -2,7 +2,7 @@
 /*
  * What `longhaul run` measures of right and of wrong results, in the units of its gates: random
  * cases of every schedule over seeds, shapes, element types, masks, options and inputs. The gates
- * are set from what this prints (docs/runtime.md).
+ * are set from what this prints (docs/internals/runtime.md).
  *
  * A wrong run is a right one with a fault: of the executor (inject.h), in every call of a kernel,
  * or in a result before it is compared.

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where one schedule begins to send less than another: the crossovers of docs/schedules.md, by
- * closed forms that the verifier holds against programs. Units: one q-shaped chunk, Q.
+ * Where one schedule begins to send less than another: the crossovers of
+ * docs/reference/schedules.md, by closed forms that the verifier holds against programs. Units: one
+ * q-shaped chunk, Q.
  */
 #include "fitting.h"
 #include "run_tests.h"

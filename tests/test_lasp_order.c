@@ -2,8 +2,8 @@
 /*
  * Linear attention on 64 A100 of the LASP paper's cluster (arXiv 2404.02882),
  * scenarios/lasp-64.json: which schedule is fastest at which length, in one module alone and in as
- * many modules as TNL-1B has layers. docs/accuracy.md shows the numbers; what the paper says of
- * whole training steps is judged as the tables lasp_claims and lasp_figure4.
+ * many modules as TNL-1B has layers. docs/results/accuracy.md shows the numbers; what the paper
+ * says of whole training steps is judged as the tables lasp_claims and lasp_figure4.
  */
 #include "compare/compare.h"
 #include "recording.h"

@@ -3,8 +3,8 @@
  * Predictions against published measurements: the decomposition that the text of DistFlashAttention
  * (arXiv 2310.03294) gives, and the benchmark table of zhuzilin/ring-flash-attention's README. No
  * constant of a device or a cluster was fitted to the rows judged here, except that the split of
- * A100's forward and backward curves is the single-GPU row of the second source. docs/accuracy.md
- * shows the numbers side by side.
+ * A100's forward and backward curves is the single-GPU row of the second source.
+ * docs/results/accuracy.md shows the numbers side by side.
  */
 #include "run_tests.h"
 
@@ -152,7 +152,7 @@ END_TEST
 
 /* Attention2D (arXiv 2503.15758), A100s on Ethernet, GPT-3 2.7B: whole steps at least 2.4 (16 GPUs)
  * and 4 times (64) as fast as with a zigzag ring. Of one attention module, judged here, more than
- * 1.6 and 2.8 come out at every length; docs/accuracy.md says what is missing. */
+ * 1.6 and 2.8 come out at every length; docs/results/accuracy.md says what is missing. */
 START_TEST(attention2d_beats_the_ring_on_ethernet)
 {
     for (uint64_t length = 8192; length <= 131072; length *= 2) {

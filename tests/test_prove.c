@@ -422,7 +422,7 @@ START_TEST(prove_every_schedule_is_described)
         ck_assert_msg(strlen(s->summary) > 20 && strlen(s->details) > 200, "%s", s->name);
         ck_assert_msg(s->masks_reason != NULL || s->masks == LH_MASKS_ALL, "%s", s->name);
         ck_assert_msg(strstr(docs, section) != NULL && strstr(docs, page) != NULL,
-                      "%s: no section in docs/schedules.md", s->name);
+                      "%s: no section in docs/reference/schedules.md", s->name);
     }
 }
 END_TEST

@@ -5,8 +5,8 @@
  * a faster link, a shorter latency or another NIC never makes it slower.
  *
  * Exchanges of pairs, step by step, are nearly so: one that begins earlier takes from another one
- * that the rest may wait for, an anomaly of list scheduling (docs/model.md, "Sharing links" and
- * "Collectives").
+ * that the rest may wait for, an anomaly of list scheduling (docs/reference/model.md, "Sharing
+ * links" and "Collectives").
  *
  * Messages that are sent one after the other (fifo) do so as long as every queue has them in the
  * same order. The order may change alone where two reach a queue within what times are rounded by:

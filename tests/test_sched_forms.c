@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Programs of the attention schedules against the formulas of docs/schedules.md, written out here
- * once more: bytes, flops, memory and idle time by walking the cursors; every block computed once;
- * cursors that can be copied. The proof of the programs themselves is the verifier's.
+ * Programs of the attention schedules against the formulas of docs/reference/schedules.md, written
+ * out here once more: bytes, flops, memory and idle time by walking the cursors; every block
+ * computed once; cursors that can be copied. The proof of the programs themselves is the
+ * verifier's.
  */
 #include "base/error.h"
 #include "fitting.h"

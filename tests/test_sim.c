@@ -177,7 +177,7 @@ END_TEST
 
 /* ---- bytes, flops, memory ---- */
 
-/* The formulas of the schedules in units of bytes; see docs/schedules.md. */
+/* The formulas of the schedules in units of bytes; see docs/reference/schedules.md. */
 static uint64_t
 expected_bytes(const char *name, const LhProgramParams *p, uint64_t r)
 {

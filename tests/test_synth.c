@@ -777,8 +777,8 @@ START_TEST(beats_the_published_and_runs)
 }
 END_TEST
 
-/* Cases of docs/synthesis.md, whose times were first found by a prototype, and what may be missing
- * of that. */
+/* Cases of docs/manual/synthesis.md, whose times were first found by a prototype, and what may be
+ * missing of that. */
 START_TEST(finds_what_is_known_to_be_there)
 {
     static const struct {

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Holds README.md and docs/*.md against what the program prints: check-docs.py PROGRAM [--update].
+"""Holds README.md and the pages of docs/ against what the program prints: check-docs.py PROGRAM [--update].
 
 What stands between a line <!-- longhaul ARGUMENTS --> and a line <!-- end --> is what the program
 prints for these arguments: as it is if it is Markdown (--format md), else as indented text below the
 command itself. With "| tables" behind the arguments, of a table of Markdown only rows of whole tables
 stand there, and of these the columns that say how far off they are. --update writes it. Every schedule has a block <!-- longhaul show NAME --format about -->
-in docs/schedules.md; --update appends a section for one that has none.
+in docs/reference/schedules.md; --update appends a section for one that has none.
 """
 
 import concurrent.futures
@@ -89,9 +89,9 @@ def with_all_schedules(program, text):
 
 
 def written_files(program, texts):
-    """The files that blocks write, and what should be in them."""
-    return {ROOT / "docs" / match["arguments"].split(INTO)[1]: output_of(program, command_of(match["arguments"]))
-            for text in texts.values() for match in BLOCK.finditer(text) if INTO in match["arguments"]}
+    """The files that blocks write, beside their pages, and what should be in them."""
+    return {path.parent / match["arguments"].split(INTO)[1]: output_of(program, command_of(match["arguments"]))
+            for path, text in texts.items() for match in BLOCK.finditer(text) if INTO in match["arguments"]}
 
 
 def show_or_write(path, text, wanted, update):
@@ -111,7 +111,7 @@ def main():
     program = os.path.abspath(sys.argv[1]) if len(sys.argv) > 1 else sys.exit(__doc__)
     update = "--update" in sys.argv[2:]
     stale = 0
-    texts = {path: path.read_text() for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]}
+    texts = {path: path.read_text() for path in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]}
     # Side by side first; then each is at hand.
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         every = {command_of(match["arguments"]) for text in texts.values() for match in BLOCK.finditer(text)}

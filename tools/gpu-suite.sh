@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Runs longhaul on the GPUs of this machine, and writes what it found into the tables of
-# docs/gpu-validation.md.
+# docs/results/gpu.md.
 #
 #     tools/gpu-suite.sh [--program FILE] [--document FILE] [--small] BUILD [PIECE...]
 #
@@ -31,7 +31,7 @@ usage() {
 
 all='machine kernels sanitizer copies nccl failures speed truth alone'
 source=$(dirname "$(dirname "$(realpath "$0")")")
-document=$source/docs/gpu-validation.md program=
+document=$source/docs/results/gpu.md program=
 tokens=256 lengths='1024 2048 4096 8192' truth_tokens=8192 truth_heads=16 truth_width=128 quick= nodes=8
 while [ $# -gt 0 ]; do
     case $1 in

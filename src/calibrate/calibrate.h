@@ -2,7 +2,7 @@
 /*
  * Measures this machine, or a cluster of them, and fits the constants that the simulator needs: a
  * profile for the cluster "this-machine", or for the one that was found. Method and formulas:
- * docs/validate.md.
+ * docs/manual/validation.md.
  */
 #pragma once
 

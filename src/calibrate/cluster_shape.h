@@ -2,7 +2,7 @@
 /*
  * The shape of a cluster, from what messages between its ranks take: which ranks share a host, what
  * hosts' memories and adapters reach, and who shares an adapter. What it finds is what a topology
- * file can say. Method: docs/validate.md, "A cluster".
+ * file can say. Method: docs/manual/validation.md, "A cluster".
  */
 #pragma once
 

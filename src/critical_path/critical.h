@@ -2,8 +2,8 @@
 /*
  * The critical path of a run, op by op: which ops, messages and links made its time, by resource,
  * phase, rank and kind of call; how much slack the rest has; and what making one of them faster
- * saves, as the path predicts it and as playing the run again finds. Definitions: docs/model.md,
- * "The critical path, op by op".
+ * saves, as the path predicts it and as playing the run again finds. Definitions:
+ * docs/reference/model.md, "The critical path, op by op".
  */
 #pragma once
 

@@ -2,8 +2,8 @@
 /*
  * The critical path of a run that was executed: the chain of ops and messages that made the
  * makespan that was measured, found from when ops were issued, began and ended, and from what the
- * program has them wait for. Definitions and limits: docs/model.md, "The critical path of an
- * executed run".
+ * program has them wait for. Definitions and limits: docs/reference/model.md, "The critical path of
+ * an executed run".
  */
 #pragma once
 

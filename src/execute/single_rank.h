@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A rank alone: which one, and what the others do, from what the simulator predicted of all of
- * them. How it runs: runtime/api/replay.h; what it shows: docs/validate.md, "One rank alone".
+ * them. How it runs: runtime/api/replay.h; what it shows: docs/manual/validation.md, "One rank
+ * alone".
  */
 #pragma once
 

@@ -152,7 +152,7 @@ static const Row setting_rows[] = {
         .description = "Bytes that the system holds on a GPU beside tensors."),
     ROW("host", "attention_kernel", attention_kernel, LH_FIELD_STRING, .max = TEXT_MAX,
         .description = "The library whose attention kernels the system runs, on devices that have "
-                       "it (docs/devices.md); absent: the device's own."),
+                       "it (docs/reference/devices.md); absent: the device's own."),
 };
 
 #define ROWS G_N_ELEMENTS(setting_rows)

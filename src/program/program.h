@@ -140,9 +140,9 @@ typedef struct {
 } LhGenerator;
 
 /*
- * Closed forms, per rank of one group, in the notation of docs/schedules.md. NULL where there is
- * none. They are what the verifier holds the program against, so they must not be computed from the
- * program.
+ * Closed forms, per rank of one group, in the notation of docs/reference/schedules.md. NULL where
+ * there is none. They are what the verifier holds the program against, so they must not be computed
+ * from the program.
  */
 typedef struct {
     uint64_t (*bytes_sent)(const LhProgramParams *p, uint32_t rank);

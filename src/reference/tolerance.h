@@ -15,8 +15,8 @@
  * row of the inputs. The unit of lse is w.
  *
  * The gates are limits of the error in these units: of the root mean square over all rows, and of
- * the worst row. docs/runtime.md has the distributions that they lie between; bench_errors measures
- * them.
+ * the worst row. docs/internals/runtime.md has the distributions that they lie between;
+ * bench_errors measures them.
  */
 #pragma once
 

@@ -362,10 +362,11 @@ static const LhField own_fields[] = {
       .min = 1,
       .max = 64,
       .placeholder = "KERNEL",
-      .description = "Time attention as the kernels of this library of the device file (fa3; see "
-                     "docs/devices.md), or all forward attention as this kernel that it has curves "
-                     "of (attention_fwd: one that merges into its result; attention_block: the "
-                     "library's)." },
+      .description =
+          "Time attention as the kernels of this library of the device file (fa3; see "
+          "docs/reference/devices.md), or all forward attention as this kernel that it has curves "
+          "of (attention_fwd: one that merges into its result; attention_block: the "
+          "library's)." },
     { .name = "tensor_model_parallel_size",
       .category = LH_ABOUT_PARALLELISM,
       .absent = "1",

@@ -7,7 +7,7 @@
  * one rank at a time, so that dk, dv of finished keys can move on. Queries and their results travel
  * on the stream of the row, keys and their gradients on that of the column.
  *
- * Some of the paper's algorithms need corrections; docs/schedules.md lists them.
+ * Some of the paper's algorithms need corrections; docs/reference/schedules.md lists them.
  */
 #include "sched/attention2d_o_forms.h"
 #include "sched/common/grid_hops.h"

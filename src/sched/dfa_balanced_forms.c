@@ -19,7 +19,7 @@ expanded_bytes(const LhProgramParams *p, const LhPassSizes *z)
     return lh_dfa_balanced_expands(p) ? 2 * z->q : 0;
 }
 
-/* How many messages of each kind a rank sends, by the formulas of docs/schedules.md. */
+/* How many messages of each kind a rank sends, by the formulas of docs/reference/schedules.md. */
 typedef struct {
     uint64_t kv, q, result_q, result_kv;
 } Counts;

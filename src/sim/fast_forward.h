@@ -14,7 +14,7 @@
  * read and compared, their allocs and frees are counted one by one, and what else has been counted
  * in the last period is counted once more for each. The engine's clock and its numbers of ops go on
  * as if the periods were not in the program; LhEngine.skipped_ps and LhSimRank.skipped_ops are what
- * was left out (docs/model.md, "Layers that repeat").
+ * was left out (docs/reference/model.md, "Layers that repeat").
  */
 #pragma once
 

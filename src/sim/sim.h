@@ -9,7 +9,8 @@
 #include "sim/sim_params.h"
 #include "sim/slack.h"
 
-/* Why a rank was not computing; see docs/model.md. The parts add up to the idle time exactly. */
+/* Why a rank was not computing; see docs/reference/model.md. The parts add up to the idle time
+ * exactly. */
 typedef enum {
     LH_IDLE_IMBALANCE, /* nothing moved for it: waiting for another rank to get there, or done
                           before the others */

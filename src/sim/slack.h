@@ -3,7 +3,7 @@
  * What waits for what in a run: its events (an op starts, a message has left, an op ends, ...) with
  * all that each of them had to wait for, not only what came last. From it follow the slack of
  * everything and what the run would take if some of it took less, as long as whatever shares links
- * and SMs takes as long as it did: docs/model.md, "Slack".
+ * and SMs takes as long as it did: docs/reference/model.md, "Slack".
  *
  * An event happens as soon as all is over that it waits for: its time is the latest of (time of
  * an earlier event + what it takes from there). Memory is two events and about five waits an op,

@@ -2,7 +2,7 @@
 /*
  * Which constant explains what is off: every class of constants is scaled as a whole, everything is
  * predicted again, and the scale that comes nearest to what was measured is kept. Only one class is
- * scaled at a time. Method: docs/validate.md, "Which constant".
+ * scaled at a time. Method: docs/manual/validation.md, "Which constant".
  */
 #pragma once
 

@@ -2,7 +2,7 @@
 /*
  * Which host of a cluster, or which link between two, is slower than predicted: what kernels of
  * each host's ranks took beside what was predicted, and messages between every two hosts, of which
- * nothing else is under way. Method: docs/validate.md, "Slow hosts and links".
+ * nothing else is under way. Method: docs/manual/validation.md, "Slow hosts and links".
  */
 #pragma once
 

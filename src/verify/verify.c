@@ -2,7 +2,7 @@
 /*
  * The verifier's frame: unrolls a program, runs the stages, and holds the totals against the closed
  * forms. A stage that cannot trust the ones before it does not run, so that one mistake gives one
- * kind of finding. What is proven, and what is not, is written down in docs/verifier.md.
+ * kind of finding. What is proven, and what is not, is written down in docs/reference/verifier.md.
  */
 #include "step/call_ops.h"
 #include "verify/proof.h"

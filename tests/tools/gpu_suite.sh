@@ -12,7 +12,7 @@ given=${4:-}
 cudnn=$(realpath "${given:-/nowhere}")
 export LONGHAUL_NCCL LONGHAUL_CUDNN=/nowhere STANDIN_EAGER=50 STANDIN_DEVICES=2
 suite=$LONGHAUL_SOURCE_DIR/tools/gpu-suite.sh
-page=$LONGHAUL_SOURCE_DIR/docs/gpu-validation.md
+page=$LONGHAUL_SOURCE_DIR/docs/results/gpu.md
 # shellcheck source=tests/launch/setup.sh
 . "$(dirname "$0")/../launch/setup.sh"
 in_folder

@@ -340,7 +340,7 @@ const LhCommand lh_command_calibrate = {
                "kernels on all of them at once, the host's calls, messages by kind of link,\n"
                "collectives of the library, and kernels beside messages; the profile is for that\n"
                "cluster.\n"
-               "docs/validate.md describes the method.\n\n"
+               "docs/manual/validation.md describes the method.\n\n"
                "  longhaul calibrate -o here.json\n"
                "  longhaul calibrate --quick --statistic best -o here.json\n"
                "  longhaul sim --cluster this-machine --ranks 2 --schedule ring \\\n"

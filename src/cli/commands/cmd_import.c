@@ -288,7 +288,7 @@ const LhCommand lh_command_import = {
                "simulated ops take as long. Writes them as a profile, which sim, compare and\n"
                "plan take with --profile.\n"
                "Exit status 1 if the traces determine nothing, or cannot be of this case.\n"
-               "docs/traces.md says what is read and how.\n\n"
+               "docs/manual/traces.md says what is read and how.\n\n"
                "  longhaul import --cluster hgx-h100:1 --model llama-3-8b --seq-length 64K \\\n"
                "      --schedule te-p2p --from traces/ -o measured.json\n"
                "  longhaul sim --schedule zigzag --trace run.json\n"

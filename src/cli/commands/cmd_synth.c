@@ -449,7 +449,7 @@ const LhCommand lh_command_synth = {
                "proven and written: it may be run, simulated and verified like any other. Exit\n"
                "status 1 if it is a published one, because nothing was found that is faster.\n"
                "Softmax attention, the forward pass (--pass fwd) or both. What a search cannot\n"
-               "know is said in docs/synthesis.md.\n\n"
+               "know is said in docs/manual/synthesis.md.\n\n"
                "With --robust the fastest programs, of up to 16 candidates, are judged again:\n"
                "with 10 % jitter (or the scenario's, if that is larger) of 8 seeds, under the\n"
                "other model of the network (fifo; fair where the scenario has fifo), and with\n"

@@ -145,7 +145,7 @@ const LhCommand lh_command_topology = {
                "--oversubscription hold whatever files say. A file of which nothing is taken is\n"
                "named, with the reason, as are NICs that are left out, and what was assumed or\n"
                "never measured, with what would tell it. Names of hosts are not copied.\n"
-               "docs/clusters.md says what is taken from each tool.\n\n"
+               "docs/manual/clusters.md says what is taken from each tool.\n\n"
                "  longhaul topology --from topo.txt --from all_gather_perf.txt --base hgx-h100 \\\n"
                "      -o here.json\n"
                "  longhaul topology --from nccl.xml --from ib_write_bw.txt \\\n"

@@ -207,7 +207,7 @@ read_gpu(LhXml *x, const Attributes *a, GError **error)
     if (attribute(a, "gcn") != NULL)
         return fail(x, error,
                     "a GPU of AMD, as RCCL writes it, which is not read; allowed: what NCCL writes "
-                    "of NVIDIA's GPUs, or a topology file by hand (docs/clusters.md)");
+                    "of NVIDIA's GPUs, or a topology file by hand (docs/manual/clusters.md)");
     if ((attribute(a, "sm") != NULL &&
          !read_number(x, a, "sm", (Range){ 1, 1000 }, &capability, error)) ||
         (attribute(a, "dev") != NULL &&

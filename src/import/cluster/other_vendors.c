@@ -55,7 +55,7 @@ refuse_foreign(LhToolReader *r)
     return lh_text_fail(&r->text, r->text.line_start,
                         "this is what %s prints, of GPUs of %s, which is not read; allowed: what "
                         "tools of NVIDIA's GPUs print, or a topology file by hand "
-                        "(docs/clusters.md)",
+                        "(docs/manual/clusters.md)",
                         foreign_tools[tool].tool, foreign_tools[tool].maker);
 }
 

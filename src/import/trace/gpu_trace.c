@@ -105,7 +105,7 @@ lh_gpu_trace_finish(LhGpuTraceRun *run, GError **error)
     if (run->kernels->len == 0) {
         g_set_error(error, LH_ERROR, LH_ERROR_INPUT,
                     "%s: error: no attention kernel and no communication was found among its "
-                    "events; docs/traces.md lists the names that are known",
+                    "events; docs/manual/traces.md lists the names that are known",
                     run->files->len > 0 ? g_array_index(run->files, LhGpuTraceFile, 0).path
                                         : "trace");
         return false;

@@ -3,7 +3,7 @@
  * Constants of the simulator that make it take as long as what was seen: the rates of attention's
  * curves and the bandwidths of links, and beyond them lengths of half rate and latencies where what
  * was seen tells the two apart. Every guess is judged by simulating the program, so that a message
- * that shares its link is not taken for a slow one. Method: docs/traces.md.
+ * that shares its link is not taken for a slow one. Method: docs/manual/traces.md.
  */
 #pragma once
 

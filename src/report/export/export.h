@@ -2,7 +2,7 @@
 /*
  * A program as other people's simulators and runtimes read programs: what its ops take and move,
  * and what waits for what, without the times that a simulation gives them. What a format cannot say
- * is an error that says so (LH_ERROR_NO), and what it leaves out stands in docs/traces.md.
+ * is an error that says so (LH_ERROR_NO), and what it leaves out stands in docs/manual/traces.md.
  */
 #pragma once
 

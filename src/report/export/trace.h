@@ -5,8 +5,9 @@
  * time, and, if it is told of them, what the links carry. Ops go to the file as they end, so that a
  * run of any length needs no memory for them.
  *
- * Formats (see docs/usage.md): Perfetto's protobuf and Chrome's JSON. Viewers count in nanoseconds:
- * the start and the end of every op are rounded down to one, and its picoseconds stand beside them.
+ * Formats (see docs/manual/using.md): Perfetto's protobuf and Chrome's JSON. Viewers count in
+ * nanoseconds: the start and the end of every op are rounded down to one, and its picoseconds stand
+ * beside them.
  */
 #pragma once
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What an attention kernel of a library takes by its tiles: the row of a device file that is
- * chosen, how much the tiles are, and the rate at which they are done. Formulas: docs/model.md,
- * "Tiles on SMs".
+ * chosen, how much the tiles are, and the rate at which they are done. Formulas:
+ * docs/reference/model.md, "Tiles on SMs".
  */
 #pragma once
 

@@ -2,7 +2,7 @@
 /*
  * The time of an attention kernel as a schedule: each thread block computes one tile of rows
  * against the blocks of the other side that any of its pairs lies in, and takes the SM that is free
- * first. Times are in blocks. Formulas: docs/model.md, "Tiles on SMs".
+ * first. Times are in blocks. Formulas: docs/reference/model.md, "Tiles on SMs".
  */
 #pragma once
 

@@ -2,8 +2,8 @@
 /*
  * What a training system does around calls of attention that no program has: its wrappers copy what
  * the kernel reads and writes, slice sums, and keep the host busy. A program says what is computed
- * and is proven; this is about how long a system takes for it. Formulas: docs/model.md, "Around a
- * call of attention".
+ * and is proven; this is about how long a system takes for it. Formulas: docs/reference/model.md,
+ * "Around a call of attention".
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How long a compute op takes on a device, and from where that is known. Formulas: docs/model.md,
- * "Compute time".
+ * How long a compute op takes on a device, and from where that is known. Formulas:
+ * docs/reference/model.md, "Compute time".
  */
 #pragma once
 

@@ -7,9 +7,9 @@ const char *const lh_provenance_names[] = { "measured", "fitted", "datasheet", "
 
 /*
  * measured: validate finds attention kernels within 4.1 % of what calibrate measured of them
- * (docs/validate.md). fitted: the worst curve of a published chart is 10.4 % off (docs/devices.md).
- * datasheet: what kernels reach of a datasheet's peak is 13 to 25 % below it (docs/devices.md).
- * assumed: nothing is known; a wide number that says so.
+ * (docs/manual/validation.md). fitted: the worst curve of a published chart is 10.4 % off
+ * (docs/reference/devices.md). datasheet: what kernels reach of a datasheet's peak is 13 to 25 %
+ * below it (docs/reference/devices.md). assumed: nothing is known; a wide number that says so.
  */
 double
 lh_provenance_error(int provenance)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where a constant comes from and how far off it may be: the one place that says so. The
- * measurements behind these numbers are in docs/model.md, "How far apart is apart".
+ * measurements behind these numbers are in docs/reference/model.md, "How far apart is apart".
  */
 #pragma once
 
@@ -47,7 +47,7 @@ typedef struct {
 } LhFitResiduals;
 
 /* What predictions are off by even where every constant is known: of the ten times of
- * docs/accuracy.md that nothing was fitted to, eight are within it. */
+ * docs/results/accuracy.md that nothing was fitted to, eight are within it. */
 #define LH_MODEL_ERROR 0.05
 
 /* A constant of @provenance (LhProvenance) is good to this share of itself, in (0, 1). */

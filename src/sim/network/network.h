@@ -17,7 +17,7 @@ typedef enum {
     LH_NETWORK_FIFO,       /* a link carries one message after another, in order of posting */
 } LhNetworkModel;
 
-/* How collectives run; docs/model.md, "Collectives". */
+/* How collectives run; docs/reference/model.md, "Collectives". */
 typedef enum {
     LH_COLLECTIVES_RING,        /* rings and chains of messages; all-to-all in one shot */
     LH_COLLECTIVES_TREE,        /* all-reduce by a double binary tree, the rest likewise */

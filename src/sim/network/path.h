@@ -2,7 +2,8 @@
 /*
  * The critical path of a run: the chain of steps, each caused by the one before it, that led to the
  * run's last end. Its steps lie end to end from 0 to the makespan, so that what they are spent on
- * adds up to the makespan exactly. Formulas and limits: docs/model.md, "What binds a run".
+ * adds up to the makespan exactly. Formulas and limits: docs/reference/model.md, "What binds a
+ * run".
  */
 #pragma once
 

@@ -3,7 +3,7 @@
  * Rows of "sendrecv" say what messages reach. Without one they are taken to reach what links let
  * through, as long as rings of collectives do, too, or nearly. Where these do not, one of both is
  * wrong: there are machines whose rings of a collective are slow and whose messages are not
- * (docs/model.md). Messages are then taken to be between, in the geometric middle.
+ * (docs/reference/model.md). Messages are then taken to be between, in the geometric middle.
  */
 #include "sim/network/sends.h"
 

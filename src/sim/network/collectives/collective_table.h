@@ -93,9 +93,9 @@ bool lh_collective_lines_check(const LhJson *json, const char *path, const GArra
 #define LH_PROTOCOLS_ON_LINKS 0.5
 
 /* How the links are beside those that a row was measured on: what bytes and latencies take now,
- * over what they took there. And what of it is not known (docs/model.md, "How far apart is apart"):
- * how much of what protocols take goes with links, from 0 to 1; and 1 or -1 for a time that is as
- * long or as short as it may be. */
+ * over what they took there. And what of it is not known (docs/reference/model.md, "How far apart
+ * is apart"): how much of what protocols take goes with links, from 0 to 1; and 1 or -1 for a time
+ * that is as long or as short as it may be. */
 typedef struct {
     double bytes, latency, protocols;
     int end;

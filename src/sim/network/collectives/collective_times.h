@@ -32,7 +32,7 @@ bool lh_collective_times_find(const GArray *times, LhCollectiveKind kind, uint64
  * Seconds of @bytes, printed. Below the first size its time holds, beyond the last one the last
  * piece goes on; in between times rise and fall as those of the sizes next to them do. Of a time,
  * hops go with latencies; what links took, with bytes; of the rest above the time of the first
- * size, half (docs/model.md). @fewer and @more: the links beside those of each row.
+ * size, half (docs/reference/model.md). @fewer and @more: the links beside those of each row.
  */
 double lh_collective_rows_seconds(const LhCollectiveRows *rows, double bytes, LhLinkSlowdown fewer,
                                   LhLinkSlowdown more);

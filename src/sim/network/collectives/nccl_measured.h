@@ -9,11 +9,12 @@
 #include "sim/network/link_bound.h"
 
 /* What collectives among the GPUs of a node are off by whose size or number of GPUs nobody
- * measured: of those of docs/accuracy.md, each left out in turn, four in five are within it. */
+ * measured: of those of docs/results/accuracy.md, each left out in turn, four in five are within
+ * it. */
 #define LH_COLLECTIVE_ERROR 0.2
 
 /* The same of what NCCL's model says of a collective of so many bytes, as nccl-tests prints them:
- * the shorter, the less is known. Of those of two nodes in docs/accuracy.md. */
+ * the shorter, the less is known. Of those of two nodes in docs/results/accuracy.md. */
 double lh_modelled_error(double bytes);
 
 /* Where a time comes from. */
