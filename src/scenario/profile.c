@@ -7,7 +7,6 @@
 
 #include "base/error.h"
 #include "base/json/json_encode.h"
-#include "program/program.h"
 #include "scenario/profile_links.h"
 #include "sim/cost/device_fields.h"
 #include "sim/network/collectives/measured.h"
@@ -128,8 +127,7 @@ static const LhField host_fields[] = {
     { .name = NULL },
 };
 
-/* Rows of which only the name is here are those of the table of devices. */
-static const LhField profile_fields[] = {
+static const LhField about_fields[] = {
     { .name = "schema",
       .type = LH_FIELD_CHOICE,
       .offset = PROFILE_AT(schema),
@@ -154,35 +152,11 @@ static const LhField profile_fields[] = {
       .min = 1,
       .max = -1,
       .description = "Machine, date and tool of the measurement." },
-    { .name = "memory_bandwidth" },
-    { .name = "memory_efficiency" },
-    { .name = "memory_provenance" },
-    { .name = "kernel_launch" },
-    { .name = "stream_sync" },
-    { .name = "messages_hold",
-      .type = LH_FIELD_DOUBLE,
-      .offset = PROFILE_AT(device.messages_hold),
-      .min = 0,
-      .max = 1,
-      .description =
-          "Share of its speed that a rank loses while it has messages, as measured where "
-          "cores move them." },
-    { .name = "machine_ranks",
-      .type = LH_FIELD_UINT,
-      .offset = PROFILE_AT(device.machine_ranks),
-      .min = 2,
-      .max = LH_RANKS_MAX,
-      .description = "Ranks in a row that compute on the cores of one machine, which are fewer. "
-                     "Absent: each rank has cores of its own." },
-    { .name = "machine_cores",
-      .type = LH_FIELD_UINT,
-      .offset = PROFILE_AT(device.machine_cores),
-      .min = 1,
-      .max = LH_RANKS_MAX - 1,
-      .description = "Cores that the ranks of a machine share." },
-    { .name = "tile_rows" },
-    { .name = "kernels" },
-    { .name = "elementwise" },
+    { .name = NULL },
+};
+
+/* Behind them stand the shared rows of the table of devices, then these. */
+static const LhField measured_fields[] = {
     { .name = "messages",
       .type = LH_FIELD_ARRAY,
       .offset = PROFILE_AT(messages),
@@ -224,30 +198,37 @@ static const LhField profile_fields[] = {
 };
 
 static void
-borrow(LhField *row)
+add_rows(GArray *rows, const LhField *fields)
 {
-    const LhField *owner = lh_device_fields;
+    for (; fields->name != NULL; fields++)
+        g_array_append_val(rows, *fields);
+}
 
-    while (strcmp(owner->name, row->name) != 0)
-        owner++;
-    *row = *owner;
-    row->offset += PROFILE_AT(device);
-    row->flags = 0;
+static void
+add_shared_rows(GArray *rows)
+{
+    for (const LhField *field = lh_device_fields; field->name != NULL; field++) {
+        LhField row = *field;
+
+        row.offset += PROFILE_AT(device);
+        row.flags = 0;
+        if ((field->flags & LH_FIELD_SHARED) != 0)
+            g_array_append_val(rows, row);
+    }
 }
 
 const LhField *
 lh_profile_fields(void)
 {
-    static LhField fields[G_N_ELEMENTS(profile_fields)];
-    static gsize ready = 0;
+    static LhField *fields = NULL;
 
-    if (g_once_init_enter(&ready)) {
-        memcpy(fields, profile_fields, sizeof(profile_fields));
-        for (LhField *row = fields; row->name != NULL; row++) {
-            if (row->description == NULL)
-                borrow(row);
-        }
-        g_once_init_leave(&ready, 1);
+    if (g_once_init_enter(&fields)) {
+        GArray *rows = g_array_new(TRUE, FALSE, sizeof(LhField));
+
+        add_rows(rows, about_fields);
+        add_shared_rows(rows);
+        add_rows(rows, measured_fields);
+        g_once_init_leave(&fields, (LhField *)(void *)g_array_free(rows, FALSE));
     }
     return fields;
 }
@@ -492,33 +473,23 @@ put_times(const LhProfile *p, LhTopology *topology)
 static void
 put_constants(const LhProfile *p, LhDevice *device)
 {
+    char **source;
+
     for (const LhField *row = lh_profile_fields(); row->name != NULL; row++) {
         const char *found = (const char *)p + row->offset;
         const gsize size = lh_field_number_size(row);
 
-        if (is_of_device(row) &&
-            memcmp(found, (const char *)lh_profile_nothing() + row->offset, size) != 0)
-            memcpy((char *)device + (row->offset - PROFILE_AT(device)), found, size);
+        if (!is_of_device(row) ||
+            memcmp(found, (const char *)lh_profile_nothing() + row->offset, size) == 0)
+            continue;
+        memcpy((char *)device + (row->offset - PROFILE_AT(device)), found, size);
+        source =
+            g_str_has_prefix(row->name, "memory_") ? &device->memory_source : &device->host_source;
+        g_free(*source);
+        *source = g_strdup(p->source);
     }
     if (p->device.kernel_launch_ps >= 0 && p->device.stream_sync_ps >= 0)
         device->host_provenance = LH_PROVENANCE_MEASURED;
-}
-
-/* Both or none, and fewer cores than ranks. */
-static bool
-check_machine(const LhProfile *p, GError **error)
-{
-    if (p->device.machine_ranks == 0 && p->device.machine_cores == 0)
-        return true;
-    if (p->device.machine_ranks == 0 || p->device.machine_cores == 0)
-        return lh_json_error(p->json,
-                             p->device.machine_ranks == 0 ? "machine_cores" : "machine_ranks",
-                             error, "\"machine_ranks\" and \"machine_cores\" go together");
-    return p->device.machine_cores < p->device.machine_ranks ||
-           lh_json_error(p->json, "machine_cores", error,
-                         "\"machine_cores\" must be below \"machine_ranks\", %" G_GUINT64_FORMAT
-                         ": who has a core to itself shares none",
-                         p->device.machine_ranks);
 }
 
 bool
@@ -527,7 +498,7 @@ lh_profile_apply(const LhProfile *p, LhDevice *device, LhTopology *topology, GEr
     const guint kernels_count = p->device.kernels == NULL ? 0 : p->device.kernels->len;
     const guint elementwise_count = p->device.elementwise == NULL ? 0 : p->device.elementwise->len;
 
-    if (!check_machine(p, error))
+    if (!lh_device_check_machine(p->json, &p->device, error))
         return false;
     for (guint i = 0; i < kernels_count; i++) {
         if (!check_kernel(p, device, i, error))

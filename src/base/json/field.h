@@ -59,6 +59,7 @@ typedef enum {
     LH_FIELD_PICOSECONDS = 1 << 6, /* UINT, INT, WIDE, UINTS, COUNTS: in JSON, exact seconds, in
                                       which bounds are, too */
     LH_FIELD_STATED = 1 << 7, /* not required, but written even as it is taken to be if absent */
+    LH_FIELD_SHARED = 1 << 8, /* another format has this member, too, and borrows the row */
 } LhFieldFlags;
 
 /* An array of a file, most of which is its elements: the reader decodes them one after another with

@@ -10,7 +10,10 @@
 #include "compare/error_bar.h"
 #include "compare/totals.h"
 #include "report/base/text.h"
+#include "sim/cost/device_fields.h"
 #include "sim/cost/provenance.h"
+
+#include <string.h>
 
 #define LONGEST_PS 9e18 /* of those that LhTime has */
 
@@ -302,6 +305,51 @@ add_overhead(LhTable *table, const LhTopology *t)
                      t->nic.from.source);
 }
 
+static char *
+format_value(const LhField *row, const void *value)
+{
+    if (row->type == LH_FIELD_DOUBLE)
+        return g_strdup_printf("%g", *(const double *)value);
+    if (row->type == LH_FIELD_UINT)
+        return g_strdup_printf("%" G_GUINT64_FORMAT, *(const uint64_t *)value);
+    switch (row->unit) {
+    case LH_UNIT_TIME:
+        return lh_format_time(*(const LhTime *)value);
+    case LH_UNIT_BANDWIDTH:
+    case LH_UNIT_PORT:
+        return lh_format_bandwidth(*(const double *)value);
+    case LH_UNIT_FLOPS:
+        return lh_format_flops(*(const double *)value);
+    case LH_UNIT_BYTES:
+        return lh_format_bytes(*(const uint64_t *)value);
+    default:
+        return lh_format_count(*(const uint64_t *)value);
+    }
+}
+
+/* Optional constants of a device, each under its name in the file. */
+static void
+add_optional_constants(LhTable *table, const LhDevice *d)
+{
+    static const char nothing[sizeof(uint64_t)] = { 0 };
+
+    for (const LhField *row = lh_device_fields; row->name != NULL; row++) {
+        const char *value = (const char *)d + row->offset;
+        const gsize size = lh_field_number_size(row);
+
+        if (row->type == LH_FIELD_CHOICE || size == 0 || (row->flags & LH_FIELD_SHARED) == 0 ||
+            (row->flags & LH_FIELD_REQUIRED) != 0 || memcmp(value, nothing, size) == 0)
+            continue;
+        g_autofree char *name = g_strdelimit(g_strdup(row->name), "_", ' ');
+        g_autofree char *text = format_value(row, value);
+
+        if (d->host_source != NULL)
+            add_constant(table, name, text, LH_PROVENANCE_MEASURED, d->host_source);
+        else
+            add_constant(table, name, text, d->host_provenance, d->source);
+    }
+}
+
 static void
 add_kernel_constants(LhTable *table, const LhDevice *d)
 {
@@ -393,8 +441,13 @@ lh_describe_constants(const LhSetup *setup)
     lh_table_column(table, "source", "source", NULL, false);
     add_kernel_constants(table, d);
     add_attention_constants(table, d);
-    add_constant(table, "memory", memory, d->memory_provenance, d->source);
-    add_constant(table, "host", host, d->host_provenance, d->source);
+    add_constant(table, "memory", memory, d->memory_provenance,
+                 d->memory_source != NULL ? d->memory_source : d->source);
+    add_constant(table, "host", host, d->host_provenance,
+                 d->host_source != NULL && d->host_provenance == LH_PROVENANCE_MEASURED
+                     ? d->host_source
+                     : d->source);
+    add_optional_constants(table, d);
     add_link_constant(table, "nvlink", &setup->topology->nvlink);
     add_link_constant(table, "pcie", &setup->topology->pcie);
     add_tree_constants(table, &setup->topology->tree);

@@ -80,6 +80,21 @@ lh_device_check_traffic(const LhJson *json, const GArray *elementwise, guint ind
     return true;
 }
 
+bool
+lh_device_check_machine(const LhJson *json, const LhDevice *device, GError **error)
+{
+    if (device->machine_ranks == 0 && device->machine_cores == 0)
+        return true;
+    if (device->machine_ranks == 0 || device->machine_cores == 0)
+        return lh_json_error(json, device->machine_ranks == 0 ? "machine_cores" : "machine_ranks",
+                             error, "\"machine_ranks\" and \"machine_cores\" go together");
+    return device->machine_cores < device->machine_ranks ||
+           lh_json_error(json, "machine_cores", error,
+                         "\"machine_cores\" must be below \"machine_ranks\", %" G_GUINT64_FORMAT
+                         ": with a core for each rank, nothing is shared",
+                         device->machine_ranks);
+}
+
 static bool
 check_kernel(const LhJson *json, const LhDevice *device, guint index, GError **error)
 {
@@ -128,7 +143,7 @@ read_device(const LhJson *json, GError **error)
         if (!check_traffic(json, device, i, error))
             return NULL;
     }
-    if (!lh_attention_check(json, device, error))
+    if (!lh_device_check_machine(json, device, error) || !lh_attention_check(json, device, error))
         return NULL;
     device->sha256 = g_strdup(lh_json_sha256(json));
     return g_steal_pointer(&device);
@@ -165,6 +180,8 @@ lh_device_free(LhDevice *device)
         return;
     lh_json_clear(lh_device_fields, device);
     g_free(device->sha256);
+    g_free(device->memory_source);
+    g_free(device->host_source);
     g_free(device);
 }
 

@@ -120,9 +120,8 @@ typedef struct {
     /* Share of its speed that a rank loses while it has messages, as measured on processors, whose
      * cores move them; 0: what the links' ctas say. */
     double messages_hold;
-    /* So many ranks in a row compute on so many cores, of one machine, fewer than they are: whoever
-     * computes at the same time has the same share of them. 0: each rank has what it computes on to
-     * itself. */
+    /* Core sharing: each group of machine_ranks consecutive ranks shares machine_cores
+     * (< machine_ranks) cores equally. 0: each rank has its cores to itself. */
     uint64_t machine_ranks, machine_cores;
     uint64_t tile_rows;     /* query rows of one thread block of the attention kernels */
     int tile_order;         /* LhTileOrder, of these */
@@ -130,6 +129,9 @@ typedef struct {
     GArray *elementwise;    /* of LhKernelTraffic; NULL: none */
     GArray *attention;      /* of LhAttentionRow; NULL: none */
     char *attention_kernel; /* the library of these that is used; NULL: see lh_cost_init() */
+    /* Of the profile that the memory's constants, and the host's and optional ones, were taken
+     * from; NULL: none. */
+    char *memory_source, *host_source;
     char *sha256;
     int schema; /* version of longhaul.device, from 0 */
 } LhDevice;
@@ -147,6 +149,10 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhDevice, lh_device_free)
 bool lh_device_check_curve(const LhJson *json, const GArray *kernels, guint index, GError **error);
 bool lh_device_check_traffic(const LhJson *json, const GArray *elementwise, guint index,
                              GError **error);
+
+/* Rejects a device or profile @json of which only one of machine_ranks and machine_cores is given,
+ * or in which there is a core for each rank. */
+bool lh_device_check_machine(const LhJson *json, const LhDevice *device, GError **error);
 
 /*
  * The curve for @kernel, mask and head dimension: exact, else linear between the two neighbouring

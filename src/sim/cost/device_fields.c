@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/cost/device_fields.h"
 
+#include "program/program.h"
 #include "sim/cost/device_attention.h"
 
 #define LENGTH_MAX 16777216
@@ -137,6 +138,7 @@ static const LhField linear_fields[] = {
     { .name = NULL },
 };
 
+/* Rows that are SHARED are those of profiles, too. */
 const LhField lh_device_fields[] = {
     { .name = "schema",
       .type = LH_FIELD_CHOICE,
@@ -198,7 +200,7 @@ const LhField lh_device_fields[] = {
     { .name = "memory_bandwidth",
       .type = LH_FIELD_UNIT,
       .offset = offsetof(LhDevice, memory_bandwidth),
-      .flags = LH_FIELD_REQUIRED,
+      .flags = LH_FIELD_REQUIRED | LH_FIELD_SHARED,
       .unit = LH_UNIT_BANDWIDTH,
       .min = LH_RATE_MIN,
       .max = LH_RATE_MAX,
@@ -206,11 +208,12 @@ const LhField lh_device_fields[] = {
     { .name = "memory_efficiency",
       .type = LH_FIELD_DOUBLE,
       .offset = offsetof(LhDevice, memory_efficiency),
-      .flags = LH_FIELD_REQUIRED,
+      .flags = LH_FIELD_REQUIRED | LH_FIELD_SHARED,
       .min = LH_EFFICIENCY_MIN,
       .max = 1,
       .description = "Share of the peak bandwidth that elementwise kernels reach." },
-    LH_FIELD_PROVENANCE("memory_provenance", LhDevice, memory_provenance, LH_FIELD_REQUIRED,
+    LH_FIELD_PROVENANCE("memory_provenance", LhDevice, memory_provenance,
+                        LH_FIELD_REQUIRED | LH_FIELD_SHARED,
                         "How far bandwidth times efficiency can be trusted."),
     { .name = "memory_context",
       .type = LH_FIELD_OBJECT,
@@ -236,7 +239,7 @@ const LhField lh_device_fields[] = {
     { .name = "kernel_launch",
       .type = LH_FIELD_UNIT,
       .offset = offsetof(LhDevice, kernel_launch_ps),
-      .flags = LH_FIELD_REQUIRED,
+      .flags = LH_FIELD_REQUIRED | LH_FIELD_SHARED,
       .unit = LH_UNIT_TIME,
       .min = 0,
       .max = HOST_TIME_MAX_S,
@@ -244,15 +247,38 @@ const LhField lh_device_fields[] = {
     { .name = "stream_sync",
       .type = LH_FIELD_UNIT,
       .offset = offsetof(LhDevice, stream_sync_ps),
-      .flags = LH_FIELD_REQUIRED,
+      .flags = LH_FIELD_REQUIRED | LH_FIELD_SHARED,
       .unit = LH_UNIT_TIME,
       .min = 0,
       .max = HOST_TIME_MAX_S,
       .description = "Host time of a device synchronisation." },
+    { .name = "messages_hold",
+      .type = LH_FIELD_DOUBLE,
+      .offset = offsetof(LhDevice, messages_hold),
+      .flags = LH_FIELD_SHARED,
+      .min = 0,
+      .max = 1,
+      .description = "Share of its speed that a rank loses while it has messages, on processors, "
+                     "whose cores move them. Absent: the SMs that links' \"ctas\" say." },
+    { .name = "machine_ranks",
+      .type = LH_FIELD_UINT,
+      .offset = offsetof(LhDevice, machine_ranks),
+      .flags = LH_FIELD_SHARED,
+      .min = 2,
+      .max = LH_RANKS_MAX,
+      .description = "Consecutive ranks that share the cores of one machine, of which there are "
+                     "fewer. Absent: each rank has cores of its own." },
+    { .name = "machine_cores",
+      .type = LH_FIELD_UINT,
+      .offset = offsetof(LhDevice, machine_cores),
+      .flags = LH_FIELD_SHARED,
+      .min = 1,
+      .max = LH_RANKS_MAX - 1,
+      .description = "Cores that the ranks of a machine share." },
     { .name = "tile_rows",
       .type = LH_FIELD_UINT,
       .offset = offsetof(LhDevice, tile_rows),
-      .flags = LH_FIELD_REQUIRED,
+      .flags = LH_FIELD_REQUIRED | LH_FIELD_SHARED,
       .min = 1,
       .max = LENGTH_MAX,
       .description = "Query rows of one thread block of the attention kernels." },
@@ -265,7 +291,7 @@ const LhField lh_device_fields[] = {
     { .name = "kernels",
       .type = LH_FIELD_ARRAY,
       .offset = offsetof(LhDevice, kernels),
-      .flags = LH_FIELD_REQUIRED,
+      .flags = LH_FIELD_REQUIRED | LH_FIELD_SHARED,
       .min = 0,
       .max = KERNELS_MAX,
       .fields = lh_device_curve_fields,
@@ -275,6 +301,7 @@ const LhField lh_device_fields[] = {
     { .name = "elementwise",
       .type = LH_FIELD_ARRAY,
       .offset = offsetof(LhDevice, elementwise),
+      .flags = LH_FIELD_SHARED,
       .min = 0,
       .max = KERNELS_MAX,
       .fields = traffic_fields,
