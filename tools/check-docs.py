@@ -2,14 +2,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Holds README.md and the pages of docs/ against what the program prints: check-docs.py PROGRAM [--update].
 
-What stands between a line <!-- longhaul ARGUMENTS --> and a line <!-- end --> is what the program
-prints for these arguments: as it is if it is Markdown (--format md), else as indented text below the
-command itself. With "| tables" behind the arguments, of a table of Markdown only rows of whole tables
-stand there, and of these the columns that say how far off they are. --update writes it. Every schedule has a block <!-- longhaul show NAME --format about -->
-in docs/reference/schedules.md; --update appends a section for one that has none.
+What stands between a line <!-- longhaul ARGUMENTS --> and a line <!-- end --> is what the program prints for these
+arguments: as it is if it is Markdown (--format md), else as indented text below the command itself. With "| tables"
+behind the arguments, of a table of Markdown only rows of whole tables stand there, and of these the columns of errors.
+Between <!-- csv FILE [columns=A,B] [where=COLUMN:VALUE] --> and <!-- end --> stand rows of that file, which is beside
+the page, as a table. --update writes both. Every schedule has a block <!-- longhaul show NAME --format about --> in
+docs/reference/schedules.md; --update appends a section for one that has none.
 """
 
 import concurrent.futures
+import csv
 import difflib
 import functools
 import os
@@ -22,6 +24,8 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BLOCK = re.compile(r"^<!-- longhaul (?P<arguments>[^\n]*) -->\n(?P<text>.*?)^<!-- end -->$", re.M | re.S)
 
+
+CSV = re.compile(r"^<!-- csv (?P<file>\S+)(?P<options>[^\n]*) -->\n.*?^<!-- end -->$", re.M | re.S)
 
 TABLES = " | tables"
 INDEX = " | index"
@@ -74,7 +78,31 @@ def block(program, arguments):
     return "\n" + "".join(f"    {line}".rstrip() + "\n" for line in lines) + "\n"
 
 
-def updated(program, text):
+def is_number(text):
+    return re.fullmatch(r"[-+]?[\d.,]+( ?%)?|-|", text) is not None
+
+
+def csv_table(path, options):
+    """The rows of a CSV file as a table of Markdown: all columns and rows, or those of columns= and where=."""
+    rows = list(csv.DictReader(path.read_text().splitlines()))
+    wanted = dict(word.split("=", 1) for word in shlex.split(options))
+    if set(wanted) - {"columns", "where"}:
+        raise SystemExit(f"{path}: csv {options}: allowed are columns= and where=")
+    columns = wanted["columns"].split(",") if "columns" in wanted else list(rows[0])
+    if "where" in wanted:
+        column, value = wanted["where"].split(":", 1)
+        rows = [row for row in rows if row[column] == value]
+    if not rows:
+        raise SystemExit(f"{path}: csv {options}: no row")
+    lines = [[name.replace("_", " ") for name in columns],
+             ["---:" if all(is_number(row[name]) for row in rows) else "---" for name in columns],
+             *([row[name].replace("|", "\\|") for name in columns] for row in rows)]
+    return "".join("| " + " | ".join(line) + " |\n" for line in lines)
+
+
+def updated(program, text, folder=ROOT):
+    text = CSV.sub(lambda match: f"<!-- csv {match['file']}{match['options']} -->\n\n"
+                   f"{csv_table(folder / match['file'], match['options'])}\n<!-- end -->", text)
     return BLOCK.sub(lambda match: f"<!-- longhaul {match['arguments']} -->\n"
                      f"{block(program, match['arguments'])}<!-- end -->", text)
 
@@ -120,7 +148,7 @@ def main():
         stale += show_or_write(path, path.read_text() if path.exists() else "", wanted, update)
     for path, text in texts.items():
         wanted = with_all_schedules(program, text) if path.name == "schedules.md" else text
-        wanted = updated(program, wanted)
+        wanted = updated(program, wanted, path.parent)
         stale += show_or_write(path, text, wanted, update)
     return 1 if stale and not update else 0
 
