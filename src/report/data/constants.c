@@ -19,7 +19,7 @@
 
 /* ---- what matters most ---- */
 
-/* What stands for a tier that has no name of its own. */
+/* Tiers that a topology does not name. */
 static const char *const tier_rates[] = {
     [LH_TIER_PCIE] = "PCIe",
     [LH_TIER_NIC] = "the NICs",
@@ -33,25 +33,28 @@ link_name(const LhSetup *setup, int tier)
                                   : tier_rates[tier];
 }
 
+/* The constants of a kind in words, and what measures them. */
+static const struct {
+    const char *name; /* of links and collectives: before the name of the link */
+    bool of_link, of_cluster;
+} constant_kinds[LH_CONSTANT_KINDS] = {
+    [LH_CONSTANT_OF_LINK] = { "the bandwidth of ", true, true },
+    [LH_CONSTANT_OF_COLLECTIVES] = { "NCCL's collectives over ", true, true },
+    [LH_CONSTANT_OF_FORWARD] = { "forward attention kernels", false, false },
+    [LH_CONSTANT_OF_BACKWARD] = { "backward attention kernels", false, false },
+    [LH_CONSTANT_OF_GEMM] = { "matrix products within attention", false, false },
+    [LH_CONSTANT_OF_PRODUCTS] = { "matrix products with weights", false, false },
+    [LH_CONSTANT_OF_MEMORY] = { "memory-bound kernels", false, false },
+    [LH_CONSTANT_OF_HOST] = { "kernel launches and host synchronisation", false, false },
+    [LH_CONSTANT_OF_SENDS] = { "the share of link bandwidth that messages reach", false, true },
+};
+
 static void
 append_constant(const LhSetup *setup, const LhSensitivity *c, GString *out)
 {
-    static const char *const words[] = {
-        [LH_CONSTANT_OF_FORWARD] = "kernels of forward attention",
-        [LH_CONSTANT_OF_BACKWARD] = "kernels of backward attention",
-        [LH_CONSTANT_OF_GEMM] = "products within attention",
-        [LH_CONSTANT_OF_PRODUCTS] = "products with weights",
-        [LH_CONSTANT_OF_MEMORY] = "kernels that memory bounds",
-        [LH_CONSTANT_OF_HOST] = "launches and waits of hosts",
-        [LH_CONSTANT_OF_SENDS] = "what is reached of links",
-    };
-
-    if (c->kind == LH_CONSTANT_OF_LINK)
-        g_string_append_printf(out, "the rate of %s", link_name(setup, c->tier));
-    else if (c->kind == LH_CONSTANT_OF_COLLECTIVES)
-        g_string_append_printf(out, "NCCL's collectives over %s", link_name(setup, c->tier));
-    else
-        g_string_append(out, words[c->kind]);
+    g_string_append(out, constant_kinds[c->kind].name);
+    if (constant_kinds[c->kind].of_link)
+        g_string_append(out, link_name(setup, c->tier));
 }
 
 static const LhSensitivity *
@@ -60,7 +63,7 @@ constant_at(const LhSensitivities *s, guint index)
     return &g_array_index(s->constants, LhSensitivity, index);
 }
 
-/* "the rate of NVLink and products with weights" */
+/* "the bandwidth of NVLink and matrix products with weights" */
 static void
 append_constant_names(const LhSetup *setup, const LhSensitivities *s, guint from, guint to,
                       GString *out)
@@ -71,34 +74,37 @@ append_constant_names(const LhSetup *setup, const LhSensitivities *s, guint from
     }
 }
 
-/* Of which nothing is left to measure. */
 static bool
 is_measured(const LhSensitivity *c)
 {
     return c->error <= lh_provenance_error(LH_PROVENANCE_MEASURED);
 }
 
+/* The one measurement that narrows the bar most, and which ones would halve it. */
 static void
 append_remedy(const LhSetup *setup, const LhSensitivities *s, GString *out)
 {
+    const LhSensitivity *first = constant_at(s, 0);
     const guint halve = lh_sensitivities_to_halve(s);
     char text[LH_TEXT_SIZE];
 
-    if (is_measured(constant_at(s, 0))) {
-        g_string_append(out, "; they are as well known as measuring makes them");
+    if (is_measured(first)) {
+        g_string_append(out, "; every constant that matters is measured");
         return;
     }
-    g_string_append_printf(out, "; measured, as by longhaul calibrate, the bar is %s",
-                           lh_text_percent(lh_sensitivities_measured(s, 1), text));
+    g_string_append_printf(
+        out, "; longhaul calibrate on %s would %s it to %s",
+        constant_kinds[first->kind].of_cluster ? "this cluster" : "one such device",
+        halve == 1 ? "halve" : "narrow", lh_text_percent(lh_sensitivities_measured(s, 1), text));
     if (halve == 0)
         g_string_append_printf(
-            out, ", and with all constants measured %s",
+            out, ", and measuring every constant to %s",
             lh_text_percent(lh_sensitivities_measured(s, s->constants->len), text));
     if (halve < 2)
         return;
-    g_string_append(out, "; to halve it measure ");
+    g_string_append(out, "; measuring ");
     append_constant_names(setup, s, 1, halve, out);
-    g_string_append_printf(out, ", too (%s)",
+    g_string_append_printf(out, " as well would halve it (%s)",
                            lh_text_percent(lh_sensitivities_measured(s, halve), text));
 }
 
@@ -109,25 +115,25 @@ lh_describe_sensitivities(const LhSetup *setup, const LhSensitivities *s, GStrin
     char share[LH_TEXT_SIZE], error[LH_TEXT_SIZE], moves[LH_TEXT_SIZE], bar[LH_TEXT_SIZE];
 
     if (s == NULL) {
-        g_string_append(out,
-                        "constants: none; these are the times of a cost model, not of a machine");
+        g_string_append(
+            out, "least certain: nothing; these are the times of a cost model, not of a machine");
         return;
     }
-    g_string_append(out, "constants: ");
     if (first == NULL) {
-        g_string_append_printf(out, "none that matters; the bar, %s, is the model's own",
+        g_string_append_printf(out,
+                               "least certain: the model itself; no constant adds to its error bar "
+                               "of %s",
                                lh_text_percent(s->bar, bar));
         return;
     }
+    g_string_append(out, "least certain: ");
     append_constant(setup, first, out);
     g_string_append_printf(
-        out,
-        " (%s, good to %s) matter%s most: %s of the time hangs on %s, which is "
-        "%s of an error bar of %s",
+        out, " (%s, within %s); %s of the time depends on %s: %s of an error bar of %s",
         lh_provenance_names[first->provenance], lh_text_percent(first->error, error),
-        first->kind == LH_CONSTANT_OF_LINK ? "s" : "", lh_text_percent(first->share, share),
-        first->kind == LH_CONSTANT_OF_LINK ? "it" : "them", lh_text_percent(first->moves, moves),
-        lh_text_percent(s->bar, bar));
+        lh_text_percent(first->share, share),
+        first->kind == LH_CONSTANT_OF_LINK || first->kind == LH_CONSTANT_OF_SENDS ? "it" : "them",
+        lh_text_percent(first->moves, moves), lh_text_percent(s->bar, bar));
     append_remedy(setup, s, out);
 }
 
@@ -140,7 +146,7 @@ lh_describe_trust(const LhSetup *setup, const LhCompareRow *row, const char *whe
 
     lh_describe_sensitivities(setup, s, out);
     if (s != NULL)
-        g_string_append_printf(out, "; see %s", where);
+        g_string_append_printf(out, ". All constants: %s", where);
     g_string_append_c(out, '\n');
 }
 
@@ -148,18 +154,17 @@ void
 lh_describe_good_to(const LhSetup *setup, double error, int most, GString *out)
 {
     static const char *const words[] = { [LH_ERROR_KERNELS] = "kernels",
-                                         [LH_ERROR_HOST] = "launches and waits of hosts",
-                                         [LH_ERROR_SLOWER] = "what is reached of links" };
+                                         [LH_ERROR_HOST] = "kernel launches and waits",
+                                         [LH_ERROR_SLOWER] = "the bandwidth that is reached" };
     char text[LH_TEXT_SIZE];
 
-    lh_text_percent(error, text);
+    g_string_append_printf(out, "the error bar of their ratio is %s", lh_text_percent(error, text));
     if (most == LH_ERROR_PARTS)
-        g_string_append_printf(out, "predictions are good to %s", text);
-    else if (most < LH_TIERS)
-        g_string_append_printf(out, "constants are good to %s, most of it the rate of %s", text,
-                               link_name(setup, most));
+        return;
+    if (most < LH_TIERS)
+        g_string_append_printf(out, ", most of it the bandwidth of %s", link_name(setup, most));
     else
-        g_string_append_printf(out, "constants are good to %s, most of it %s", text, words[most]);
+        g_string_append_printf(out, ", most of it %s", words[most]);
 }
 
 void
@@ -188,12 +193,13 @@ lh_describe_interval(const LhSetup *setup, const LhCompareRow *row, GString *out
 }
 
 static void
-append_beyond(GString *out, const char *word, double point, double used)
+append_beyond(GString *out, const char *which, double point, double used)
 {
     g_autofree char *fitted = lh_format_count((uint64_t)point);
     g_autofree char *length = lh_format_count((uint64_t)used);
 
-    g_string_append_printf(out, "%s %s tokens, to %s", word, fitted, length);
+    g_string_append_printf(out, "from %s tokens, the %s block of the fit, to %s", fitted, which,
+                           length);
 }
 
 void
@@ -201,13 +207,13 @@ lh_describe_extrapolation(const LhExtrapolation *beyond, GString *out)
 {
     if (beyond->shortest <= 0 && beyond->longest <= 0)
         return;
-    g_string_append(out, "curves of attention are extrapolated ");
+    g_string_append(out, "attention curves are extrapolated ");
     if (beyond->shortest > 0)
-        append_beyond(out, "below blocks of", beyond->fitted_from, beyond->shortest);
+        append_beyond(out, "shortest", beyond->fitted_from, beyond->shortest);
     if (beyond->shortest > 0 && beyond->longest > 0)
         g_string_append(out, ", and ");
     if (beyond->longest > 0)
-        append_beyond(out, "above blocks of", beyond->fitted_to, beyond->longest);
+        append_beyond(out, "longest", beyond->fitted_to, beyond->longest);
     g_string_append_c(out, '\n');
 }
 

@@ -9,26 +9,26 @@
 #include "report/base/table.h"
 
 /*
- * Appends one line: the constant that matters most for the time of @row, which ran, what it would
- * be good to if that were measured, and what would halve its error bar; @where all constants are to
- * be seen ("--provenance").
+ * Appends one line: the constant to which most of the error bar of @row, which ran, is due, its
+ * provenance, and the measurement that would narrow or halve the bar; @where all constants are
+ * listed ("--provenance").
  */
 void lh_describe_trust(const LhSetup *setup, const LhCompareRow *row, const char *where,
                        GString *out);
 
-/* The same of what was found of it before (NULL: of a cost model), without an end of line. */
+/* The same for known sensitivities (NULL: of a cost model), without an end of line. */
 void lh_describe_sensitivities(const LhSetup *setup, const LhSensitivities *sensitivities,
                                GString *out);
 
-/* What difference of two times is good to: "constants are good to 12 %, most of it by the rate of
- * NVLink", or "predictions are good to 5.0 %"; @most of lh_error_between_most(). */
+/* "the error bar of their ratio is 12 %, most of it the bandwidth of NVLink"; @most as
+ * lh_error_between_most() has it. */
 void lh_describe_good_to(const LhSetup *setup, double error, int most, GString *out);
 
-/* Appends one line: between which times @row's should be, four times in five; of a cost model
- * nothing. */
+/* Appends one line: the interval in which four measurements of five are expected; nothing for a
+ * cost model. */
 void lh_describe_interval(const LhSetup *setup, const LhCompareRow *row, GString *out);
 
-/* Appends one line if curves were used beyond the blocks that they were fitted to; else nothing. */
+/* Appends one line if curves were extrapolated beyond the blocks of their fit; else nothing. */
 void lh_describe_extrapolation(const LhExtrapolation *beyond, GString *out);
 
 /* "fa3 fwd causal d128"; caller frees. */
