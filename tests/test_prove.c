@@ -404,8 +404,8 @@ END_TEST
 /* Whoever adds a schedule says what it is, what it should cost, and where to read of it. */
 START_TEST(prove_every_schedule_is_described)
 {
-    g_autofree char *path =
-        g_build_filename(g_getenv("LONGHAUL_SOURCE_DIR"), "docs", "schedules.md", NULL);
+    g_autofree char *path = g_build_filename(g_getenv("LONGHAUL_SOURCE_DIR"), "docs", "reference",
+                                             "schedules.md", NULL);
     g_autofree char *docs = NULL;
 
     ck_assert(g_file_get_contents(path, &docs, NULL, NULL));
