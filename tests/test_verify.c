@@ -216,6 +216,57 @@ START_TEST(verify_proves_what_is_kept)
 }
 END_TEST
 
+/* The blocks that a proof lists are those that the mask allows, each once for every slice. */
+static void
+check_blocks(const LhProgram *program, const char *name)
+{
+    const uint32_t segments = lh_placement_segments(&program->placement);
+    const uint32_t slices = MAX(program->head_slices, 1);
+    g_autoptr(GArray) blocks = g_array_new(FALSE, FALSE, sizeof(LhAttentionBlock));
+    g_autoptr(LhVerdict) verdict = lh_verify_blocks(program, blocks);
+    g_autofree uint8_t *seen = g_new0(uint8_t, (gsize)slices * segments * segments);
+
+    ck_assert_uint_eq(verdict->findings_total, 0);
+    for (guint i = 0; i < blocks->len; i++) {
+        const LhAttentionBlock *b = &g_array_index(blocks, LhAttentionBlock, i);
+
+        ck_assert(b->rank < program->params.ranks && b->slice < slices && b->query < segments &&
+                  b->key < segments);
+        seen[((gsize)b->slice * segments + b->query) * segments + b->key]++;
+    }
+    for (uint32_t i = 0; i < slices * segments * segments; i++) {
+        const LhSegment q = lh_placement_segment(&program->placement, i / segments % segments);
+        const LhSegment k = lh_placement_segment(&program->placement, i % segments);
+        const uint64_t pairs = lh_mask_pairs(&program->params.mask, q, k);
+
+        ck_assert_msg(seen[i] == (pairs > 0),
+                      "%s, %u ranks: block (%u, %u) of slice %u is there %u times", name,
+                      program->params.ranks, i / segments % segments, i % segments,
+                      i / segments / segments, seen[i]);
+    }
+}
+
+START_TEST(verify_lists_blocks)
+{
+    for (uint32_t s = 0; lh_schedules[s] != NULL; s++) {
+        uint32_t checked = 0;
+
+        for (uint32_t i = 0; i < 3 * 8; i++) {
+            LhProgramParams params = params_of(1 + i / 3, LH_PASS_FWD, i % 3 != 0, true, true);
+            g_autoptr(LhProgram) program = NULL;
+
+            params.mask.window = i % 3 == 2 ? 5 : 0;
+            program = fitting_program(lh_schedules[s], &params);
+            if (program == NULL || program->params.attention.linear)
+                continue;
+            check_blocks(program, lh_schedules[s]->name);
+            checked++;
+        }
+        ck_assert(checked > 0 || !lh_schedule_takes(lh_schedules[s], false));
+    }
+}
+END_TEST
+
 /* Groups of ranks, each with a batch of its own. */
 START_TEST(verify_proves_groups)
 {
@@ -281,5 +332,5 @@ END_TEST
 
 LH_TEST_MAIN("verify", verify_proves_all_schedules, verify_proves_all_variants,
              verify_proves_all_options, verify_proves_windows_and_documents,
-             verify_proves_what_is_kept, verify_proves_groups, verify_proves_256_ranks,
-             verify_finds_the_blocks_that_published_code_loses)
+             verify_proves_what_is_kept, verify_lists_blocks, verify_proves_groups,
+             verify_proves_256_ranks, verify_finds_the_blocks_that_published_code_loses)

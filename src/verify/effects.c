@@ -361,6 +361,20 @@ check_attention(LhSymbolicExec *cover, uint32_t g)
 }
 
 void
+lh_symbolic_list_block(LhSymbolicExec *cover, uint32_t g, LhHolding q, uint32_t key)
+{
+    const LhAttentionBlock block = { .rank = cover->proof->op_rank[g],
+                                     .step = cover->proof->ops[g].step,
+                                     .query = q.segment,
+                                     .key = key,
+                                     .slice = q.slice };
+
+    if (cover->proof->blocks != NULL &&
+        lh_symbolic_block(cover, q.segment, key).kind != LH_MASK_EMPTY)
+        g_array_append_val(cover->proof->blocks, block);
+}
+
+void
 lh_symbolic_apply(LhSymbolicExec *cover, uint32_t g)
 {
     static bool (*const apply[])(LhSymbolicExec * cover, uint32_t g) = {

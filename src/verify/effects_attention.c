@@ -490,6 +490,16 @@ attend(Attend *at)
     return true;
 }
 
+static void
+list_blocks(const Attend *at)
+{
+    for (uint32_t a = 0; a < at->q->count; a++) {
+        for (uint32_t b = 0; b < at->kv->count; b++)
+            lh_symbolic_list_block(at->cover, at->op, cell_of(at, at->q, a)->rows,
+                                   cell_of(at, at->kv, b)->rows.segment);
+    }
+}
+
 bool
 lh_symbolic_attend(LhSymbolicExec *cover, uint32_t g)
 {
@@ -506,6 +516,8 @@ lh_symbolic_attend(LhSymbolicExec *cover, uint32_t g)
     g_assert(op->compute.regions_count >= 3);
     if (!attend(&at))
         return false;
+    if (cover->proof->blocks != NULL)
+        list_blocks(&at);
     /* What is only ever written stands alone, and is normalised. */
     for (const LhRegion *acc = at.acc; acc < at.acc_end; acc++) {
         const bool alone = lh_proof_kernel(op)->operands[acc - regions].access == LH_OPERAND_WRITE;

@@ -232,6 +232,7 @@ lh_symbolic_softmax(LhSymbolicExec *cover, uint32_t g)
     for (uint32_t i = 0; i < scores->count; i++) {
         blocks[i].ended = true;
         write_block(cover, g, probs, i, &blocks[i]);
+        lh_symbolic_list_block(cover, g, blocks[i].rows, blocks[i].keys);
     }
     cell = lh_symbolic_write(cover, g, lse, 0, blocks[0].rows);
     cell->ended = true;

@@ -27,6 +27,7 @@ typedef struct {
 typedef struct {
     const LhProgram *program;
     LhVerdict *verdict;
+    GArray *blocks; /* of LhAttentionBlock, to append to; NULL: not wanted */
     uint32_t ranks;
 
     /* All ops, rank after rank. An op's global index is rank_first[rank] + id. */

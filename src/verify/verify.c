@@ -266,9 +266,15 @@ clear_proof(LhProof *proof)
 LhVerdict *
 lh_verify(const LhProgram *program)
 {
+    return lh_verify_blocks(program, NULL);
+}
+
+LhVerdict *
+lh_verify_blocks(const LhProgram *program, GArray *blocks)
+{
     LhVerdict *verdict = verdict_new();
     const uint32_t ranks = MIN(lh_program_ranks(program), LH_VERIFY_RANKS_MAX);
-    LhProof proof = { .program = program, .verdict = verdict, .ranks = ranks };
+    LhProof proof = { .program = program, .verdict = verdict, .blocks = blocks, .ranks = ranks };
 
     verdict->ranks = ranks;
     verdict->bytes_sent = g_new0(uint64_t, ranks);

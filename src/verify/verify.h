@@ -48,6 +48,17 @@ typedef struct {
 
 /* Never fails: whatever is wrong with the program is a finding. Caller frees. */
 LhVerdict *lh_verify(const LhProgram *program);
+
+/* A block of forward attention that the mask allows: the rank that computes it, the schedule's
+ * step, its query and key segments, and the slice of the query heads. */
+typedef struct {
+    uint32_t rank, step, query, key, slice;
+} LhAttentionBlock;
+
+/* The same; appends to @blocks, of LhAttentionBlock, those of a program of softmax attention, rank
+ * by rank as far as the proof comes. */
+LhVerdict *lh_verify_blocks(const LhProgram *program, GArray *blocks);
+
 /* The form of a step's program alone, by one call of each kind (lh_step_visit_forms()): cheap, and
  * for any size. False with LH_ERROR_NO if it is malformed. */
 bool lh_verify_step_form(const LhProgram *program, GError **error);

@@ -86,6 +86,10 @@ void lh_symbolic_apply(LhSymbolicExec *cover, uint32_t g);
  * that. */
 bool lh_symbolic_check_counts(LhSymbolicExec *cover, uint32_t op);
 
+/* effects.c: lists the block of query rows @q with key segment @key, which op @g computes in the
+ * forward pass, if blocks are wanted and the mask allows some of it. */
+void lh_symbolic_list_block(LhSymbolicExec *cover, uint32_t g, LhHolding q, uint32_t key);
+
 /* effects_attention.c: effects of attention, forward and backward. */
 bool lh_symbolic_attend(LhSymbolicExec *cover, uint32_t g);
 bool lh_symbolic_attend_grad(LhSymbolicExec *cover, uint32_t g);

@@ -8,7 +8,8 @@ out of memory), what --figure of sim and compare and --memory-timeline draw has 
 result's JSON, of the timeline and of the memory timeline; axes contain what is drawn, time begins at
 0 or where it was asked to; the ranks are those asked for and the last one to finish, and rows say
 their stages; titles say what it is, of how many tokens, on how many ranks; units are named; what only
-waits is hatched, as much of it as the timeline says, and no more is shown as a transfer than moves.
+waits is hatched, as much of it as the timeline says, and no more is shown as a transfer than moves. What --figure
+of show draws of a schedule covers the mask once, and of a step every GPU in one group of each kind.
 """
 
 import argparse
@@ -337,6 +338,63 @@ class Drawer(Tool):
                               cwd=self.folder, stdin=subprocess.DEVNULL)
 
 
+# --- maps of schedules and groups ------------------------------------------------------------------
+
+def squares(script, word):
+    """By panel, which are beside each other and below each other: the owner of each unit square, each square once."""
+    owners, strips = {}, {}
+    for name, found in script.sets.items():
+        if not name.startswith(word + " "):
+            continue
+        for _, _, x_low, x_high, y_low, y_high in found:
+            whole = close(x_high - x_low, 1, 1e-5) and close(y_high - y_low, 1, 1e-5)
+            place = (round(x_low, 3), round(y_low, 3))
+            into = owners if whole else strips
+            assert place not in into, (name, place)
+            into[place] = int(name.split()[1])
+    return owners, strips
+
+
+def hold_blocks(tool, pick):
+    """Under a causal mask each square on and below the diagonal is some rank's, in every panel; without one, all are.
+    Each rank has squares, and is the home of as many tokens as any other."""
+    schedule, ranks = pick.choice(MODULES), pick.choice([2, 4, 8])
+    causal = schedule.startswith(("megatron", "te-a2a", "ulysses")) or pick.random() < 0.7
+    tool.draw("show", schedule, "--ranks", str(ranks), "--num-attention-heads", "8", "--num-query-groups", "8",
+              "--figure", "b.svg", *([] if causal else ["--mask", "full"]))
+    script = Script(tool.folder / "b.gp")
+    owners, strips = squares(script, "rank")
+    panels = collections.defaultdict(list)
+    lefts = sorted({x for x, _ in owners if (x, 0.0) in owners and (x - 1, 0.0) not in owners})
+    tops = sorted({y for x, y in owners if x == 0 and (x, y - 1) not in owners})
+    for (x, y), rank in owners.items():
+        left, top = max(a for a in lefts if a <= x + 1e-6), max(a for a in tops if a <= y + 1e-6)
+        panels[left, top].append((round(x - left), round(y - top), rank))
+    edge = 1 + max(x for x, _, _ in panels[0.0, 0.0])
+    for cells in panels.values():
+        wanted = {(x, y) for x in range(edge) for y in range(edge) if x <= y or not causal}
+        assert {(x, y) for x, y, _ in cells} == wanted and len(cells) == len(wanted), (schedule, ranks, edge)
+    assert set(owners.values()) == set(range(ranks)), (schedule, ranks)
+    homes = collections.Counter(strips.values())
+    assert len(set(homes.values())) <= 1 and (not homes or set(homes) == set(range(ranks))), (schedule, homes)
+
+
+def hold_groups(tool, pick):
+    """Each panel has every GPU once; equal numbers are a group, of as many ranks as its title says."""
+    tensor, pipeline, data = pick.choice([1, 2, 4]), pick.choice([1, 2]), pick.choice([1, 2])
+    tool.draw("show", "zigzag", "--step", "--cluster", "hgx-h100:4", "--model", "gpt3-125m", "--seq-length", "64K",
+              "--ranks", "32", "--tensor-model-parallel-size", str(tensor), "--pipeline-model-parallel-size",
+              str(pipeline), "--data-parallel-size", str(data), "--framework", "megatron-lm", "--figure", "b.svg")
+    script = Script(tool.folder / "b.gp")
+    sizes = [int(size) for size in re.findall(r"parallel, (\d+) ranks a group", script.rest)]
+    assert sizes == [size for size in (tensor, 32 // tensor // pipeline // data, data, pipeline) if size > 1], sizes
+    assert len(squares(script, "colour")[0]) == 32 * len(sizes)
+    labels = script.sets["labels"]
+    for panel, size in enumerate(sizes):
+        groups = collections.Counter(number for _, _, number in labels[32 * panel:32 * panel + 32])
+        assert set(groups.values()) == {size} and len(groups) == 32 // size, (groups, size)
+
+
 def hold(tool, number, seed):
     """False if the first schedule refuses the case."""
     pick = random.Random(f"{seed} {number}")
@@ -368,6 +426,8 @@ def main():
         for number in range(options.count) if options.only is None else [options.only]:
             try:
                 held += hold(tool, number, options.seed)
+                hold_blocks(tool, random.Random(f"{options.seed} {number} blocks"))
+                hold_groups(tool, random.Random(f"{options.seed} {number} groups"))
                 if number % 5 == 0:
                     hold_curves(tool, random.Random(f"{options.seed} {number} curves"))
                     curves += 1

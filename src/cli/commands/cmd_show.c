@@ -7,6 +7,7 @@
 #include "program/explicit/explicit_write.h"
 #include "report/base/text.h"
 #include "report/data/describe_options.h"
+#include "report/draw/schedule_figure.h"
 #include "report/text/describe.h"
 #include "report/text/describe_model.h"
 #include "report/text/describe_step.h"
@@ -33,6 +34,7 @@ enum {
 
 typedef struct {
     LhOutputOptions to;
+    char *figure;
 } ShowOptions;
 
 static const LhField show_options[] = {
@@ -46,6 +48,10 @@ static const LhField show_options[] = {
           "the description alone; json: the program itself; table, csv, md: what each rank does at "
           "each step, or of a training step all that rank 0 does." },
     LH_OPTION_OUTPUT(ShowOptions, to),
+    LH_OPTION_FIGURE(ShowOptions, figure,
+                     "Also draw into this .svg, .png or .pdf file which rank computes which block "
+                     "of attention and holds which tokens, for a schedule of at most 64 ranks; of "
+                     "a training step, which GPUs form the groups of each kind of parallelism."),
     { .name = NULL },
 };
 
@@ -489,6 +495,23 @@ print_model(const LhScenario *s, int format, GString *out, GError **error)
     return true;
 }
 
+/* Draws the setup's program, of which print_schedule() prints the page or the ops. */
+static bool
+draw_schedule(const LhSetup *setup, const char *path, GError **error)
+{
+    g_autoptr(LhProgram) made = NULL;
+
+    if (path == NULL)
+        return true;
+    if (setup->program == NULL) {
+        made = lh_setup_program(setup, g_ptr_array_index(setup->schedules, 0), error);
+        if (made == NULL)
+            return false;
+    }
+    return lh_schedule_figure_draw(setup, made != NULL ? made : setup->program,
+                                   (LhFigureTo){ .path = path }, error);
+}
+
 static LhAnswer
 run_show(const LhCommandLine *line, GError **error)
 {
@@ -497,6 +520,11 @@ run_show(const LhCommandLine *line, GError **error)
     g_autoptr(GString) out = g_string_new(NULL);
 
     if (is_model_alone(line)) {
+        if (o->figure != NULL) {
+            g_set_error_literal(error, LH_ERROR, LH_ERROR_USAGE,
+                                "--figure draws a schedule or a training step; name one");
+            return LH_ANSWER_FAILED;
+        }
         if (!print_model(line->scenario, o->to.format, out, error))
             return LH_ANSWER_FAILED;
         return lh_command_write(&o->to, out, error) ? LH_ANSWER_YES : LH_ANSWER_FAILED;
@@ -505,7 +533,7 @@ run_show(const LhCommandLine *line, GError **error)
         return LH_ANSWER_FAILED;
     setup = lh_setup_new(line->scenario, error);
     if (setup == NULL || !lh_setup_check_one(setup, error) ||
-        !print_schedule(setup, o->to.format, out, error))
+        !print_schedule(setup, o->to.format, out, error) || !draw_schedule(setup, o->figure, error))
         return LH_ANSWER_FAILED;
     return lh_command_write(&o->to, out, error) ? LH_ANSWER_YES : LH_ANSWER_FAILED;
 }
@@ -522,13 +550,14 @@ const LhCommand lh_command_show = {
                "  longhaul show zigzag --cluster hgx-h100:4 --model llama-3-8b --seq-length 512K\n"
                "  longhaul show dfa-balanced --ranks 8 --pass fwd --format table\n"
                "  longhaul show ring --ranks 4 --format json -o ring.schedule.json\n"
+               "  longhaul show zigzag --ranks 8 --figure zigzag.svg\n"
                "  longhaul show zigzag --step --ranks 8 --tensor-model-parallel-size 2\n",
     .scenario = true,
     .one_program = true,
     .ignores = LH_SCENARIO_OF_SIMULATION | LH_SCENARIO_OF_COLLECTIVES | LH_SCENARIO_OF_CHANCE |
                LH_SCENARIO_OF_PROOF,
     .common = { "--schedule-file", "--model", "--cluster", "--ranks", "--seq-length", "--step",
-                "--mask", "--pass", "--format", "--output" },
+                "--mask", "--figure", "--format", "--output" },
     .options = show_options,
     .options_size = sizeof(ShowOptions),
     .arguments_max = 1,

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Figures of a program: which rank computes which block of attention and holds which tokens, as its
+ * proof finds it; and of a training step, which GPUs form the groups of each kind of parallelism.
+ */
+#pragma once
+
+#include "report/draw/figure.h"
+#include "scenario/setup.h"
+
+/*
+ * Draws @program, which is the setup's. Of a step, the groups. Of a schedule, the blocks of the
+ * forward pass of its first data-parallel group, of at most LH_SCHEDULE_FIGURE_RANKS_MAX ranks, for
+ * all slices of the heads, of which LH_SCHEDULE_FIGURE_SLICES_MAX are drawn. LH_ERROR_NO if there
+ * is nothing to draw: linear attention has no blocks, and a program that is not proven has no
+ * figure.
+ */
+bool lh_schedule_figure_draw(const LhSetup *setup, const LhProgram *program, LhFigureTo to,
+                             GError **error);
+
+#define LH_SCHEDULE_FIGURE_RANKS_MAX 64U
+#define LH_SCHEDULE_FIGURE_SLICES_MAX 8U
