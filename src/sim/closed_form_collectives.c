@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Collectives by a closed form: from the arrival of the last member all take as long.
+ * Collectives by a closed form: all members take the same time from the arrival of the last one.
  */
 #include "sim/sim_private.h"
 
@@ -8,8 +8,8 @@
 
 #include <math.h>
 
-/* What the member at @position sends by a closed form, and over which links: as the rings or the
- * pairs would. @node: the op of a rank that is simulated; NULL: it is none. */
+/* Counts what the member at @position sends in a closed form, and over which links: those of the
+ * rings, or of the pairs. @node: its op if the rank is simulated, else NULL. */
 static void
 count_member(LhEngine *e, LhNode *node, const LhCollective *c, uint32_t position)
 {
@@ -45,7 +45,6 @@ count_member(LhEngine *e, LhNode *node, const LhCollective *c, uint32_t position
     }
 }
 
-/* The same of the rank and of all members that it stands for. */
 void
 lh_closed_form_count(LhEngine *e, LhNode *node, const LhCollective *c, uint32_t position)
 {
@@ -60,8 +59,8 @@ lh_closed_form_count(LhEngine *e, LhNode *node, const LhCollective *c, uint32_t 
     }
 }
 
-/* What the time of the closed form goes to: a part of its own, which bytes do not change, and the
- * narrowest way from a member to the next. */
+/* Records what the time of the closed form is spent on: a part that does not depend on the bytes,
+ * and the narrowest route from a member to the next. */
 static void
 record_meeting(LhEngine *e, const LhCollective *c, LhTime end)
 {
@@ -87,7 +86,6 @@ record_meeting(LhEngine *e, const LhCollective *c, LhTime end)
                           lh_collectives_duration(e->collectives, &empty, &provenance), end);
 }
 
-/* Closed form: @late was the last to arrive and decides when all are through. */
 void
 lh_closed_form_finish(LhEngine *e, LhCollective *c, uint32_t late)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Members of a collective that have met, and are through at once.
+ * Actions on all members of a collective: joining their causes, starting and completing their ops.
  */
 #include "sim/sim_private.h"
 

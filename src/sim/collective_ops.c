@@ -7,7 +7,8 @@
 #include "base/error.h"
 #include "sim/network/collectives/collective_measured.h"
 
-/* To who stands for the receiver, over the links next to it. */
+/* Maps the receiver to its representative, and the links of the route to those that represent them.
+ */
 static void
 fold_hop(const LhEngine *e, LhEnds *ends, LhRoute *route)
 {
@@ -16,7 +17,7 @@ fold_hop(const LhEngine *e, LhEnds *ends, LhRoute *route)
         route->links[i] = lh_symmetry_link(&e->fold, e->network, route->links[i]);
 }
 
-/* What a hop of a collective sends all of whose hops are simulated. */
+/* Counts what a hop sends of a collective all of whose hops are simulated. */
 static void
 count_whole(LhEngine *e, const LhSymmetricMembers *likes, const LhRoute *route, uint64_t bytes)
 {
@@ -52,7 +53,7 @@ start_hop(LhEngine *e, LhCollective *c, const LhHop *hop, uint32_t late)
     e->moving.hops[flow] = (LhMovingHop){ c, *hop };
 }
 
-/* Starts what the collective has found to be ready because of something that @late did. */
+/* Starts the hops that the collective has found ready because of something that @late did. */
 static void
 start_hops(LhEngine *e, LhCollective *c, uint32_t late)
 {
@@ -91,8 +92,8 @@ refuse_collective(LhEngine *e, const LhSimRank *rank, uint32_t id)
 {
     if (e->error == NULL)
         g_set_error(&e->error, LH_ERROR, LH_ERROR_RUNTIME,
-                    "rank %u, op %u: another rank calls another collective in its place; all ranks "
-                    "of a communicator call the same ones in one order",
+                    "rank %u, op %u: another rank calls a different collective here; all ranks "
+                    "of a communicator must call the same collectives in the same order",
                     rank->index, id + rank->skipped_ops);
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Steps are kept in a pool; each is held by the steps that it caused, by the ops and messages under
- * way, and by what a rank remembers: what ended in this instant, and when its host went on last.
- * That is enough, because whatever starts does so when something of its rank ends, or when its host
- * has issued it.
+ * Steps are kept in a pool with reference counts. References are held by the steps that a step
+ * caused, by ops and messages in flight, and by each rank: for the ops that ended in this instant,
+ * and for the step after which its host last went on. That suffices, because an op starts either
+ * when something of its rank ends or when its host has issued it.
  */
 #include "sim/critical_path_recorder.h"
 
@@ -11,7 +11,7 @@
 
 typedef struct {
     LhPathStep step;
-    uint32_t cause; /* step, or LH_NO_STEP; while free: the next free one */
+    uint32_t cause; /* index of a step, or LH_NO_STEP; while free: the next free one */
     uint32_t refs;
 } Cause;
 
@@ -22,22 +22,22 @@ typedef struct {
 } Ended;
 
 typedef struct {
-    LhTime at_ps; /* of all that ended */
+    LhTime at_ps; /* when they all ended */
     Ended *ended;
     uint32_t count, capacity;
-    uint32_t host; /* when the host went on last */
-    /* Events, if they are kept: */
+    uint32_t host; /* after which the host last went on */
+    /* Events, if they are recorded: */
     uint32_t ends[LH_STREAMS_MAX]; /* of the last op of each stream */
-    uint32_t gate;                 /* when the host went on last */
-    uint32_t retired;              /* all ops before `retired_ops` are complete */
+    uint32_t gate;                 /* after which the host last went on */
+    uint32_t retired;              /* event: all ops before `retired_ops` are complete */
     uint32_t retired_ops;
 } RankCauses;
 
-/* A message under way, since the last of its steps. */
+/* A message in flight, since the last of its steps. */
 typedef struct {
-    LhPathStep next; /* to come; `from_ps` is when it began */
+    LhPathStep next; /* step to come; `from_ps` is when it began */
     uint32_t last;
-    uint32_t event; /* the last of it so far */
+    uint32_t event; /* its latest event */
     bool hop;
 } FlowCauses;
 
@@ -49,15 +49,15 @@ struct _LhPathRecorder {
     RankCauses *ranks;
     FlowCauses *flows;
     uint32_t flows_count;
-    LhSlackGraph *events; /* NULL: not kept */
-    uint32_t now;         /* why things happen */
-    uint32_t event_now;   /* likewise */
-    uint32_t last;        /* the latest end */
+    LhSlackGraph *events; /* NULL: not recorded */
+    uint32_t now;         /* current cause, a step */
+    uint32_t event_now;   /* likewise, an event */
+    uint32_t last;        /* step of the latest end */
 };
 
 /* ---- steps ---- */
 
-/* Gives up @slot's step, and all that nobody else holds. */
+/* Releases @slot's step and every step that no other reference keeps. */
 static void
 drop(LhPathRecorder *c, uint32_t *slot)
 {
@@ -98,7 +98,7 @@ take_link(LhPathRecorder *c)
     return c->pool_count++;
 }
 
-/* @slot's step was followed by @step; nothing, if that took no time. */
+/* Appends @step to @slot's step. Does nothing if @step took no time. */
 static void
 follow(LhPathRecorder *c, uint32_t *slot, const LhPathStep *step)
 {
@@ -107,7 +107,7 @@ follow(LhPathRecorder *c, uint32_t *slot, const LhPathStep *step)
     if (step->to_ps <= step->from_ps)
         return;
     index = take_link(c);
-    /* The reference of the slot becomes that of the new step. */
+    /* The slot's reference to its step passes to the new step. */
     c->pool[index] = (Cause){ .step = *step, .cause = *slot, .refs = 1 };
     *slot = index;
 }
@@ -191,14 +191,14 @@ lh_path_recorder_free(LhPathRecorder *c)
 
 /* ---- events ---- */
 
-/* 0 if there is none. */
+/* 0 if there is no event. */
 static LhTime
 event_time(const LhPathRecorder *c, uint32_t event)
 {
     return event == LH_NO_EVENT ? 0 : g_array_index(c->events->events, LhEvent, event).time_ps;
 }
 
-/* All ops of the rank before @id are complete: LH_HOST_WINDOW. */
+/* Returns the event at which all ops of the rank before @id are complete (LH_HOST_WINDOW). */
 static uint32_t
 retired_before(LhPathRecorder *c, uint32_t r, uint32_t id)
 {
@@ -209,7 +209,7 @@ retired_before(LhPathRecorder *c, uint32_t r, uint32_t id)
         const uint32_t before = rank->retired;
 
         if (done == LH_NO_EVENT)
-            continue; /* takes no time */
+            continue; /* it takes no time */
         rank->retired = lh_slack_event(c->events, MAX(event_time(c, done), event_time(c, before)),
                                        r, rank->retired_ops, LH_STEP_HOST);
         lh_slack_wait(c->events, done, 0);
@@ -263,7 +263,7 @@ event_sync_ends(LhPathRecorder *c, uint32_t r, uint32_t id, const LhNode *sync, 
     rank->gate = end;
 }
 
-/* @rank's op is where it is, and @before has happened. */
+/* Returns a new event: @rank's op has got as far as it is now, and @before has happened. */
 static uint32_t
 event_of_op(LhPathRecorder *c, uint32_t rank, uint32_t id, uint32_t before)
 {
@@ -296,8 +296,8 @@ lh_path_recorder_gather(LhPathRecorder *c, uint32_t rank, uint32_t id, bool firs
         c->event_now = event_of_op(c, rank, id, first ? LH_NO_EVENT : c->event_now);
 }
 
-/* A hop also waits for what its sender has sent and received so far: at least it did not have to be
- * later than that. */
+/* A hop also waits for what its sender has sent and received so far. It may not have had to, but it
+ * did not start earlier than that. */
 static void
 event_flow_starts(LhPathRecorder *c, FlowCauses *f, const uint32_t ops[2], bool hop, LhTime now)
 {
@@ -331,7 +331,7 @@ event_flow_left(LhPathRecorder *c, FlowCauses *f, LhTime now)
         op->left = f->event;
         return;
     }
-    /* Later hops wait for all that left before; this message did not. */
+    /* Later hops wait for all that left before them; this message did not. */
     all = lh_slack_event(c->events, now, f->next.rank, f->next.op, LH_STEP_LINKS);
     lh_slack_wait(c->events, f->event, 0);
     lh_slack_wait(c->events, op->left, 0);
@@ -356,8 +356,8 @@ names(const LhNode *node, uint32_t id)
     return false;
 }
 
-/* What ended last of all that the op had to wait for, in this instant; LH_NO_STEP: nothing. Sets
- * @found. */
+/* The op that ended last in this instant, of those that the op had to wait for; LH_NO_STEP: none.
+ * Sets @found. */
 static uint32_t
 ended_before(const RankCauses *rank, const LhNode *node, LhTime now, bool *found)
 {
@@ -371,7 +371,7 @@ ended_before(const RankCauses *rank, const LhNode *node, LhTime now, bool *found
         if (*found)
             return ended->step;
     }
-    /* An op that its host could not issue any earlier: LH_HOST_WINDOW. */
+    /* The host could not issue the op earlier: LH_HOST_WINDOW. */
     *found = rank->count > 0 && node->issued_ps < now;
     return *found ? rank->ended[rank->count - 1].step : LH_NO_STEP;
 }
@@ -446,7 +446,7 @@ lh_path_recorder_sync_ends(LhPathRecorder *c, uint32_t r, uint32_t id, const LhN
 
     if (c->events != NULL)
         event_sync_ends(c, r, id, sync, now, end_ps);
-    /* Unless the host came to the sync after its device was done, it waited for the last end. */
+    /* If the host reached the sync before its device was done, it waited for the latest end. */
     if (sync->issued_ps < now && rank->at_ps == now && rank->count > 0)
         hold(c, &rank->host, rank->ended[rank->count - 1].step);
     follow(c, &rank->host,

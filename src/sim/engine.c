@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The event loop. Each rank has a host that issues the ops of its program and in-order streams that
- * run them; an op starts when its stream reaches it, the ops it names in `after` are complete and
- * the host has issued it.
+ * The event loop. Each rank has a host that issues the ops of its program, and in-order streams
+ * that run them. An op starts when its stream reaches it, the ops that it names in `after` are
+ * complete and the host has issued it.
  *
- * All events of one instant are handled before the network is solved again.
+ * All events of one instant are handled before the rates of the network are solved again.
  */
 #include "sim/sim_private.h"
 
@@ -74,7 +74,7 @@ try_start(LhEngine *e, LhSimRank *rank, uint32_t stream)
     return queue->head != id;
 }
 
-/* Does everything that the rank can do in this instant. */
+/* Advances the rank as far as it gets in this instant. */
 static void
 advance(LhEngine *e, LhSimRank *rank)
 {
@@ -124,8 +124,8 @@ handle_flow_event(LhEngine *e, uint32_t flow)
         lh_hop_left(e, flow);
 }
 
-/* Everything that happens at e->now: ops and transfers that end, in insertion order, then messages
- * that arrive. */
+/* Handles all events at e->now: ops and transfers that end, in insertion order, then messages that
+ * arrive. */
 static void
 handle_instant(LhEngine *e)
 {
@@ -174,11 +174,12 @@ describe_wait(const LhSimRank *rank, GString *out)
         g_string_append(out, "waits for its stream");
     if (!rank->ended && rank->gate == LH_NO_NODE &&
         !lh_nodes_in_window(&rank->nodes, rank->nodes.issued))
-        g_string_append_printf(out, "; its host, %d ops ahead, issues no more until it is complete",
+        g_string_append_printf(out,
+                               "; its host is %d ops ahead and issues no more until it completes",
                                LH_HOST_WINDOW);
 }
 
-/* Nothing is left to happen, yet some rank is not through. */
+/* Reports a deadlock: no event is left, but some rank has not finished. */
 static void
 deadlock(LhEngine *e)
 {
@@ -192,8 +193,8 @@ deadlock(LhEngine *e)
             describe_wait(&e->ranks[r], text);
     }
     g_set_error(&e->error, LH_ERROR, LH_ERROR_RUNTIME,
-                "the program cannot end: %u of %u ranks wait for ever%s%s", stuck, e->ranks_count,
-                text->str, stuck > REPORTED_RANKS ? "\n  ..." : "");
+                "the program cannot end (deadlock): %u of %u ranks wait for ever%s%s", stuck,
+                e->ranks_count, text->str, stuck > REPORTED_RANKS ? "\n  ..." : "");
 }
 
 static bool
@@ -232,7 +233,8 @@ report_progress(LhEngine *e, uint64_t *reported)
         g_set_error(&e->error, LH_ERROR, LH_ERROR_RUNTIME, "interrupted");
 }
 
-/* A run that has nothing left to do but to see that is as long as it was. */
+/* Whether the next event lies beyond the time limit. A run whose ranks have all finished is not
+ * abandoned: its makespan is known. */
 static bool
 takes_too_long(const LhEngine *e, LhTime next)
 {
@@ -257,13 +259,13 @@ lh_engine_run(LhEngine *e)
         if (next == LH_TIME_NEVER)
             break;
         if (takes_too_long(e, MAX(next + e->skipped_ps, e->least_ps))) {
-            g_set_error(&e->error, LH_ERROR, LH_ERROR_NO, "the program takes longer than it may");
+            g_set_error(&e->error, LH_ERROR, LH_ERROR_NO, "the program exceeds its time limit");
             e->now = MAX(next, e->least_ps - e->skipped_ps);
             break;
         }
         if (next >= LH_TIME_LONGEST - e->skipped_ps) {
             g_set_error(&e->error, LH_ERROR, LH_ERROR_NO,
-                        "it takes more than 26 days, which is as far as simulated time goes");
+                        "it takes more than 26 days, the maximum of simulated time");
             break;
         }
         e->now = next;

@@ -8,54 +8,54 @@
 
 #include <string.h>
 
-#define WINDOWS 1024   /* that are remembered */
-#define PERIOD_MAX 256 /* windows */
-#define REST_MAX 64    /* windows */
-#define PERIODS_MAX 4  /* that are recorded as one, until the state is what it was */
+#define WINDOWS 1024   /* windows remembered */
+#define PERIOD_MAX 256 /* longest period, in windows */
+#define REST_MAX 64    /* most windows to wait after a failed attempt */
+#define PERIODS_MAX 4  /* most periods recorded as one, until the state recurs */
 #define AHEAD 16       /* periods to look ahead at first */
 #define KINDS_OF_EVENTS 8
 
-/* An alloc or a free as it was issued in the period. */
+/* An alloc or a free as it was issued in the recorded period. */
 typedef struct {
     LhNode node;
-    uint32_t id;                    /* of the rank's nodes */
-    uint16_t layers, micro_batches; /* from one period to the next, modulo 2^16 */
-    LhTime at_ps, host_ps; /* when its host was asked for it, and got to it: the later counts */
+    uint32_t id;                    /* node id */
+    uint16_t layers, micro_batches; /* increments from one period to the next, modulo 2^16 */
+    LhTime at_ps,
+        host_ps; /* when its host issued it, and when its host reached it: the later counts */
 } Change;
 
-/* The ops of a rank that were issued in the period. */
+/* The ops of a rank that were issued in the recorded period. */
 typedef struct {
     GArray *hashes;   /* of uint64_t */
     GArray *changes;  /* of Change */
-    uint32_t periods; /* that the program goes on to repeat them, as far as it was looked ahead */
-    LhCursor behind;  /* these */
+    uint32_t periods; /* how often the program repeats them, as far as looked ahead */
+    LhCursor behind;  /* position after these repetitions */
 } Issued;
 
 struct _LhFastForward {
-    uint32_t reference;          /* whose layers and micro-batches begin windows */
-    uint16_t layer, micro_batch; /* where its first stream is */
-    bool begun;                  /* it has got to the second */
+    uint32_t reference;          /* the rank whose layers and micro-batches delimit windows */
+    uint16_t layer, micro_batch; /* of its first stream */
+    bool begun;                  /* the first window has begun */
     bool due;                    /* a window ends in this instant */
-    uint64_t hash;               /* of the window so far, ... */
-    LhTime began_ps;             /* ... which began then, ... */
-    uint32_t *bases;             /* ... when so many ops of each rank had been issued */
+    uint64_t hash;               /* of the current window so far */
+    LhTime began_ps;             /* start of the current window */
+    uint32_t *bases;             /* number of ops of each rank that had been issued then */
     uint64_t hashes[WINDOWS];    /* of the latest windows, by number modulo WINDOWS */
-    uint32_t windows;            /* that have ended since something was left out */
-    /* The period that is being recorded; 0 windows: none. */
+    uint32_t windows; /* windows that have ended since the last complete period was recorded */
+    /* Length of the period being recorded, and windows recorded so far; 0: none is recorded. */
     uint32_t period, recorded;
-    /* Windows to wait before the next one is recorded: the more of them came to nothing, the more.
-     */
+    /* Windows to wait before recording again; the wait grows with failed attempts. */
     uint32_t rest, rests;
-    bool left_out; /* what repeats the period that is recorded */
+    bool left_out; /* periods were skipped after the recorded one */
     LhTime since_ps;
-    uint64_t state;     /* when it began */
-    bool sync;          /* a host waits in it */
+    uint64_t state;     /* lh_state_hash() when it began */
+    bool sync;          /* a host waits for a sync in it */
     Issued *issued;     /* [ranks] */
-    LhRunCounts counts; /* when it began */
+    LhRunCounts counts; /* as of its beginning */
     LhOpBuffer buffer;
 };
 
-/* ---- what happens ---- */
+/* ---- events ---- */
 
 static void
 note_event(LhEngine *e, LhFastForwardEvent event, uint64_t subject, uint64_t what)
@@ -67,8 +67,8 @@ note_event(LhEngine *e, LhFastForwardEvent event, uint64_t subject, uint64_t wha
     p->hash = lh_mix(p->hash, what);
 }
 
-/* Op @id of rank @r, or of the one that stands for it, by its place among those that were issued in
- * the window, or before it. */
+/* Names op @id of rank @r, or of its representative, by its position relative to the first op
+ * issued in the window. */
 static uint64_t
 name_of(const LhEngine *e, uint32_t r, uint32_t id)
 {
@@ -145,10 +145,9 @@ end_window(LhEngine *e)
     p->began_ps = e->now;
 }
 
-/* ---- what is left out ---- */
+/* ---- skipping ---- */
 
-/* The alloc or free of a period further on has the labels that follow from those of the first two.
- */
+/* Whether the labels of an alloc or free continue the progression of the first two periods. */
 static bool
 has_labels(Change *change, const LhOp *op, uint32_t period)
 {
@@ -160,14 +159,14 @@ has_labels(Change *change, const LhOp *op, uint32_t period)
            op->micro_batch == (uint16_t)(change->node.micro_batch + period * change->micro_batches);
 }
 
-/* Looks whether rank @r goes on to repeat the period up to @limit times, from where it was looked
- * ahead to. */
+/* Looks ahead whether rank @r goes on to repeat the period up to @limit times, from where it has
+ * looked so far. */
 static void
 look_ahead(const LhEngine *e, uint32_t r, uint32_t limit)
 {
     LhFastForward *p = e->repeat;
     Issued *issued = &p->issued[r];
-    LhCursor cursor = issued->behind; /* a copy, which goes its own way */
+    LhCursor cursor = issued->behind; /* a copy, advanced on its own */
     guint at = 0, changes = 0;
 
     while (issued->periods < limit && lh_cursor_step(&cursor, &p->buffer)) {
@@ -190,7 +189,7 @@ look_ahead(const LhEngine *e, uint32_t r, uint32_t limit)
     }
 }
 
-/* How many periods all ranks go on to repeat, of the first @limit ones. */
+/* How many periods all ranks go on to repeat, at most @limit. */
 static uint32_t
 periods_within(const LhEngine *e, uint32_t limit)
 {
@@ -205,8 +204,8 @@ periods_within(const LhEngine *e, uint32_t limit)
     return periods;
 }
 
-/* How many periods all ranks go on to repeat. A little is looked ahead at first: one of them may
- * be about to do something else. */
+/* How many periods all ranks go on to repeat. The look-ahead starts small, since some rank may be
+ * about to do something else. */
 static uint32_t
 periods_ahead(const LhEngine *e)
 {
@@ -227,14 +226,14 @@ periods_ahead(const LhEngine *e)
     return periods;
 }
 
-/* What the rank's host has spent in the period. */
+/* Time that the rank's host has spent in the recorded period. */
 static LhTime
 host_time(const LhEngine *e, const LhSimRank *rank)
 {
     return rank->host_ps - e->repeat->counts.host_ps[rank->index];
 }
 
-/* The rank's memory in so many periods. */
+/* Applies the allocs and frees of @periods periods to the rank's memory. */
 static void
 change_memory(LhEngine *e, const LhSimRank *rank, uint32_t periods)
 {
@@ -256,7 +255,7 @@ change_memory(LhEngine *e, const LhSimRank *rank, uint32_t periods)
     }
 }
 
-/* The rank's program goes on behind so many periods. */
+/* Moves the rank's program on by @periods periods. */
 static void
 pass_periods(LhEngine *e, LhSimRank *rank, uint32_t periods)
 {
@@ -276,9 +275,9 @@ pass_periods(LhEngine *e, LhSimRank *rank, uint32_t periods)
     rank->host_ps += periods * (host_ps - (e->now - p->since_ps));
 }
 
-/* Whether the period has all that the rank's state at its end depends on: its messages, and what it
- * has been waiting for. Nor may its host lose ground to its device, which would have to wait for it
- * in the end. */
+/* Whether the period contains all that the rank's state at its end depends on: its messages in
+ * flight, and what it waits for. Also requires that the host does not lose ground to the device,
+ * which would have to wait for it eventually. */
 static bool
 is_whole(const LhEngine *e, const LhSimRank *rank)
 {
@@ -298,7 +297,7 @@ is_whole(const LhEngine *e, const LhSimRank *rank)
     return true;
 }
 
-/* False: not yet, but perhaps with one period more. */
+/* Skips periods. False: not yet possible, but perhaps with one more period recorded. */
 static bool
 leave_out(LhEngine *e)
 {
@@ -312,7 +311,8 @@ leave_out(LhEngine *e)
     if (lh_state_hash(e) != p->state)
         return false;
     periods = periods_ahead(e);
-    if (period_ps > 0) /* beyond the end of time the run is refused, as soon as it gets there */
+    if (period_ps >
+        0) /* a run beyond the maximum of simulated time is rejected when it gets there */
         periods = (uint32_t)MIN(periods,
                                 MAX(LH_TIME_LONGEST - e->skipped_ps - e->now, 0) / period_ps + 1);
     if (periods == 0)
@@ -328,7 +328,7 @@ leave_out(LhEngine *e)
 
 /* ---- periods ---- */
 
-/* The shortest period of which the last two are equal; 0: there is none. */
+/* The shortest period whose latest two occurrences are equal; 0: none. */
 static uint32_t
 find_period(const LhFastForward *p)
 {
@@ -374,7 +374,7 @@ end_period(LhFastForward *p)
     p->period = 0;
 }
 
-/* A window of the period is over. */
+/* Ends a window of the recorded period. */
 static void
 close_window(LhEngine *e)
 {
@@ -413,7 +413,7 @@ lh_fast_forward_instant(LhEngine *e)
         begin_period(e, period);
 }
 
-/* ---- the whole ---- */
+/* ---- interface ---- */
 
 static bool
 may_skip(const LhSimParams *p)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Layers and micro-batches that repeat: where the engine does the same again, to the picosecond, as
- * often as the program says the same again, it need not.
+ * Fast-forward: when the simulation has become periodic, to the picosecond, whole periods of layers
+ * or micro-batches that the program repeats exactly are skipped.
  *
  * Time is cut into windows, at the instants when an op of another layer or micro-batch ends on the
  * first stream of the first rank that is simulated. What happens in a window is hashed: every op
@@ -25,7 +25,7 @@
 
 typedef struct _LhFastForward LhFastForward;
 
-/* What happens that is not an op's issue. */
+/* Kinds of hashed events, other than the issue of an op. */
 typedef enum {
     LH_EVENT_OP_STARTS,
     LH_EVENT_OP_ENDS,

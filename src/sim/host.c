@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Hosts: they issue the ops of their programs in order, each after the other by the time of a
- * launch, and stop at a sync until their device is done. A host is at most LH_HOST_WINDOW ops ahead
- * of its device, and here it is only as far ahead as it must be: it looks at the next step when
- * some stream has nothing left to do.
+ * Hosts issue the ops of their programs in order, one launch time apart, and wait at a sync until
+ * their device is done. A host is at most LH_HOST_WINDOW ops ahead of its device. The simulator
+ * keeps it only as far ahead as necessary: it reads the next step when some stream has nothing left
+ * to do.
  */
 #include "sim/sim_private.h"
 
@@ -65,7 +65,7 @@ issue_exchange(LhEngine *e, LhSimRank *rank, LhNode *node, const LhOp *op)
         LhPost *post = &e->matcher.posts[index];
 
         if (part->peer >= e->ranks_count || part->peer == r)
-            malformed(e, rank, op, "a message names a peer that is not another rank");
+            malformed(e, rank, op, "the peer of a message must be another existing rank");
         post->rank = r;
         post->node = op->id;
         post->peer = part->peer;
@@ -88,7 +88,7 @@ issue_collective(LhEngine *e, LhSimRank *rank, LhNode *node, const LhOp *op)
         lh_collectives_issue(e->collectives, e->program, rank->index, op, e->buffer.counts);
     if (node->posts == UINT32_MAX)
         malformed(e, rank, op,
-                  "its group lacks the rank, names one twice or one that does not exist");
+                  "its group must contain the rank, no rank twice and only existing ranks");
 }
 
 static void
@@ -134,7 +134,7 @@ add_node(LhEngine *e, LhSimRank *rank, const LhOp *op)
         node->share = e->params->time_share(e->params->time_share_data, rank->index, op->id);
     for (uint32_t i = 0; i < op->after_count; i++) {
         if (op->after[i] >= op->id)
-            malformed(e, rank, op, "comes after an op that is not earlier");
+            malformed(e, rank, op, "`after` names an op that is not earlier");
         else if (e->causes != NULL || !lh_node_is_done(&rank->nodes, op->after[i]))
             node->after[node->after_count++] = op->after[i];
     }
@@ -152,7 +152,7 @@ take_host_time(LhEngine *e, LhSimRank *rank, const LhOp *op)
         e->host_provenance = MAX(e->host_provenance, e->params->device->host_provenance);
     if (call_ps > 0)
         e->host_provenance = MAX(e->host_provenance, (int)e->cost.trust.host);
-    /* Beyond the end of time the run is refused, as soon as it gets there. */
+    /* A run beyond the maximum of simulated time is rejected when it gets there. */
     rank->host_ps = MIN(rank->host_ps + e->launch_ps + call_ps, 2 * LH_TIME_LONGEST);
 }
 
@@ -184,7 +184,8 @@ issue(LhEngine *e, LhSimRank *rank, const LhOp *op)
     enqueue(rank, node, op->id);
 }
 
-/* The op by the numbers of nodes: those of ops that were left out are not there. */
+/* Translates the ids of the op from the program's to nodes'. Ops skipped by fast-forward have no
+ * nodes. */
 static void
 renumber(const LhSimRank *rank, LhOp *op)
 {
@@ -192,7 +193,7 @@ renumber(const LhSimRank *rank, LhOp *op)
 
     op->id -= rank->skipped_ops;
     for (uint32_t i = 0; i < op->after_count; i++) {
-        if (op->after[i] >= rank->skipped_ops) /* else it is done since long */
+        if (op->after[i] >= rank->skipped_ops) /* else it is long complete */
             op->after[kept++] = op->after[i] - rank->skipped_ops;
     }
     op->after_count = (uint8_t)kept;

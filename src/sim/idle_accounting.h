@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where the time of ranks goes: computing, or not, and why not. Every moment of a rank is accounted
- * for once, so that the parts add up to the makespan exactly.
+ * Time accounting of ranks: busy, or idle and why. Every moment of a rank is counted exactly once,
+ * so the parts add up to the makespan exactly.
  */
 #pragma once
 
 #include "sim/sim.h"
 
-/* Beside the parts of idle time: the rank computes. */
+/* The rank computes; an additional value beside LhIdlePart. */
 #define LH_BUSY LH_IDLE_PARTS
 
 #define LH_SPANS_KEPT 8 /* a power of two */
 
-/* A stretch of a rank's past: what it did from one moment to another. */
+/* An interval of a rank's past, and what the rank did in it. */
 typedef struct {
     LhTime from_ps, to_ps;
     uint8_t why; /* LhIdlePart or LH_BUSY */
@@ -21,15 +21,16 @@ typedef struct {
 typedef struct {
     uint8_t why; /* LhIdlePart or LH_BUSY, since accounted_ps */
     LhTime accounted_ps;
-    LhPastSpan spans[LH_SPANS_KEPT]; /* the latest ones; spans_count of all so far */
+    LhPastSpan spans[LH_SPANS_KEPT]; /* ring buffer of the latest intervals; spans_count counts all
+                                        so far */
     uint32_t spans_count;
-    LhRankResult *result; /* borrowed: what is added up */
+    LhRankResult *result; /* borrowed: receives the sums */
 } LhIdleAccounting;
 
-/* Accounts for the rank up to @now. */
+/* Accounts for the rank's time up to @now. */
 void lh_idle_accounting_take(LhIdleAccounting *account, LhTime now);
 
-/* From @now on the rank does something else. */
+/* Changes what the rank does to @why, from @now on. */
 static inline void
 lh_idle_accounting_change(LhIdleAccounting *account, LhTime now, uint8_t why)
 {
@@ -40,9 +41,9 @@ lh_idle_accounting_change(LhIdleAccounting *account, LhTime now, uint8_t why)
 }
 
 /*
- * The rank has waited for @other and nothing moved: it was idle for whatever reason @other was
- * late. Where that one computed, the work is out of balance; where it was idle itself, its reason
- * is passed on, so that a slow link is charged to the link by everyone it holds up. Beyond what is
- * remembered of its past: imbalance.
+ * The rank has waited for @other while none of its own data was in flight: its idle time is
+ * attributed to whatever delayed @other. Where @other computed, the time is load imbalance. Where
+ * @other was idle, its own reason is passed on, so that a slow link is charged to the link by every
+ * rank it delays. Time before the oldest remembered interval of @other counts as imbalance.
  */
 void lh_idle_accounting_wait(LhIdleAccounting *account, LhIdleAccounting *other, LhTime now);

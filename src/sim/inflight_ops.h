@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The ops of one rank between their issue and their completion, by id, in a ring buffer. A rank
- * holds only the ops that its host is ahead of its device, never the whole program.
+ * The ops of one rank in flight, from issue to completion, by id, in a ring buffer: only as many
+ * ops as the host is ahead of the device, never the whole program.
  */
 #pragma once
 
@@ -16,44 +16,45 @@ typedef enum {
     LH_NODE_DONE,
 } LhNodeState;
 
-/* What every op needs comes first: a cache line. */
+/* The fields that every op needs come first, in one cache line. */
 typedef struct {
     uint8_t state; /* LhNodeState */
     uint8_t kind;  /* LhOpKind */
     uint8_t stream;
     uint8_t after_count;
-    uint32_t next;    /* id of the next op of its stream, or LH_NO_NODE */
-    uint32_t gate;    /* id of the sync that its host waits for before issuing it, or LH_NO_NODE */
+    uint32_t next; /* id of the next op of its stream, or LH_NO_NODE */
+    uint32_t
+        gate; /* id of the sync that the host waits for before it issues the op, or LH_NO_NODE */
     uint32_t pending; /* messages not yet delivered */
-    uint32_t posts;   /* first message, or LH_NO_NODE; collectives: their ticket */
+    uint32_t posts;   /* index of the first message, or LH_NO_NODE; collectives: their ticket */
     uint16_t ctas;
     uint8_t tier; /* highest tier of its messages; LH_TIERS: none */
     uint8_t kernel;
-    LhTime issued_ps; /* with a gate: relative to the end of that sync */
-    double work_ps;   /* compute: what is left, in time alone on the device, as of updated_ps */
+    LhTime issued_ps; /* time of issue; with a gate: relative to the end of that sync */
+    double work_ps;   /* compute: remaining time if alone on the device, as of updated_ps */
     union {
         uint32_t after[LH_OP_AFTER_MAX];
-        LhRegion region; /* alloc, free: of what; nothing waits for these */
+        LhRegion region; /* alloc, free: the region; these two have no `after` */
     };
     uint32_t step;
     uint16_t layer, micro_batch;
     uint8_t phase, module;
-    bool timed;        /* a collective whose end is in the queue */
-    uint8_t after_all; /* length of `after` at first */
-    uint32_t cause;    /* of its start: LhPathRecorder */
+    bool timed;        /* a collective whose end is in the event queue */
+    uint8_t after_all; /* length of `after` when issued */
+    uint32_t cause;    /* cause of its start, for LhPathRecorder */
     LhTime start_ps, updated_ps;
-    double occupancy; /* compute: share of the SMs that it fills when alone, (0, 1] */
-    double rate;      /* compute: of work_ps, while it runs; 1: as if alone */
-    double share;     /* of its time that it takes */
+    double occupancy; /* compute: share of the SMs that the kernel fills when alone, (0, 1] */
+    double rate;      /* compute: progress of work_ps per time while it runs; 1: as if alone */
+    double share;     /* LhSimParams.time_share of the op */
     uint64_t bytes, flops;
-    uint64_t alike; /* the same for ops that do the same: fast_forward.c */
+    uint64_t alike; /* hash of the op's content, equal for equal ops: fast_forward.c */
 } LhNode;
 
 typedef struct {
     LhNode *nodes;
-    uint32_t capacity, mask; /* a power of two, or 0; one less */
+    uint32_t capacity, mask; /* a power of two, or 0; capacity - 1 */
     uint32_t first;          /* oldest op that is not done */
-    uint32_t issued;         /* id of the next op to come */
+    uint32_t issued;         /* id of the next op to be issued */
 } LhNodes;
 
 void lh_nodes_clear(LhNodes *nodes);
@@ -67,8 +68,8 @@ lh_node(const LhNodes *nodes, uint32_t id)
     return &nodes->nodes[id & nodes->mask];
 }
 
-/* Room for the next op, whose fields are those of before; its id is nodes->issued, which counts on.
- */
+/* Adds a node for the next op, with id nodes->issued, and advances that id. Its fields are not
+ * initialised. */
 static inline LhNode *
 lh_nodes_add(LhNodes *nodes)
 {
@@ -83,7 +84,7 @@ lh_node_is_done(const LhNodes *nodes, uint32_t id)
     return id < nodes->first || lh_node(nodes, id)->state == LH_NODE_DONE;
 }
 
-/* Forgets the oldest ops, as far as they are done. */
+/* Drops the oldest ops that are done. */
 static inline void
 lh_nodes_retire(LhNodes *nodes)
 {
@@ -91,14 +92,15 @@ lh_nodes_retire(LhNodes *nodes)
         nodes->first++;
 }
 
-/* Whether the host may have issued op @id: LH_HOST_WINDOW. */
+/* Whether op @id is within the window that the host may have issued (LH_HOST_WINDOW). */
 static inline bool
 lh_nodes_in_window(const LhNodes *nodes, uint32_t id)
 {
     return id <= nodes->first || id - nodes->first <= LH_HOST_WINDOW;
 }
 
-/* Every op named in `after` is complete. Those that are leave the list. */
+/* Whether every op named in `after` is complete. Removes completed ones from the end of the list.
+ */
 static inline bool
 lh_node_is_free(const LhNodes *nodes, LhNode *node)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Collectives whose time is known as a whole: a flow for each link that they load.
+ * Collectives whose duration comes from measurements: one flow for each link that they load.
  */
 #include "sim/sim_private.h"
 
@@ -30,7 +30,7 @@ lh_measured_arrived(LhEngine *e, LhCollective *c, const LhEnds *ends)
     lh_collective_settle(c);
 }
 
-/* What the member at @position sends of a measured collective. */
+/* Counts what the member at @position sends in a measured collective. */
 static void
 count_measured(LhEngine *e, const LhCollective *c, const LhTraffic *traffic,
                const uint64_t *part_bytes, uint32_t position)
@@ -54,7 +54,7 @@ count_measured(LhEngine *e, const LhCollective *c, const LhTraffic *traffic,
     }
 }
 
-/* The route of a flow with a limit of its own over @link, and perhaps its other direction. */
+/* The route of a flow with its own rate limit over @link, and possibly its other direction. */
 static LhRoute
 route_of_link(const LhCollective *c, const LhTrafficLink *link, uint32_t like, uint64_t bytes,
               LhMeasuredTime time)
@@ -69,7 +69,7 @@ route_of_link(const LhCollective *c, const LhTrafficLink *link, uint32_t like, u
                       .own_tiers = time.tiers };
 }
 
-/* Everything of the collective that crosses @link, as one flow. */
+/* Starts all traffic of the collective over @link as one flow. */
 static void
 start_link(LhEngine *e, LhCollective *c, const LhTrafficLink *link, uint64_t bytes,
            LhMeasuredTime time)
@@ -88,7 +88,7 @@ start_link(LhEngine *e, LhCollective *c, const LhTrafficLink *link, uint64_t byt
     if (c->likes != NULL) {
         lh_transfer_apart(e, c->likes)->link_bytes[link->id] += bytes;
         if (like != link->id)
-            return; /* another one's stands for it */
+            return; /* represented by the flow of another link */
         e->whole_bytes[like] += bytes;
     }
     if (link->follows)

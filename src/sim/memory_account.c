@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What ranks hold over time. Memory is counted in the order of the host, as an allocator sees it,
- * and changes when the host gets to the op: behind a sync, when the sync has ended.
+ * Memory of ranks over time. Memory is counted in the order of the host, as an allocator sees it.
+ * It changes when the host reaches the op: behind a sync, when the sync has ended.
  */
 #include "sim/sim_private.h"
 
 #include <string.h>
 
-/* Of all ranks' first ops beyond the limit the earliest stays. Those of one rank come in order. */
+/* Keeps the earliest of all ranks' first ops beyond the limit. Calls for one rank come in order. */
 static void
 exceed(LhEngine *e, uint32_t r, LhTime time_ps, LhMemoryOp op)
 {
@@ -26,7 +26,7 @@ exceed(LhEngine *e, uint32_t r, LhTime time_ps, LhMemoryOp op)
     memcpy(first->by_category, e->live[r].by_category, sizeof(first->by_category));
 }
 
-/* Rank @r has never held as much. */
+/* Rank @r has reached a new peak. */
 static void
 peak(LhEngine *e, uint32_t r, LhTime time_ps, LhMemoryOp op)
 {
@@ -50,7 +50,7 @@ tell_memory(const LhEngine *e, uint32_t r, LhTime time_ps, LhMemoryOp op, uint64
     e->params->memory(e->params->memory_data, &record);
 }
 
-/* One category after the other, so that the records add up from the first one on. */
+/* One record per category, with running totals from the first one on. */
 static void
 tell_beginning(const LhEngine *e, uint32_t r)
 {

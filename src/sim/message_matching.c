@@ -38,8 +38,8 @@ release(LhMatcher *m, uint32_t index)
     m->free = index;
 }
 
-/* Equal distances land in neighbouring buckets, so regular patterns neither collide nor miss the
- * cache. */
+/* Pairs of equal distance map to neighbouring buckets, so regular patterns neither collide nor miss
+ * the cache. */
 static inline uint32_t
 bucket_of(const LhMatcher *m, const LhPost *post)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Messages looking for their other end. On one communicator the k-th that a rank sends to another
- * one meets the k-th that the other receives from it, in order of posting.
+ * Rendezvous of messages. On one communicator the k-th message that a rank sends to another matches
+ * the k-th that the other receives from it, in order of posting.
  */
 #pragma once
 
@@ -10,31 +10,31 @@
 
 #define LH_NO_POST UINT32_MAX
 
-/* One end of a message, from the issue of its op until its other end is there too. */
+/* One end of a message, from the issue of its op until it is matched. */
 typedef struct {
     uint32_t rank, node; /* the op's id */
     uint32_t peer;
     uint8_t communicator;
     bool send;
-    uint32_t next;        /* of the same op, or LH_NO_POST */
-    uint32_t bucket_next; /* of the same bucket, once posted */
+    uint32_t next;        /* next post of the same op, or LH_NO_POST */
+    uint32_t bucket_next; /* next post in the same bucket, once posted */
     uint64_t bytes;
 } LhPost;
 
 typedef struct {
     LhPost *posts;
     uint32_t count, capacity, free;
-    uint32_t *buckets; /* posted ends without a partner, by source and destination */
+    uint32_t *buckets; /* unmatched posts, by source and destination */
     uint32_t mask;
 } LhMatcher;
 
 void lh_matcher_init(LhMatcher *m, uint32_t ranks);
 void lh_matcher_clear(LhMatcher *m);
 
-/* Makes room for more ends. */
+/* Makes room for more posts. */
 void lh_matcher_grow(LhMatcher *m);
 
-/* The index of an end that is not posted yet, for the caller to fill in. */
+/* Returns the index of a new post that is not posted yet, for the caller to fill in. */
 static inline uint32_t
 lh_matcher_add(LhMatcher *m)
 {
@@ -49,8 +49,8 @@ lh_matcher_add(LhMatcher *m)
     return m->count++;
 }
 
-/* Posts end @index. Returns its other end if that is there: then both are gone, but can be read
- * until the next lh_matcher_add(). */
+/* Posts @index. Returns the matching post if there is one, else NULL. On a match both are released,
+ * but can be read until the next lh_matcher_add(). */
 const LhPost *lh_matcher_post(LhMatcher *m, uint32_t index);
 
 static inline uint32_t

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Messages of exchanges, which start when both ends are there, and arrivals of whatever is on the
- * network. A posted group holds its SMs while it waits, as NCCL's kernels do.
+ * Messages of exchanges, which start when both ends are posted, and arrivals of all flows. A posted
+ * group holds its SMs while it waits, as NCCL's kernels do.
  */
 #include "sim/sim_private.h"
 
@@ -19,7 +19,7 @@ route_of_message(const LhEngine *e, uint32_t from, uint32_t to, LhRoute *route)
     lh_sends_limit(e->network, route);
 }
 
-/* Both ends are there: the message starts to move. */
+/* Starts a matched message. */
 static void
 start_message(LhEngine *e, const LhPost *sender, const LhPost *receiver, uint32_t late)
 {
@@ -46,8 +46,8 @@ start_message(LhEngine *e, const LhPost *sender, const LhPost *receiver, uint32_
                           lh_transfer_share(e, sender->rank, sender->node));
 }
 
-/* The SMs that the op's kernel holds from now on, waiting or not. Its communicator spans the ranks
- * of the rank's group. */
+/* Takes the SMs that the op's kernel holds from now on, waiting or not. Its communicator spans the
+ * ranks of the rank's group. */
 static void
 hold_sms(LhEngine *e, LhSimRank *rank, LhNode *node)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The end of an op: its stream moves on, and its rank has another reason to be idle.
+ * Completion of ops: the stream moves on, and the reason of the rank's idle time changes.
  */
 #include "sim/sim_private.h"
 
-/* The op that is due next on the stream could run, had its host issued it. */
+/* Whether the next op of the stream could run if its host had issued it. */
 static inline bool
 waits_for_host(const LhEngine *e, const LhSimRank *rank, uint32_t stream)
 {
@@ -19,8 +19,8 @@ waits_for_host(const LhEngine *e, const LhSimRank *rank, uint32_t stream)
 }
 
 /*
- * Why the rank computes nothing right now: its host is late with the op that is due; or data for it
- * is on the way (the highest tier that moves); or it waits for another rank to get there.
+ * Why the rank computes nothing now: its host is late with the op that is due; or data for it is in
+ * flight (the highest such tier); or it waits for another rank.
  */
 static uint8_t
 why_idle(const LhEngine *e, const LhSimRank *rank)
@@ -45,7 +45,7 @@ lh_engine_classify_idle(LhEngine *e, LhSimRank *rank)
     lh_idle_accounting_change(&rank->account, e->now, why_idle(e, rank));
 }
 
-/* Tells of the op as of every rank that is asked about and that this one stands for. */
+/* Reports the op for every requested rank that this one represents. */
 static void
 tell_op(const LhEngine *e, const LhTimelineRecord *record)
 {

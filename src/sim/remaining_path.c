@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What follows an op are the next op of its stream, those that come after it, and all that is
- * issued behind the next sync.
+ * An op is followed by the next op of its stream, the ops that name it in `after`, and everything
+ * issued after the next sync.
  */
 #include "sim/remaining_path.h"
 
 typedef struct {
     LhTime takes_ps;
-    uint32_t befores, befores_count; /* in LhRemainingPath.befores: what the op waits for */
+    uint32_t befores, befores_count; /* in LhRemainingPath.befores: the ops that it waits for */
     bool sync;
 } ChainLink;
 
@@ -61,7 +61,7 @@ lh_remaining_path_end(LhRemainingPath *maker)
 {
     const guint ops = maker->links->len;
     GArray *tails = g_array_sized_new(FALSE, TRUE, sizeof(LhTime), ops);
-    LhTime longest_ps = 0; /* of an op so far, with what follows it */
+    LhTime longest_ps = 0; /* of the ops so far, each with its tail */
 
     g_array_set_size(tails, ops);
     for (guint i = ops; i-- > 0;) {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How long a rank takes at least from the end of each of its ops on: the longest chain of ops that
- * follow it. A run in which an op ends so late that this leads beyond what it may take can be given
- * up at once.
+ * Lower bound of the remaining time of a rank after each of its ops: the longest chain of ops that
+ * follow it. A run is abandoned as soon as the end of an op plus this bound exceeds its time limit.
  */
 #pragma once
 
@@ -13,11 +12,12 @@
 
 typedef struct _LhRemainingPath LhRemainingPath;
 
-/* Ops are added in the order of the program. */
+/* Ops must be added in program order. */
 LhRemainingPath *lh_remaining_path_new(void);
 
-/* @op, which takes so long at least; of a sync, the host after all that was before it. */
+/* Adds @op with a lower bound of its time; for a sync, the host time after everything before it has
+ * ended. */
 void lh_remaining_path_add(LhRemainingPath *maker, const LhOp *op, LhTime takes_ps);
 
-/* Frees the maker. An LhTime for each op, which the caller unrefs. */
+/* Frees the maker. Returns an LhTime for each op; the caller unrefs it. */
 GArray *lh_remaining_path_end(LhRemainingPath *maker);

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#define OVERUSE_MAX 1e-9 /* of a link, by rounding of sums */
+#define OVERUSE_MAX 1e-9 /* tolerance of a link's utilisation, for rounding of sums */
 
 static void
 init_ranks(LhEngine *e)
@@ -36,7 +36,7 @@ init_ranks(LhEngine *e)
     }
 }
 
-/* Over rows, ranks that are a shift apart do the same, and the other way round. */
+/* In collectives over rows only ranks a shift apart are equivalent, and vice versa. */
 static void
 init_aparts(LhEngine *e)
 {
@@ -185,7 +185,7 @@ lh_engine_clear(LhEngine *e)
     lh_op_buffer_clear(&e->buffer);
 }
 
-/* What a link has carried. */
+/* Bytes carried by a link. */
 static LhWide
 link_bytes(const LhEngine *e, uint32_t link)
 {
@@ -200,7 +200,7 @@ link_bytes(const LhEngine *e, uint32_t link)
     return bytes;
 }
 
-/* Where the link belongs among the busiest; of equal ones the first stays in front. */
+/* Inserts the link among the busiest; of equal ones the first stays in front. */
 static void
 rank_link(LhSimResult *result, LhLinkUse use)
 {
@@ -225,15 +225,15 @@ add_use(LhTierUse *tier, LhLinkUse use)
         tier->busiest = use;
 }
 
-/* What crosses those crosses the links of its GPUs, which count it. */
+/* Traffic over these links also crosses the GPUs' own links, which count it. */
 static bool
 is_of_tree(const LhNetwork *n, uint32_t id)
 {
     return id >= n->tree.first && id < n->nic_first;
 }
 
-/* Whether messages share links, so that none carries more than it can. Closed forms, which know
- * nothing of each other, and messages that are alone by definition may overlap. */
+/* Whether messages share links, so that none can exceed its bandwidth. Closed forms, which are
+ * independent of each other, and the alpha-beta model, where each message is alone, may overlap. */
 static bool
 shares_links(const LhEngine *e)
 {
@@ -241,7 +241,8 @@ shares_links(const LhEngine *e)
            e->params->collectives != LH_COLLECTIVES_CLOSED_FORM;
 }
 
-/* More than 1 only by rounding: of sums, and of the end of every message to a picosecond. */
+/* Utilisation may exceed 1 only by rounding: of sums, and of the end of every message to a
+ * picosecond. */
 static void
 check_use(LhEngine *e, const LhSimResult *result, LhLinkUse use)
 {
@@ -251,10 +252,11 @@ check_use(LhEngine *e, const LhSimResult *result, LhLinkUse use)
     if (use.used <= 1 + OVERUSE_MAX + rounded || !shares_links(e) || e->error != NULL)
         return;
     name = lh_network_link_name(e->network, use.link);
-    g_set_error(&e->error, LH_ERROR, LH_ERROR_RUNTIME,
-                "internal: link %s was used %.4g times: it carried more than it can; please report "
-                "this command and its files",
-                name, use.used);
+    g_set_error(
+        &e->error, LH_ERROR, LH_ERROR_RUNTIME,
+        "internal: utilisation of link %s is %.4g, more than its bandwidth allows; please report "
+        "this command and its files",
+        name, use.used);
 }
 
 static void
@@ -296,7 +298,8 @@ link_provenance(const LhTopology *topology, uint32_t tier)
                                                : weakest);
 }
 
-/* Of what is not a kernel: links, hosts, what is known of this cluster alone. */
+/* The weakest provenance of what is not a kernel: links, hosts, and constants of this cluster
+ * alone. */
 static LhProvenance
 outside_provenance(const LhEngine *e)
 {
@@ -314,7 +317,7 @@ outside_provenance(const LhEngine *e)
     return (LhProvenance)MAX(weakest, e->host_provenance);
 }
 
-/* Everyone is accounted for until the last rank is done. */
+/* Accounts for the time of all ranks until the last one is done. */
 static void
 close_accounts(LhEngine *e, LhSimResult *result)
 {
@@ -331,7 +334,8 @@ close_accounts(LhEngine *e, LhSimResult *result)
     lh_idle_accounting_take(&e->ranks[last].account, e->now);
 }
 
-/* Of ranks that were not simulated, and what each rank has sent in its own way. */
+/* Fills in the results of ranks that were not simulated, and adds the bytes that were counted per
+ * rank. */
 static void
 summarise_likes(LhEngine *e)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/run_counts.h"
 
-/* What the rank's results would be if everyone were asked now. */
+/* The rank's results if its open intervals ended now. */
 static LhRankResult
 result_so_far(const LhEngine *e, uint32_t r)
 {
@@ -61,7 +61,7 @@ lh_run_counts_take(LhRunCounts *c, const LhEngine *e)
         c->whole_bytes = g_memdup2(e->whole_bytes, links * sizeof(uint64_t));
 }
 
-/* Each number grows by @times what it has grown by since @before. */
+/* Adds to each number @times its increase since @before. */
 static void
 extrapolate(uint64_t *numbers, const uint64_t *before, gsize count, uint64_t times)
 {

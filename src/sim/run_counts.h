@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * All that a run counts, as it was at an instant: so that what it has counted since can be counted
- * again, for what is left out.
+ * Snapshots of all counts of a run, so that what was counted since can be added again for skipped
+ * periods.
  */
 #pragma once
 
 #include "sim/sim_private.h"
 
-/* All that is counted. */
+/* All counts of a run. */
 typedef struct {
     uint64_t events, ops;
     double spent_s, uncertain_s, judged_s;
     LhTime *host_ps;
-    LhRankResult *ranks; /* with what is not accounted for yet */
+    LhRankResult *ranks; /* including time not yet accounted for */
     LhWide *links;
-    LhApart apart[LH_APARTS]; /* without folds */
+    LhApart apart[LH_APARTS]; /* `fold` is not set */
     uint64_t *whole_bytes;
 } LhRunCounts;
 
-/* What @e has counted so far; replaces what @c had. */
+/* Takes a snapshot of the counts of @e, replacing that in @c. */
 void lh_run_counts_take(LhRunCounts *c, const LhEngine *e);
 void lh_run_counts_clear(LhRunCounts *c);
 
-/* What @e has counted since @before is counted @times more. */
+/* Adds what @e has counted since @before @times more. */
 void lh_run_counts_grow(LhEngine *e, const LhRunCounts *before, uint64_t times);

@@ -33,7 +33,8 @@ lh_sim_bubble_fraction(const LhSimResult *result)
     return (double)idle_ps / (double)((LhWide)result->ranks_count * result->makespan_ps);
 }
 
-/* Plays it with @fold. NULL without error if that stands in the way: then it becomes less. */
+/* Runs the engine with @fold. Returns NULL without an error if the folding proves wrong, and
+ * reduces @fold. */
 static LhSimResult *
 play(const LhSimParams *params, LhSymmetryGroups *fold, GError **error)
 {
@@ -57,7 +58,7 @@ play(const LhSimParams *params, LhSymmetryGroups *fold, GError **error)
     return result;
 }
 
-/* Whether what is asked treats all ranks alike. */
+/* Whether the parameters treat all ranks alike. */
 static bool
 may_fold(const LhSimParams *p)
 {

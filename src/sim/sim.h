@@ -12,9 +12,9 @@
 /* Why a rank was not computing; see docs/reference/model.md. The parts add up to the idle time
  * exactly. */
 typedef enum {
-    LH_IDLE_IMBALANCE, /* nothing moved for it: waiting for another rank to get there, or done
+    LH_IDLE_IMBALANCE, /* none of its data was in flight: it waited for another rank, or finished
                           before the others */
-    LH_IDLE_COMM, /* LH_TIERS consecutive entries: its data was on the way, by highest tier of the
+    LH_IDLE_COMM, /* LH_TIERS consecutive entries: exposed communication, by the highest tier of the
                      route */
     LH_IDLE_HOST = LH_IDLE_COMM + LH_TIERS, /* its host had not issued the next op */
     LH_IDLE_PARTS
@@ -24,77 +24,82 @@ typedef enum {
 extern const char *const lh_idle_names[];
 
 typedef struct {
-    LhTime finish_ps;              /* when its last op was complete */
-    LhTime busy_ps;                /* some compute stream was running */
+    LhTime finish_ps;              /* completion time of its last op */
+    LhTime busy_ps;                /* at least one compute stream had an op running */
     LhTime idle_ps[LH_IDLE_PARTS]; /* busy + sum(idle) = makespan */
-    LhTime comm_ps; /* some communication stream had an op running (waiting included) */
+    LhTime comm_ps; /* at least one communication stream had an op running, including its waiting */
     uint64_t bytes_sent;
     uint64_t bytes_by_tier[LH_TIERS]; /* sent bytes by the highest tier of their route */
     uint64_t flops;                   /* of attention */
-    uint64_t dense_flops;             /* of products with weights */
+    uint64_t dense_flops;             /* of products with weights (GEMMs) */
     uint64_t peak_bytes;
     uint64_t peak_by_tensor[LH_TENSOR_KINDS]; /* at the moment of the peak */
     uint64_t peak_by_category[LH_CATEGORIES]; /* likewise */
     LhTime peak_at_ps;
-    LhMemoryOp peak_op; /* whose alloc makes the peak */
+    LhMemoryOp peak_op; /* the alloc that makes the peak */
 } LhRankResult;
 
-/* The first op whose memory is not there: of all ranks, that of the lowest time, then rank. */
+/* The first op that exceeds the memory limit: over all ranks the earliest, then the lowest rank. */
 typedef struct {
     uint32_t rank;
     LhTime time_ps;
     LhMemoryOp op;
-    uint64_t needed_bytes; /* with the op's own */
+    uint64_t needed_bytes; /* including the op's own */
     uint64_t limit_bytes;
     uint64_t by_category[LH_CATEGORIES]; /* of needed_bytes */
 } LhOutOfMemory;
 
 #define LH_BUSY_LINKS 10
 
-/* How much of what a link could carry in the makespan it has carried. */
+/* Utilisation of a link: bytes carried / (bandwidth x makespan). */
 typedef struct {
     uint32_t link;
     double used;
 } LhLinkUse;
 
-/* The same over the links of a tier. */
+/* Utilisation of the links of a tier. */
 typedef struct {
     uint32_t links;
     double used_sum;
-    LhLinkUse busiest; /* `used` 0: none carried anything */
+    LhLinkUse busiest; /* `used` 0: no link carried anything */
 } LhTierUse;
 
 typedef struct {
     LhTime makespan_ps;
-    /* At both ends of what is assumed of the links (compare/time_range.h); 0: not asked. */
+    /* Error bar of the makespan, from the assumed ranges of the links (compare/time_range.h); 0:
+     * not estimated. */
     LhTime fastest_ps, slowest_ps;
     uint32_t ranks_count;
-    LhRankResult *ranks;      /* owned */
-    uint32_t simulated_ranks; /* the others do what one of these does (network/symmetry.h) */
-    uint64_t events;          /* compute completions + message completions */
+    LhRankResult *ranks; /* owned */
+    uint32_t
+        simulated_ranks; /* each other rank is represented by one of these (network/symmetry.h) */
+    uint64_t events;     /* compute completions + message completions */
     uint64_t ops;
-    uint64_t skipped_ops; /* of these, in layers and micro-batches that were found to repeat what
-                             was simulated, to the picosecond */
+    uint64_t skipped_ops; /* of these, those in layers and micro-batches skipped by fast-forward */
     /* The busiest link: bytes carried over capacity x makespan. */
-    uint32_t busiest_link; /* UINT32_MAX: none carried anything */
+    uint32_t busiest_link; /* UINT32_MAX: no link carried anything */
     double busiest_link_utilisation;
-    LhLinkUse busy_links[LH_BUSY_LINKS]; /* the busiest ones that carried anything, falling */
+    LhLinkUse
+        busy_links[LH_BUSY_LINKS]; /* the busiest links that carried anything, in falling order */
     uint32_t busy_links_count;
-    LhTierUse tier_use[LH_TIERS]; /* links that stand for others are left out */
-    LhWide link_bytes[LH_TIERS];  /* bytes carried by the links of each tier, each link crossed
-                                     counted; of PCIe those of the GPUs' own links */
-    LhOutOfMemory *out_of_memory; /* owned; NULL: everything fits, or there was no limit */
-    GArray *path;                 /* of LhPathStep, from 0 to the makespan; NULL unless asked for */
-    LhSlackGraph *precedence;     /* owned; NULL unless asked for */
-    LhProvenance provenance;      /* the weakest of the constants that were used */
-    double compute_error; /* what kernel times are good to, a mean by time: sim/cost/provenance.h */
-    double compute_judged; /* share of their time for which that holds the model's error, too */
+    LhTierUse tier_use[LH_TIERS]; /* without links that represent others */
+    LhWide link_bytes[LH_TIERS];  /* bytes carried by the links of each tier, counted once per link
+                                     crossed; PCIe: the GPUs' own links only */
+    LhOutOfMemory *out_of_memory; /* owned; NULL: everything fits, or no limit was set */
+    GArray
+        *path; /* the critical path, of LhPathStep, from 0 to the makespan; NULL unless requested */
+    LhSlackGraph *precedence; /* dependence graph; owned; NULL unless requested */
+    LhProvenance provenance;  /* the weakest of the constants used */
+    double
+        compute_error; /* relative error of kernel times, weighted by time: sim/cost/provenance.h */
+    double compute_judged; /* share of kernel time for which compute_error includes the model's
+                              error */
     LhExtrapolation beyond;
 } LhSimResult;
 
 /*
- * Plays the program. LH_ERROR_RUNTIME if it cannot end: messages that never match, a dependence
- * cycle, a failed link on a route (the message names ranks and ops that wait). Caller frees.
+ * Simulates the program. LH_ERROR_RUNTIME if it cannot end: messages that never match, a dependence
+ * cycle, a failed link on a route; the message names the waiting ranks and ops. Caller frees.
  */
 LhSimResult *lh_simulate(const LhSimParams *params, GError **error);
 void lh_sim_result_free(LhSimResult *result);

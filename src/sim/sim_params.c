@@ -3,7 +3,7 @@
 
 #include "base/rng.h"
 
-/* A picosecond takes longer than a run may; keeps products finite. */
+/* So slow that a picosecond exceeds the longest run; keeps products finite. */
 #define RANK_SLOWDOWN_MAX 1e18
 
 void

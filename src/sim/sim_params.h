@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is asked of the simulator, and what follows from that alone.
+ * Parameters of a simulation, and what follows from them alone.
  */
 #pragma once
 
@@ -13,10 +13,10 @@
 
 typedef struct {
     uint64_t rank;
-    double slowdown; /* compute on this rank takes this many times as long; >= 1 */
+    double slowdown; /* factor on compute times of this rank; >= 1 */
 } LhStraggler;
 
-/* How long @rank takes at least from the end of each of its ops on: lh_lower_bound_tails(). */
+/* Lower bound of the remaining time of @rank after each of its ops: lh_lower_bound_tails(). */
 typedef struct {
     uint32_t rank;
     GArray *tails_ps; /* of LhTime, by op */
@@ -29,56 +29,57 @@ typedef struct {
     LhNetworkModel network_model;
     LhCollectiveModel collectives;
     LhCostMode cost;
-    /* The training system, for what it does around calls of attention (sim/cost/call_cost.h);
-     * borrowed. NULL: nothing. */
+    /* The training framework, for its own work around attention calls (sim/cost/call_cost.h);
+     * borrowed. NULL: none. */
     const LhFramework *framework;
-    bool serving;  /* attention kernels are those of serving systems, one at a time: for judging
+    bool serving;  /* use attention kernels of serving systems, one at a time, to compare against
                       measurements of such (sim/cost/attention_cost.h) */
-    double jitter; /* compute times vary by a factor 1 +- jitter, by (seed, rank, op); [0, 1) */
+    double jitter; /* compute times vary by a factor of 1 +- jitter, by (seed, rank, op); [0, 1) */
     uint64_t seed;
     const GArray *stragglers; /* of LhStraggler; may be NULL */
-    uint32_t steps_max;       /* stop each rank's program after so many steps; 0: all */
+    uint32_t steps_max;       /* stop each rank's program after this many steps; 0: all */
     /* Replaces the cost model's time of a compute op (benchmarks); NULL: the cost model's. */
     LhTime (*compute_time)(void *data, uint32_t rank, const LhOp *op);
     void *compute_time_data;
     LhTimelineSink timeline; /* NULL: none */
     void *timeline_data;
-    /* The sink is told of ranks that are multiples of this alone, and of these in any order; 0: of
-     * all, by time. */
+    /* Report only ranks that are multiples of this, in any order; 0: all ranks, by time. */
     uint32_t timeline_stride;
-    bool unfolded;       /* every rank is simulated, also where one could stand for others */
-    bool unskipped;      /* every layer and micro-batch is simulated, also where they repeat */
+    bool unfolded;       /* simulate every rank, without folding */
+    bool unskipped;      /* simulate every layer and micro-batch, without fast-forward */
     LhMemorySink memory; /* NULL: none */
     void *memory_data;
     LhLinkSink links; /* NULL: none */
     void *links_data;
-    /* What a rank may hold: the first op that needs more is part of the result, and the run goes
+    /* Memory limit of a rank. The first op that exceeds it is part of the result, and the run goes
      * on. 0: no limit. */
     uint64_t memory_limit_bytes;
-    bool path; /* find the critical path; without it, that costs nothing */
-    /* With `path`: also keep what waits for what. Every rank is simulated. */
+    bool path; /* record the critical path; without it, this costs nothing */
+    /* With `path`: also keep the dependence graph. Every rank is simulated. */
     bool precedence;
-    /* How much of its time an op takes: its kernel; the messages that it sends, with their latency;
-     * of a collective's closed form the least of its members' shares. NULL: all of it. */
+    /* Fraction of its time that an op takes: of its kernel, of the messages it sends including
+     * their latency; of a closed form of a collective, the smallest fraction of its members.
+     * NULL: 1. */
     double (*time_share)(void *data, uint32_t rank, uint32_t op);
     void *time_share_data;
-    /* Told now and then of the program, events and simulated time, on the thread of the run, of
-     * which there is one whatever its jobs. */
+    /* Receives progress now and then: program, events and simulated time. A run uses one thread,
+     * whatever the task's jobs, and reports on it. */
     LhTask task;
-    /* A run that takes longer is abandoned, with an error; other threads may lower it. NULL: none.
-     */
+    /* A run that takes longer than this is abandoned with an error; other threads may lower it.
+     * NULL: no limit. */
     const _Atomic LhTime *limit_ps;
-    /* Of LhRankTails, borrowed: of some ranks, with which it may be known earlier that a run will
-     * take longer. NULL: none. */
+    /* Of LhRankTails, borrowed, for some of the ranks: lets a run that exceeds the limit be
+     * abandoned earlier. NULL: none. */
     const GArray *tails;
     /* Set to the simulated time at which the run ended, failed or was abandoned; may be NULL. */
     LhTime *ended_ps;
 } LhSimParams;
 
-/* The cost of ops in a run with @params, whose device and framework are borrowed. */
+/* Initialises the cost model of ops for a run with @params, whose device and framework are
+ * borrowed. */
 void lh_sim_begin_cost(LhCost *cost, const LhSimParams *params);
 
-/* How many times as long as that its kernels take in such a run: those of @rank, if it is a
- * straggler; and one of them, by jitter. */
+/* Factors on kernel times in such a run: of @rank, if it is a straggler; of a single op, by jitter.
+ */
 double lh_sim_slowdown(const LhSimParams *params, uint32_t rank);
 double lh_sim_variation(const LhSimParams *params, uint32_t rank, uint32_t op);

@@ -1,25 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the files of the simulator's engine share. A rank is made of owners that can be read alone:
- * its ops (inflight_ops.h), its account of time (idle_accounting.h), its memory (program/live.h);
- * messages without a partner are the matcher's (message_matching.h), links the network's
- * (network/flows.h). The files:
+ * What the files of the engine share. The state of a rank consists of parts that can be read alone:
+ * its ops in flight (inflight_ops.h), its time accounting (idle_accounting.h), its memory
+ * (program/live.h). Unmatched messages belong to the matcher (message_matching.h), links to the
+ * network (network/flows.h). The files:
  *
- *     engine.c    the loop; streams: what starts when
- *     op_end.c    what follows from an end
+ *     engine.c    event loop; streams: which op starts when
+ *     op_end.c    completion of ops
  *     host.c      issue: from cursors to ops in queues
- *     memory_account.c    what ranks hold, over time
- *     fast_forward.c    layers and micro-batches that are left out, since they repeat:
- *     run_counts.c, state_hash.c
- *     critical_path_recorder.c    who caused what, for the critical path
- *     sm_sharing.c     kernels that share the SMs of a device, and ranks the cores of a machine
- *     messages.c  messages of exchanges, from posting to arrival
- *     collective_ops.c    collectives: those that are hops, and which others there are:
- *     measured_collectives.c, closed_form_collectives.c
- *     collective_members.c    members of a collective that have met
+ *     memory_account.c    memory of ranks over time
+ *     fast_forward.c, run_counts.c, state_hash.c    skipping of repeated layers and micro-batches
+ *     critical_path_recorder.c    causes, for the critical path
+ *     sm_sharing.c     kernels that share the SMs of a device, ranks that share the cores of a
+ * machine messages.c  messages of exchanges, from posting to arrival collective_ops.c collectives
+ * simulated as hops; dispatch to the other kinds: measured_collectives.c, closed_form_collectives.c
+ *     collective_members.c    actions on all members of a collective
  *     transfers.c    what messages and hops have in common
- *     transit.c   when the bytes of an op are on their way, for timelines
- *     result.c    setting up and summing up
+ *     transit.c   when the bytes of an op are in flight, for timelines
+ *     result.c    set-up and summary
  */
 #pragma once
 
@@ -37,15 +35,15 @@
 #include "sim/network/symmetry.h"
 #include "sim/sim.h"
 
-/* A stream's queue: ids of the op that is due and of the last one, or LH_NO_NODE. */
+/* A stream's queue: ids of the next op and of the last one, or LH_NO_NODE. */
 typedef struct {
     uint32_t head, tail;
 } LhQueue;
 
-/* What of the op that a stream runs is on its way. */
+/* Data in flight of the op that a stream runs. */
 typedef struct {
     uint32_t messages;
-    GArray *motions; /* of LhMotion; while there are messages, the last one has not ended */
+    GArray *motions; /* of LhMotion; while messages are in flight, the last one is still open */
 } LhTransit;
 
 typedef struct {
@@ -53,25 +51,25 @@ typedef struct {
     LhQueue *queues; /* of its streams; borrowed */
     LhNodes nodes;
     LhIdleAccounting account;
-    uint32_t gate;  /* sync the host waits for, or LH_NO_NODE */
-    LhTime host_ps; /* when the host has issued its last op; relative to the gate's end, if there is
-                       one */
-    bool ended;     /* the program has no more ops */
-    bool listed;    /* in LhEngine.news */
-    uint8_t computing, communicating; /* streams of each kind with a running op */
+    uint32_t gate;  /* sync that the host waits for, or LH_NO_NODE */
+    LhTime host_ps; /* when the host has issued its last op; relative to the end of the gate, if
+                       there is one */
+    bool ended;     /* the program has no more ops to issue */
+    bool listed;    /* is in LhEngine.news */
+    uint8_t computing, communicating; /* number of streams of each kind with a running op */
     uint32_t ctas;                    /* SMs held by running communication */
-    double speed;                     /* of all compute, of full */
+    double speed;                     /* of all compute, as a fraction of full speed */
     LhTime communicating_ps;
-    uint32_t moving[LH_TIERS]; /* messages on the way, by tier */
-    const GArray *tails_ps;    /* what follows each op takes at least; NULL: not known */
-    uint32_t skipped_ops;      /* that were left out: the program's ids are so many more */
+    uint32_t moving[LH_TIERS]; /* messages in flight, by tier */
+    const GArray *tails_ps; /* lower bound of the remaining time after each op; NULL: not known */
+    uint32_t skipped_ops;   /* ops skipped by fast-forward: program id = node id + skipped_ops */
 } LhSimRank;
 
-/* What a flow on the network is. */
+/* Kinds of flows on the network. */
 enum {
     LH_ENDS_MESSAGE,
-    LH_ENDS_HOP,      /* of a collective: LhMoving.hops says which */
-    LH_ENDS_MEASURED, /* what a collective whose time is known puts on a link: likewise */
+    LH_ENDS_HOP,      /* hop of a collective: see LhMoving.hops */
+    LH_ENDS_MEASURED, /* traffic of a measured collective on a link: likewise */
 };
 
 /* Both ends of a message on the network. */
@@ -79,7 +77,7 @@ typedef struct {
     uint32_t ranks[2], nodes[2]; /* sender, receiver */
     uint8_t tier;
     uint8_t of; /* LH_ENDS_... */
-    bool whole; /* of a collective all of whose hops are simulated */
+    bool whole; /* of a collective all of whose hops are simulated, not only the representatives' */
 } LhEnds;
 
 typedef struct {
@@ -87,34 +85,34 @@ typedef struct {
     LhHop hop;
 } LhMovingHop;
 
-/* What is under way on the network, by flow. */
+/* Flows on the network, by index. */
 typedef struct {
     LhFlows *flows;
-    LhLinkUtilization *load; /* NULL: nobody wants to know */
+    LhLinkUtilization *load; /* NULL: not requested */
     LhEnds *ends;
     LhMovingHop *hops;
-    uint32_t count;        /* of both arrays */
-    uint32_t under_way[2]; /* messages; those of collectives all of whose hops are simulated */
+    uint32_t count;        /* allocated length of both arrays */
+    uint32_t under_way[2]; /* number of messages and folded hops in flight; of hops with `whole` */
 } LhMoving;
 
-/* Ranks that share the cores of a machine: LhDevice.machine_ranks. */
+/* Ranks that share the cores of one machine: LhDevice.machine_ranks. */
 typedef struct {
-    uint32_t computing, holding; /* how many of them have kernels, and messages, under way */
+    uint32_t computing, holding; /* number of ranks with kernels running; with messages in flight */
 } LhMachine;
 
-/* Ranks to look at, first in first out: those with news wait here instead of calling each other, so
- * that depth and order do not depend on who woke whom. */
+/* Ranks to advance, first in first out. Ranks with news are queued instead of advanced recursively,
+ * so that depth and order do not depend on which rank woke which. */
 typedef struct {
     uint32_t *ranks;
     uint32_t first, count, mask;
 } LhNews;
 
-/* Bytes of collectives over rows, over shifts, over both: likes in these may send theirs by other
- * ways, so every member's are counted. NULL: no rank stands for another one. */
+/* Bytes of collectives whose equivalent members may send over different routes, so every member's
+ * bytes are counted: by equivalence over rows, over shifts, over both. NULL: no folding. */
 enum { LH_APART_ROWS, LH_APART_SHIFTS, LH_APART_BOTH, LH_APARTS };
 
 typedef struct {
-    LhSymmetryGroups fold; /* within which ranks do the same in them */
+    LhSymmetryGroups fold; /* the equivalence of ranks in these collectives */
     uint64_t *sent_bytes;  /* [ranks x tiers] */
     uint64_t *link_bytes;  /* [links] */
 } LhApart;
@@ -124,41 +122,43 @@ typedef struct {
     const LhProgram *program;
     const LhNetwork *network;
     LhCost cost;
-    LhSymmetryGroups fold; /* who stands for whom */
-    bool folded;           /* someone does */
-    bool differ, row;      /* but must not: because of a collective, over a row */
+    LhSymmetryGroups fold; /* ranks represented by others */
+    bool folded;           /* some rank is represented by another */
+    bool differ, row;      /* folding proved wrong in a collective; over a row */
     bool free_network;     /* communication takes no time */
     bool contention;       /* communication holds SMs */
     uint32_t ranks_count, streams_count, streams_shift;
     LhTime now, launch_ps, sync_ps;
-    LhTime skipped_ps;   /* by which `now` is behind, for what was left out */
-    LhTime least_ps;     /* the run does not end before, as far as the tails of its ranks say */
-    int host_provenance; /* LhProvenance: the weakest of what hosts have taken time for */
+    LhTime skipped_ps;   /* time skipped by fast-forward: simulated time = now + skipped_ps */
+    LhTime least_ps;     /* lower bound of the end of the run, from tails_ps of its ranks */
+    int host_provenance; /* LhProvenance: the weakest of the constants used for host times */
     LhSimRank *ranks;
     LhQueue *queues;     /* [ranks << streams_shift] */
-    LhTransit *transits; /* likewise; NULL: nobody asks */
+    LhTransit *transits; /* likewise; NULL: not requested */
     LhCursor *cursors;   /* [ranks] */
     LhLive *live;        /* [ranks] */
     LhRankResult *results;
     LhApart apart[LH_APARTS];
-    uint64_t *whole_bytes;        /* [links] of `apart` that the network counts, too */
-    LhOutOfMemory *out_of_memory; /* the first op so far that exceeds the limit; NULL: none */
-    double *slowdown;             /* per rank; NULL: none */
-    LhMachine *machines;          /* NULL: each rank computes on cores of its own */
-    LhHeap heap;                  /* item rank << streams_shift | stream, then flows */
+    uint64_t *whole_bytes; /* [links] the part of `apart` that the network counts as well */
+    LhOutOfMemory
+        *out_of_memory;  /* the first op so far that exceeds the memory limit; NULL: none */
+    double *slowdown;    /* per rank; NULL: none */
+    LhMachine *machines; /* NULL: each rank has cores of its own */
+    LhHeap heap;         /* item rank << streams_shift | stream, then flows */
     LhMatcher matcher;
     LhMoving moving;
     LhCollectives *collectives;
-    LhPathRecorder *causes; /* NULL: nobody asks for the critical path */
-    LhFastForward *repeat;  /* NULL: nothing is left out */
+    LhPathRecorder *causes; /* NULL: the critical path is not requested */
+    LhFastForward *repeat;  /* NULL: no fast-forward */
     LhNews news;
     LhOpBuffer buffer;
-    uint32_t tiers_used; /* bit set */
+    uint32_t tiers_used; /* bit set of LhTier */
     uint64_t events, ops;
     GError *error;
 } LhEngine;
 
-/* Whether the rank is simulated itself; who stands for it; how many it stands for. */
+/* Folding: whether the rank is simulated itself; its representative; how many ranks it represents.
+ */
 static inline bool
 lh_engine_plays(const LhEngine *e, uint32_t r)
 {
@@ -177,7 +177,7 @@ lh_engine_weight(const LhEngine *e, uint32_t r)
     return e->folded ? lh_symmetry_weight(&e->fold, r) : 1;
 }
 
-/* The index of a stream's events in the heap. */
+/* The heap item of a stream's events. */
 static inline uint32_t
 lh_queue_index(const LhEngine *e, const LhSimRank *rank, uint32_t stream)
 {
@@ -196,7 +196,7 @@ lh_stream_computes(const LhEngine *e, uint32_t stream)
     return e->program->streams[stream].kind == LH_STREAM_COMPUTE;
 }
 
-/* Puts the rank on the list of those to look at in this instant. */
+/* Queues the rank to be advanced in this instant. */
 static inline void
 lh_news_add(LhEngine *e, uint32_t r)
 {
@@ -208,15 +208,15 @@ lh_news_add(LhEngine *e, uint32_t r)
 
 /* engine.c */
 
-/* Plays all of it, to its end or to e->error. */
+/* Runs the simulation to its end or to e->error. */
 void lh_engine_run(LhEngine *e);
 
 /* op_end.c */
 
-/* Looks why the rank computes nothing, from now on. */
+/* Reclassifies the rank's idle time from now on. The rank does not compute. */
 void lh_engine_classify_idle(LhEngine *e, LhSimRank *rank);
 
-/* The same, or that it does compute. */
+/* Reclassifies what the rank does from now on: busy, or why it is idle. */
 static inline void
 lh_engine_classify(LhEngine *e, LhSimRank *rank)
 {
@@ -226,15 +226,15 @@ lh_engine_classify(LhEngine *e, LhSimRank *rank)
         lh_engine_classify_idle(e, rank);
 }
 
-/* Op @id, the head of its stream, is done: the stream moves on. */
+/* Completes op @id, the head of its stream, and moves the stream on. */
 void lh_engine_complete(LhEngine *e, LhSimRank *rank, uint32_t id);
 
 /* host.c */
 
-/* Issues the next step of a host that may; false if there is none. */
+/* Issues the ops of the next step of the program; false if there are none. */
 bool lh_host_pull_step(LhEngine *e, LhSimRank *rank);
 
-/* Issues the next step if some stream has nothing left to do and the host may; true if it did. */
+/* Issues the next step if some stream is empty and the host may go on; true if it did. */
 static inline bool
 lh_host_pull(LhEngine *e, LhSimRank *rank)
 {
@@ -248,26 +248,28 @@ lh_host_pull(LhEngine *e, LhSimRank *rank)
     return false;
 }
 
-/* A sync whose earlier ops are all complete lets the host go on; ops issued after it learn when. */
+/* Passes a sync whose earlier ops are all complete: the host goes on, and ops issued after the sync
+ * get their time of issue. False if there is none to pass. */
 bool lh_host_pass_sync(LhEngine *e, LhSimRank *rank);
 
 /* memory_account.c */
 
-/* What is there before the first op. */
+/* Accounts for memory in use before the first op. */
 void lh_memory_begins(LhEngine *e);
 
-/* The host of @rank gets to @node, op @id of its program, an alloc or a free, at @time_ps of the
- * run. */
+/* Accounts for @node, op @id of the program of @rank, an alloc or a free, which its host reaches at
+ * @time_ps of the run. */
 void lh_memory_changes(LhEngine *e, const LhSimRank *rank, uint32_t id, const LhNode *node,
                        LhTime time_ps);
 
 /* sm_sharing.c */
 
-/* Sets the rates of all running kernels of the rank, and when they will end. */
+/* Sets the rates of all running kernels of the rank, and their end times. */
 void lh_share_sms(LhEngine *e, LhSimRank *rank);
 
-/* Only where ranks share cores: how many of the rank's machine compute, or have messages, has
- * changed. Sets the speed of all of them, and the rates of their kernels. */
+/* Only where ranks share cores: call when the number of ranks of this machine that compute, or have
+ * messages in flight, has changed. Sets the speed of all its ranks and the rates of their kernels.
+ */
 void lh_share_cores(LhEngine *e, LhSimRank *rank);
 
 /* The machine of a rank. */
@@ -277,8 +279,8 @@ lh_engine_machine(const LhEngine *e, const LhSimRank *rank)
     return &e->machines[rank->index / e->params->device->machine_ranks];
 }
 
-/* Communication holds @ctas more SMs (or gives them back): compute that runs beside it has the
- * rest. */
+/* Communication takes @ctas more SMs (negative: gives them back); concurrent compute has the rest.
+ */
 void lh_share_change(LhEngine *e, LhSimRank *rank, int32_t ctas);
 
 static inline void
@@ -288,13 +290,13 @@ lh_share_hold(LhEngine *e, LhSimRank *rank, int32_t ctas)
         lh_share_change(e, rank, ctas);
 }
 
-/* transfers.c: what messages of exchanges and hops of collectives have in common */
+/* transfers.c: what messages of exchanges and hops of collectives share */
 
-/* The run is over: a link of the way has failed. */
+/* Ends the run with an error: @link on the route has failed. */
 void lh_transfer_refuse(LhEngine *e, uint32_t source, uint32_t destination, uint32_t link);
 
-/* False, and the run is over, if a link on the way has failed. The first one looks at each of them.
- */
+/* Returns false and ends the run if a link of the route has failed. The first function checks every
+ * link; the second skips that if the network has no faults. */
 bool lh_transfer_is_open(LhEngine *e, uint32_t source, uint32_t destination, const LhRoute *route);
 
 static inline bool
@@ -303,7 +305,7 @@ lh_transfer_check_route(LhEngine *e, uint32_t source, uint32_t destination, cons
     return e->network->faults == NULL || lh_transfer_is_open(e, source, destination, route);
 }
 
-/* Of a hop of the collective from one rank to another. */
+/* Sets @route to that of a hop of the collective. */
 static inline void
 lh_transfer_hop_route(const LhEngine *e, const LhCollective *c, uint32_t from, uint32_t to,
                       LhRoute *route)
@@ -315,10 +317,10 @@ lh_transfer_hop_route(const LhEngine *e, const LhCollective *c, uint32_t from, u
     lh_network_route_in(e->network, lh_collective_group(c), route);
 }
 
-/* The run is to be played again, with less of it folded. */
+/* Ends the run, which must be repeated with less folding. @row: the row symmetry fails. */
 void lh_transfer_differ(LhEngine *e, bool row);
 
-/* Rank @r sends @bytes over a route of @tier. */
+/* Counts @bytes that rank @r sends over a route of @tier. */
 static inline void
 lh_transfer_count_sent(LhEngine *e, uint32_t r, uint8_t tier, uint64_t bytes)
 {
@@ -326,8 +328,8 @@ lh_transfer_count_sent(LhEngine *e, uint32_t r, uint8_t tier, uint64_t bytes)
     e->results[r].bytes_by_tier[tier] += bytes;
 }
 
-/* Where bytes of members of a collective are counted whose likes in it may send as much by other
- * ways. */
+/* Where to count the bytes of members of a collective whose equivalent members may send as much
+ * over different routes. */
 static inline const LhApart *
 lh_transfer_apart(const LhEngine *e, const LhSymmetricMembers *likes)
 {
@@ -336,11 +338,11 @@ lh_transfer_apart(const LhEngine *e, const LhSymmetricMembers *likes)
                                          : LH_APART_ROWS];
 }
 
-/* Counts what such a member sends. */
+/* Counts the bytes that such a member sends. */
 void lh_transfer_count_apart(LhEngine *e, const LhSymmetricMembers *likes, const LhRoute *route,
                              uint64_t bytes);
 
-/* Nothing moved for the rank until @late came: what has it been idle for? */
+/* Attributes the idle time of the rank, with nothing in flight for it, until @late arrived. */
 static inline void
 lh_transfer_end_wait(LhEngine *e, LhSimRank *rank, uint32_t late)
 {
@@ -348,65 +350,66 @@ lh_transfer_end_wait(LhEngine *e, LhSimRank *rank, uint32_t late)
         lh_idle_accounting_wait(&rank->account, &e->ranks[late].account, e->now);
 }
 
-/* What the op takes of its time: LhSimParams.time_share. */
+/* The fraction of its time that the op takes: LhSimParams.time_share. */
 static inline double
 lh_transfer_share(const LhEngine *e, uint32_t rank, uint32_t op)
 {
     return e->params->time_share == NULL ? 1 : lh_node(&e->ranks[rank].nodes, op)->share;
 }
 
-/* What a message counts for where it is known what all messages of a rank hold together. */
+/* CTAs of a message on devices where LhDevice.messages_hold gives what all messages of a rank hold
+ * together: 1, a mark only. Else 0. */
 static inline uint16_t
 lh_transfer_ctas_min(const LhEngine *e)
 {
     return e->params->device->messages_hold > 0 ? 1 : 0;
 }
 
-/* Both ends learn that @bytes move from now on, for which they have waited for @late. */
+/* Starts moving @bytes: updates both ends, which have waited for @late. */
 void lh_transfer_begin(LhEngine *e, const LhEnds *ends, uint64_t bytes, uint32_t late);
 
-/* Puts them on the network: the flow. Of its time it takes @share. */
+/* Starts the flow on the network, which takes @share of its time. Returns the flow. */
 uint32_t lh_transfer_start(LhEngine *e, const LhEnds *ends, const LhRoute *route, uint64_t bytes,
                            double share);
 
-/* The message has arrived: so many less to wait for at both ends. */
+/* Delivers a message: both ends have @pieces fewer to wait for. */
 void lh_transfer_deliver(LhEngine *e, const LhEnds *ends, uint32_t pieces);
 
 /* collective_members.c */
 
-/* What happens next to the collective waits for all of its members. */
+/* Joins the causes of all members: what follows in the collective waits for all of them. */
 void lh_members_gather(LhEngine *e, const LhCollective *c);
 
-/* All members of the collective are through, because of the last message, to rank @late. */
+/* Completes the ops of all members of the collective. The last message arrived at rank @late. */
 void lh_members_end(LhEngine *e, LhCollective *c, uint32_t late);
 
-/* What the op of the collective takes of its time: the most that it may spare. */
+/* The fraction of its time that the collective takes: the smallest of its members. */
 double lh_members_share(const LhEngine *e, const LhCollective *c);
 
-/* The member at @position and all others have met: @late was the last. */
+/* All members are there, @late last: the member at @position starts moving data. */
 void lh_members_meet(LhEngine *e, const LhCollective *c, uint32_t position, uint32_t late);
 
 /* measured_collectives.c */
 
-/* All members are there, @late as the last one. */
+/* Starts the collective: all members are there, @late last. */
 void lh_measured_start(LhEngine *e, LhCollective *c, uint32_t late);
 
-/* One of the flows of a collective whose time is known has arrived. */
+/* One of the flows of a measured collective has arrived. */
 void lh_measured_arrived(LhEngine *e, LhCollective *c, const LhEnds *ends);
 
 /* closed_form_collectives.c */
 
-/* What the member at @position, and those that it stands for, send by a closed form. */
+/* Counts the bytes that the member at @position, and those it represents, send in a closed form. */
 void lh_closed_form_count(LhEngine *e, LhNode *node, const LhCollective *c, uint32_t position);
 
-/* @late was the last to arrive and decides when all are through. */
+/* Schedules the end of the collective; @late was the last member to arrive. */
 void lh_closed_form_finish(LhEngine *e, LhCollective *c, uint32_t late);
 
 /* collective_ops.c */
 
 void lh_collective_start(LhEngine *e, LhSimRank *rank, uint32_t id);
 
-/* The last byte of @flow, a hop of a collective, has been sent; what it brings is there. */
+/* The last byte of @flow, a hop of a collective, has been sent; @flow has arrived. */
 void lh_hop_left(LhEngine *e, uint32_t flow);
 void lh_hop_arrived(LhEngine *e, uint32_t flow);
 
@@ -417,42 +420,44 @@ void lh_exchange_start(LhEngine *e, LhSimRank *rank, uint32_t id);
 /* What @flow brings is there. */
 void lh_flow_arrived(LhEngine *e, uint32_t flow);
 
-/* transit.c: nothing of it happens unless e->transits is there. */
+/* transit.c: called only if e->transits is set, except for the first two */
 
-/* For a timeline. Frees it. */
+/* Allocates e->transits if there is a timeline; frees it. */
 void lh_transit_init(LhEngine *e);
 void lh_transit_clear(LhEngine *e);
 
-/* The op at the head of a stream starts, with nothing on its way. */
+/* The op at the head of a stream starts, with nothing in flight. */
 void lh_transit_begin(LhEngine *e, const LhSimRank *rank, uint32_t stream);
 
-/* A message of it is on its way; is there. */
+/* A message of the op departs; arrives. */
 void lh_transit_leaves(LhEngine *e, const LhSimRank *rank, uint32_t stream);
 void lh_transit_arrives(LhEngine *e, const LhSimRank *rank, uint32_t stream);
 
-/* The op is done: sets what its record says of it. */
+/* The op is done: sets the motions of its record. */
 void lh_transit_end(LhEngine *e, LhTimelineRecord *record);
 
 /* fast_forward.c */
 
-/* NULL if something asks for every op, or lets layers differ. */
+/* NULL if every op must be simulated, or layers may differ. */
 LhFastForward *lh_fast_forward_new(const LhEngine *e);
 void lh_fast_forward_free(LhFastForward *repeat, uint32_t ranks);
 
-/* @op of the rank, by the numbers of its nodes, has been issued: @node. @first: of its step. */
+/* @op of the rank has been issued as @node; ids are those of nodes. @first: first op of its step.
+ */
 void lh_fast_forward_issue(LhEngine *e, const LhSimRank *rank, LhNode *node, const LhOp *op,
                            bool first);
 
-/* Takes note of what happens to an op, as the rank's nodes count, or to a message. */
+/* Hash an event of a flow; of an op, by its node id. */
 void lh_fast_forward_note_flow(LhEngine *e, LhFastForwardEvent event, uint32_t flow);
 void lh_fast_forward_note_op(LhEngine *e, LhFastForwardEvent event, const LhSimRank *rank,
                              uint32_t id);
 
-/* All that happens in this instant has happened. */
+/* Ends an instant: closes the window if one is due. */
 void lh_fast_forward_instant(LhEngine *e);
 
 /* result.c */
 void lh_engine_init(LhEngine *e, const LhSimParams *params, const LhSymmetryGroups *fold);
 void lh_engine_clear(LhEngine *e);
-/* e->error, if a link carried more than it can, which no message may do. */
+/* Returns the result. Sets e->error if a link carried more than its bandwidth allows, which is a
+ * bug. */
 LhSimResult *lh_engine_summarise(LhEngine *e);

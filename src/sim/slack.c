@@ -83,7 +83,7 @@ waits_end(const LhSlackGraph *p, uint32_t index)
     return index + 1 < p->events->len ? event_at(p, index + 1)->waits_first : p->waits->len;
 }
 
-/* A host that goes on after the last op is no part of the run. */
+/* A host that continues after the last op does not extend the run. */
 static inline bool
 ends_run(const LhEvent *event)
 {
@@ -165,7 +165,7 @@ lh_slack_replay(const LhSlackGraph *p, double (*share)(void *, const LhEvent *),
 
 /* ---- chains ---- */
 
-/* What came last of all that the event waits for; the first of those, if there are several. */
+/* The wait of the event that ended last; the first of these on a tie. */
 static uint32_t
 last_before(const LhSlackGraph *p, uint32_t index)
 {

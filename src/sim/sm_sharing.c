@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Kernels of several compute streams share the SMs that communication leaves, max-min fairly: none
- * gets more than it fills when alone, and what one cannot fill goes to the others.
+ * SM sharing: kernels of several compute streams share the SMs that communication leaves, max-min
+ * fairly. No kernel gets more than it fills when alone; what one cannot fill goes to the others.
  */
 #include "sim/sim_private.h"
 
-#define HELD_MAX 0.9 /* share of the SMs that communication holds at most */
+#define HELD_MAX 0.9 /* limit of the share of the SMs that communication holds */
 
-/* The kernels that run on a rank, brought up to now. */
+/* Collects the running kernels of a rank and updates their remaining work to now. */
 static uint32_t
 take_running(LhEngine *e, const LhSimRank *rank, LhNode *running[LH_STREAMS_MAX])
 {
@@ -62,8 +62,8 @@ lh_share_sms(LhEngine *e, LhSimRank *rank)
     }
 }
 
-/* Messages take from the cores of a machine, whoever of its ranks computes: all of them together
- * what `messages_hold` says. */
+/* The speed of each rank of the machine. Messages take cores from the whole machine, whichever rank
+ * computes: the fraction `messages_hold` if all its ranks have messages in flight. */
 static double
 machine_speed(const LhEngine *e, const LhMachine *machine)
 {

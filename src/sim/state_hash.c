@@ -35,8 +35,8 @@ lh_state_hash_rank(uint64_t hash, const LhEngine *e, const LhSimRank *rank, LhTi
     return hash;
 }
 
-/* An op that is not done: what it is, and how much of it is left. Of messages that is what has
- * happened since it started. */
+/* Hashes an op that is not done: its content and how much of it is left. Messages are covered by
+ * what has happened since they started. */
 static uint64_t
 mix_node(uint64_t hash, const LhEngine *e, const LhNode *node)
 {

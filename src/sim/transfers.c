@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What messages of exchanges and hops of collectives have in common: from the moment when both ends
- * are there to their arrival.
+ * What messages of exchanges and hops of collectives share: from the moment both ends are ready to
+ * their arrival.
  */
 #include "sim/sim_private.h"
 
@@ -74,8 +74,8 @@ lh_transfer_begin(LhEngine *e, const LhEnds *ends, uint64_t bytes, uint32_t late
 }
 
 /*
- * The run as folded is not what would happen: hops of a collective that are all simulated, because
- * they are not the same for all members, share the network with messages that are not.
+ * Checks that folding is still exact. It is not if hops of a collective that are all simulated,
+ * because they differ among members, share the network with folded messages.
  */
 static void
 check_shared(LhEngine *e, const LhEnds *ends)
@@ -85,7 +85,7 @@ check_shared(LhEngine *e, const LhEnds *ends)
         lh_transfer_differ(e, e->fold.of.row > 1);
 }
 
-/* Of its time it takes @share. */
+/* Starts a flow that takes @share of its time. */
 static uint32_t
 begin_flow(LhEngine *e, const LhRoute *route, uint64_t bytes, double share)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * When the bytes of an op that communicates are on their way: from when both ends of a message are
- * there to its arrival; of a collective by a closed form, from when all members are there to its
- * end. A stream runs one op at a time, so what is known is the stream's.
+ * When the bytes of a communication op are in flight: from when both ends of a message are posted
+ * to its arrival; for a closed form of a collective, from when all members have arrived to its end.
+ * A stream runs one op at a time, so this is kept per stream.
  */
 #include "sim/sim_private.h"
 
@@ -41,7 +41,7 @@ last_motion(const LhTransit *t)
     return t->motions->len == 0 ? NULL : &g_array_index(t->motions, LhMotion, t->motions->len - 1);
 }
 
-/* What leaves as another arrives goes on moving. */
+/* A message that departs in the instant in which another arrives continues the interval. */
 void
 lh_transit_leaves(LhEngine *e, const LhSimRank *rank, uint32_t stream)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The walk: each op of the rank starts when its stream, the ops it comes after and its host let it,
- * and takes the least time that it can. What the engine adds to that are delays.
+ * The walk: each op of the rank starts as soon as its stream, the ops that it names in `after` and
+ * its host allow, and takes its lower bound of time. The engine can only add delays to that.
  */
 #include "sim/lower_bound/lower_bound.h"
 
@@ -13,24 +13,24 @@
 #include "sim/network/collectives/collective_least.h"
 #include "sim/remaining_path.h"
 
-#define PARTS_MAX 8 /* of an exchange that others are waited for in */
+#define PARTS_MAX 8 /* of an exchange that is matched with other walks */
 
 struct _LhLowerBoundCalls {
     LhCollectives *collectives;
     LhLinkLoads *loads;
-    GHashTable *known; /* of Call: collectives that were looked at */
+    GHashTable *known; /* set of Call: memoised collectives */
 };
 
 struct _LhLowerBound {
     const LhSimParams *params;
     LhCost cost;
-    LhLowerBoundCalls *calls; /* NULL: not asked for yet */
-    LhLowerBoundCalls *own;   /* if they are */
+    LhLowerBoundCalls *calls; /* NULL: not needed yet */
+    LhLowerBoundCalls *own;   /* `calls`, if created here; else NULL */
     bool free_network;
-    bool (*awaited)(const LhOp *op); /* NULL: none is */
+    bool (*awaited)(const LhOp *op); /* NULL: no op is awaited */
 };
 
-/* A collective of one rank, and what it takes at least. */
+/* A collective as called by one rank, and the lower bound of its time. */
 typedef struct {
     uint32_t rank;
     LhCollectiveKind kind;
@@ -114,41 +114,41 @@ lh_lower_bound_free(LhLowerBound *least)
     g_free(least);
 }
 
-/* When the two ends of messages from one rank to another were there, in order of posting. */
+/* Posting times of both ends of the messages from one rank to another, in order of posting. */
 typedef struct {
     uint32_t from, to;
     uint8_t communicator;
     GArray *sent, *received; /* of LhTime */
 } Channel;
 
-/* One rank on its way. */
+/* State of the walk of one rank. */
 typedef struct {
     LhLowerBound *least;
     uint32_t rank;
     bool communication;
-    bool embedded;          /* its ops were issued long ago */
-    LhRankMap map;          /* of embedded programs: where their ranks are */
-    LhTime outside_ps;      /* likewise: when the last op of other streams than the first ends that
-                               touches inputs or outputs */
-    const uint32_t *others; /* those that it waits for, sorted or not; itself among them */
+    bool embedded;     /* ops were issued long before */
+    LhRankMap map;     /* embedded programs: where their ranks are */
+    LhTime outside_ps; /* likewise: end of the last op that touches inputs or outputs, on streams
+                          other than the first */
+    const uint32_t *others; /* ranks walked side by side, including this one; in any order */
     uint32_t others_count;
-    GHashTable *channels; /* of Channel, between these; NULL: there are none */
+    GHashTable *channels; /* of Channel, between these ranks; NULL: none */
     LhCursor cursor;
     LhOpBuffer buffer;
-    uint32_t at;              /* op of the buffer that comes next */
-    bool posted;              /* it is an exchange whose start is known */
-    LhTime posted_ps;         /* which is this */
-    guint numbers[PARTS_MAX]; /* of its messages in their channels */
+    uint32_t at;              /* next op of the buffer */
+    bool posted;              /* the next op is an exchange whose start is known */
+    LhTime posted_ps;         /* its start */
+    guint numbers[PARTS_MAX]; /* index of each of its messages in its channel */
     bool ended;
     GArray *ends;                                  /* of LhTime, by op */
-    LhStreamBound chains;                          /* if any op is awaited */
-    LhRemainingPath *tails;                        /* NULL: nobody asked */
-    LhTime host_ps, launch_ps, sync_ps, latest_ps; /* of all streams */
-    LhTime stream_ps[LH_STREAMS_MAX];              /* when the last op of each ends */
+    LhStreamBound chains;                          /* used if any op is awaited */
+    LhRemainingPath *tails;                        /* NULL: not requested */
+    LhTime host_ps, launch_ps, sync_ps, latest_ps; /* latest_ps: maximum over all streams */
+    LhTime stream_ps[LH_STREAMS_MAX];              /* end of the last op of each */
     LhLowerBoundTimes times;
 } Walk;
 
-/* Where jitter takes most off it. */
+/* The kernel's time at the fastest end of the jitter. */
 static LhTime
 compute_ps(const Walk *walk, const LhOp *op, double *occupancy)
 {
@@ -160,8 +160,8 @@ compute_ps(const Walk *walk, const LhOp *op, double *occupancy)
     return p->jitter > 0 ? (LhTime)((double)time_ps * (1 - p->jitter)) : time_ps;
 }
 
-/* How much longer a kernel of the first micro-batch takes than that of a later one, which adds to
- * what is there: the gradients of an embedding begin with zeros everywhere. */
+/* How much longer a kernel of the first micro-batch takes than the same one of a later micro-batch,
+ * which accumulates: the gradients of an embedding start as zeros everywhere. */
 static LhTime
 only_first_ps(const Walk *walk, const LhOp *op, LhTime takes_ps)
 {
@@ -221,7 +221,7 @@ end_of(const Walk *walk, uint32_t op)
     return op < walk->ends->len ? g_array_index(walk->ends, LhTime, op) : 0;
 }
 
-/* @once_ps of its time are of the first micro-batch alone. */
+/* @once_ps of @time_ps occur in the first micro-batch only. */
 static void
 add_busy(Walk *walk, const LhOp *op, uint32_t of, LhTime time_ps, LhTime once_ps)
 {
@@ -238,7 +238,7 @@ add_busy(Walk *walk, const LhOp *op, uint32_t of, LhTime time_ps, LhTime once_ps
         walk->times.accumulate_ps += time_ps;
 }
 
-/* Returns when the op was issued. */
+/* Advances the host and returns when the op was issued. */
 static LhTime
 issue_op(Walk *walk, const LhOp *op)
 {
@@ -256,7 +256,7 @@ issue_op(Walk *walk, const LhOp *op)
     return issued_ps;
 }
 
-/* ---- messages of those that wait for one another ---- */
+/* ---- messages between ranks walked side by side ---- */
 
 static guint
 channel_hash(gconstpointer key)
@@ -284,7 +284,7 @@ channel_free(gpointer data)
     g_free(c);
 }
 
-/* NULL if nobody waits at the other end. */
+/* NULL if the peer is not walked. */
 static Channel *
 channel_of(const Walk *walk, const LhOp *op, const LhPart *part)
 {
@@ -307,7 +307,7 @@ channel_of(const Walk *walk, const LhOp *op, const LhPart *part)
     return c;
 }
 
-/* The exchange may start at @start_ps, as far as its own rank is concerned. */
+/* Posts the exchange, whose own rank could start it at @start_ps. */
 static void
 post_exchange(Walk *walk, const LhOp *op, LhTime start_ps)
 {
@@ -325,8 +325,8 @@ post_exchange(Walk *walk, const LhOp *op, LhTime start_ps)
     walk->posted_ps = start_ps;
 }
 
-/* When the last of its messages is there at least; LH_TIME_NEVER: the other end of one is not known
- * yet. */
+/* Lower bound of the end of the exchange; LH_TIME_NEVER: the other end of one of its messages is
+ * not posted yet. */
 static LhTime
 meet(Walk *walk, const LhOp *op)
 {
@@ -363,8 +363,8 @@ start_of(const Walk *walk, const LhOp *op, LhTime issued_ps)
     return start_ps;
 }
 
-/* An op that keeps its stream busy for so long, or what the first stream waits for until it ends.
- */
+/* Adds an op with a lower bound of its time. On the first stream, its busy time includes waiting
+ * for awaited ops. */
 static void
 add_op(Walk *walk, const LhOp *op, LhTime takes_ps, LhTime once_ps)
 {
@@ -415,7 +415,7 @@ end(Walk *walk, const LhOp *op, LhTime end_ps)
     g_array_append_val(walk->ends, end_ps);
 }
 
-/* False if the op waits for others, and is to be called again. */
+/* Returns false if the op waits for another walk and must be run again. */
 static bool
 run_op(Walk *walk, const LhOp *op)
 {
@@ -461,7 +461,7 @@ walk_begin(Walk *walk, LhLowerBound *least, uint32_t rank, bool communication)
     lh_cursor_init(&walk->cursor, p->program, rank);
 }
 
-/* As far as the rank comes; false if it does not move. */
+/* Walks as far as the rank gets; false if it does not move. */
 static bool
 walk_on(Walk *walk)
 {
@@ -565,7 +565,8 @@ lh_lower_bound_of_all(LhLowerBound *least, const uint32_t *ranks, uint32_t count
             moved |= walk_on(&walks[i]);
     }
     for (uint32_t i = 0; i < count; i++) {
-        walks[i].times.path_ps = walks[i].latest_ps; /* of those that never end, so far */
+        walks[i].times.path_ps =
+            walks[i].latest_ps; /* for walks that never end: as far as they got */
         join_times(&times, &walks[i].times);
         walk_end(&walks[i]);
     }

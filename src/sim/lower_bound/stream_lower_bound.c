@@ -17,7 +17,7 @@ lh_stream_bound_clear(LhStreamBound *chains)
     g_array_unref(chains->to);
 }
 
-/* Before @op: what came before it on the first stream has ended. */
+/* Starts a new chain if @op is behind a cut: everything before it on the first stream has ended. */
 static void
 cut(LhStreamBound *chains, const LhOp *op)
 {
@@ -43,7 +43,7 @@ chain_to(const LhStreamBound *chains, uint32_t op)
                : g_array_index(chains->to, LhTime, op - chains->from);
 }
 
-/* Ops that are on no stream, and those that are not awaited, are on no chain. */
+/* Ops on no stream, and ops of other streams that are not awaited, are on no chain. */
 static void
 note_end(LhStreamBound *chains, uint32_t op, LhTime end_ps)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How long the first stream of a rank is busy or waits for awaited ops of other streams, whatever
- * the rank and others do beside that. Chains of ops start at a cut, the end of an op of the first
- * stream, and go through ops of this stream and awaited ones. All that the stream does between two
- * cuts comes after the first and before the second, so the longest chains between cuts add up to no
- * more than its time. Cuts are where the layer, the phase, the micro-batch or what is embedded
- * changes: so each layer adds the same to the sum as another one that does the same.
+ * Lower bound of the time during which the first stream of a rank is busy or waits for awaited ops
+ * of other streams, whatever else the rank and others do. Chains of ops start at a cut, the end of
+ * an op of the first stream, and consist of ops of this stream and awaited ops. Everything that the
+ * stream does between two cuts comes after the first and before the second, so the longest chains
+ * between cuts add up to no more than its time. Cuts are where the layer, the phase, the
+ * micro-batch or the embedded program changes, so equal layers add equal amounts.
  */
 #pragma once
 
@@ -15,11 +15,11 @@
 #include <glib.h>
 
 typedef struct {
-    uint32_t from;                    /* first op behind the cut */
-    GArray *to;                       /* of LhTime, by op from there on: the longest chain to its
-                                         end; negative: none leads there */
-    LhTime stream_ps[LH_STREAMS_MAX]; /* likewise to the last op of each stream */
-    uint16_t layer, micro_batch;      /* since the cut */
+    uint32_t from; /* first op after the cut */
+    GArray *to;    /* of LhTime, by op from there on: longest chain to its end; negative: none */
+    LhTime
+        stream_ps[LH_STREAMS_MAX]; /* longest chain to the last op of each stream; negative: none */
+    uint16_t layer, micro_batch;   /* labels of the ops since the cut */
     uint8_t phase, module;
 } LhStreamBound;
 
@@ -27,8 +27,8 @@ void lh_stream_bound_init(LhStreamBound *chains);
 void lh_stream_bound_clear(LhStreamBound *chains);
 
 /*
- * The next op on a stream, which takes so long at least. Chains go through ops of other streams
- * than the first one if they are @awaited. Returns by how much the first stream's time has grown: 0
- * for ops of other streams.
+ * Adds the next op on a stream, with a lower bound of its time. Ops of other streams than the first
+ * are on chains only if @awaited. Returns the increase of the first stream's time; 0 for ops of
+ * other streams.
  */
 LhTime lh_stream_bound_add(LhStreamBound *chains, const LhOp *op, LhTime takes_ps, bool awaited);
