@@ -463,7 +463,7 @@ const HandProgram hand_programs[] = {
     { "group-with-idle-strides", group_with_idle_strides, NULL, NULL },
     { "groups-that-share-ranks", groups_that_share_ranks, NULL, NULL },
     { "calls-out-of-order", calls_out_of_order, "another collective",
-      "another collective in its place" },
+      "another rank calls a different collective" },
     { "calls-on-two-communicators", calls_on_two_communicators, NULL, NULL },
     { "sum-that-cannot-be-shared", sum_that_cannot_be_shared, "cannot share evenly", NULL },
     { "attention-that-cannot-be-shared", attention_that_cannot_be_shared, "cannot share evenly",

@@ -195,7 +195,7 @@ START_TEST(other_nics_are_in_a_row)
 
     ck_assert_str_eq(field, "nics");
     ck_assert_str_eq(reason,
-                     "7 NICs are more than the 6 GPUs of a node; allowed: up to one for each");
+                     "7 NICs are more than the 6 GPUs of a node; allowed: at most one per GPU");
     lh_topology_change(t, &same);
     network_of(&n, t, 2);
     ck_assert_uint_eq(lh_network_nic(&n, 1), 0);
@@ -235,11 +235,11 @@ START_TEST(nics_that_cannot_be)
           "t.json:4:41: error: \"node.nics.of_gpu[2]\" is 2; allowed: 0 to 1, since "
           "\"node.nics.count\" is 2" },
         { CLUSTER("4", SWITCH, "\"count\": 3, \"of_gpu\": [0, 0, 2, 0]", ""),
-          "t.json:4:34: error: \"node.nics.of_gpu\": NIC 1 is no GPU's; allowed: each of the 3 "
-          "NICs at least once; leave out of \"count\" what carries no traffic of GPUs" },
+          "t.json:4:34: error: \"node.nics.of_gpu\": NIC 1 is used by no GPU; allowed: each of "
+          "the 3 NICs at least once; do not include NICs without GPU traffic in \"count\"" },
         { CLUSTER("4", SWITCH, "\"count\": 5", ""),
-          "t.json:4:21: error: \"node.nics.count\" is 5, more than \"node.gpus\" 4; allowed: a "
-          "NIC for each GPU at most" },
+          "t.json:4:21: error: \"node.nics.count\" is 5, more than \"node.gpus\" 4; allowed: at "
+          "most one NIC per GPU" },
     };
 
     check_refused(cases, G_N_ELEMENTS(cases));
@@ -334,8 +334,9 @@ START_TEST(levels_fail_one_by_one)
     g_clear_error(&error);
     g_array_index(faults, LhLinkFault, 0) = above;
     ck_assert(!lh_network_init(&n, t, 8, 8, faults, &error));
-    check_message(error, "link fault: level 2 of the fabric; allowed: 0 to 1, which have trunks "
-                         "among 8 nodes");
+    check_message(error,
+                  "link fault: level 2 of the fabric; allowed: 0 to 1, the levels with trunks "
+                  "among 8 nodes");
 }
 END_TEST
 
@@ -439,18 +440,20 @@ END_TEST
 START_TEST(levels_that_cannot_be)
 {
     static const Refused cases[] = {
-        { SMALL(LEVELS(POD ", " LEAF)),
-          "t.json:5:91: error: \"fabric.levels[1].nodes\" is 2; allowed: several times the 4 nodes "
-          "of the level before" },
+        { SMALL(LEVELS(POD ", " LEAF)), "t.json:5:91: error: \"fabric.levels[1].nodes\" is 2; "
+                                        "allowed: a larger multiple of the 4 nodes "
+                                        "of the level before" },
         { SMALL(LEVELS("{\"nodes\": 2}, {\"nodes\": 2}")),
-          "t.json:5:68: error: \"fabric.levels[1].nodes\" is 2; allowed: several times the 2 nodes "
+          "t.json:5:68: error: \"fabric.levels[1].nodes\" is 2; allowed: a larger multiple of the "
+          "2 nodes "
           "of the level before" },
         { SMALL(LEVELS("{\"nodes\": 2}, {\"nodes\": 5}")),
-          "t.json:5:68: error: \"fabric.levels[1].nodes\" is 5; allowed: several times the 2 nodes "
+          "t.json:5:68: error: \"fabric.levels[1].nodes\" is 5; allowed: a larger multiple of the "
+          "2 nodes "
           "of the level before" },
         { SMALL(LEVELS("{\"nodes\": 2}, {\"nodes\": 4}") ", \"max_nodes\": 4"),
-          "t.json:5:68: error: \"fabric.levels[1].nodes\" is 4, and \"max_nodes\" 4: nothing is "
-          "beyond such a group; allowed: fewer nodes, or no such level" },
+          "t.json:5:68: error: \"fabric.levels[1].nodes\" is 4, and \"max_nodes\" 4: a group of "
+          "all nodes has no uplinks; allowed: fewer nodes, or no such level" },
         { SMALL(LEVELS("{\"nodes\": 2, \"oversubscription\": 0.5}")),
           "t.json:5:77: error: \"fabric.levels[0].oversubscription\" is out of range: found the "
           "number 0.5; allowed: 1 to 1000" },
@@ -460,11 +463,11 @@ START_TEST(levels_that_cannot_be)
                 "[{\"nodes\": 2}]}"),
           "t.json:5:51: error: \"fabric.nodes_per_leaf\" and \"fabric.levels\" cannot both be "
           "given: "
-          "the first of the levels says it" },
+          "the first level states it" },
         { SMALL(",\n \"fabric\": {\"kind\": \"fat-tree\", \"levels\": [{\"nodes\": 2}], "
                 "\"oversubscription\": 2}"),
           "t.json:5:79: error: \"fabric.oversubscription\" and \"fabric.levels\" cannot both be "
-          "given: the first of the levels says it" },
+          "given: the first level states it" },
     };
 
     check_refused(cases, G_N_ELEMENTS(cases));
@@ -559,11 +562,11 @@ START_TEST(hosts_that_cannot_be)
           "allowed: "
           "1, 2, 4, 8" },
         { CLUSTER("8, \"hosts\": 4", NONE, "\"count\": 4", ""),
-          "t.json:3:31: error: \"node.hosts\" is 4, and GPUs of several hosts meet on \"nvswitch\" "
-          "alone; \"node.scale_up.kind\" is \"none\"; allowed: 1" },
+          "t.json:3:31: error: \"node.hosts\" is 4, but \"node.scale_up.kind\" is \"none\" and "
+          "only \"nvswitch\" connects GPUs of several hosts; allowed: 1" },
         { CLUSTER("8, \"hosts\": 4", SWITCH, "\"count\": 6", ""),
-          "t.json:4:21: error: \"node.nics.count\" is 6, and each of the 4 hosts has as many; "
-          "allowed: a multiple of these" },
+          "t.json:4:21: error: \"node.nics.count\" is 6, not a multiple of the 4 hosts; "
+          "allowed: the same number for each host" },
         { HOSTS(", \"of_gpu\": [0, 0, 1, 1, 2, 3, 3, 3]"),
           "t.json:4:50: error: \"node.nics.of_gpu[5]\" is 3, a NIC of host 3, and GPU 5 is on host "
           "2; allowed: NICs of the GPU's host" },
@@ -576,7 +579,7 @@ START_TEST(hosts_that_cannot_be)
     check_refused(cases, G_N_ELEMENTS(cases));
     ck_assert_str_eq(reason,
                      "6 NICs of a node do not divide among its 4 hosts; allowed: a multiple "
-                     "of these");
+                     "of the hosts");
 }
 END_TEST
 

@@ -354,10 +354,10 @@ START_TEST(tree_refuses_what_cannot_be)
         { BOX(SCALE_UP_NONE, "\"levels\": [{\"name\": \"a b\", \"gpus\": 2}]"),
           "\"node.pcie.levels[0].name\" is \"a b\"; allowed: letters, digits, - and _" },
         { BOX(SCALE_UP_NONE, "\"levels\": [{\"name\": \"none\", \"gpus\": 2}]"),
-          "is \"none\", which is a word of \"node.pcie.p2p\"" },
+          "is \"none\", which is a reserved value of \"node.pcie.p2p\"" },
         { BOX(SCALE_UP_NONE, "\"levels\": [{\"name\": \"a\", \"gpus\": 2}, {\"name\": \"a\", "
                              "\"gpus\": 4}]"),
-          "\"node.pcie.levels[1].name\" is \"a\", as that of level 0" },
+          "\"node.pcie.levels[1].name\" is \"a\", the name of level 0" },
         { BOX(SCALE_UP_NONE, "\"levels\": [{\"name\": \"a\", \"gpus\": 3}]"),
           "\"node.pcie.levels[0].gpus\" is 3 of the 8 GPUs of a node; allowed: 1, 2, 4, or "
           "\"of_gpu\"" },
@@ -379,14 +379,14 @@ START_TEST(tree_refuses_what_cannot_be)
           "has all GPUs in one group" },
         { BOX(SCALE_UP_NONE, "\"levels\": [{\"name\": \"a\", \"of_gpu\": [0, 0, 0, 1, 1, 1, 2, "
                              "2]}, {\"name\": \"b\", \"gpus\": 4}]"),
-          "\"node.pcie.levels[1]\": GPUs 3 and 4 are of one a and of two groups of b; allowed: "
+          "\"node.pcie.levels[1]\": GPUs 3 and 4 are in one a but in two groups of b; allowed: "
           "levels from the inside out" },
         { BOX(SCALE_UP_NONE,
               "\"levels\": [{\"name\": \"a\", \"gpus\": 4}, {\"name\": \"b\", \"gpus\": 2}]"),
-          "GPUs 0 and 2 are of one a and of two groups of b" },
+          "GPUs 0 and 2 are in one a but in two groups of b" },
         { BOX(SCALE_UP_NONE,
               "\"levels\": [{\"name\": \"a\", \"gpus\": 4}, {\"name\": \"b\", \"gpus\": 4}]"),
-          "\"node.pcie.levels[1]\" has the groups of a" },
+          "\"node.pcie.levels[1]\" has the same groups as a" },
         { BOX(SCALE_UP_NONE, "\"levels\": [{\"name\": \"a\", \"gpus\": 4, \"up\": \"1GB/s\"}]"),
           "missing field \"provenance\" in \"node.pcie.levels[0]\"" },
         { BOX(SCALE_UP_NONE, "\"levels\": [{\"name\": \"a\", \"gpus\": 4" SAID "}]"),
@@ -408,7 +408,7 @@ START_TEST(tree_refuses_what_cannot_be)
           "8" },
         { BOX("\"scale_up\": {\"kind\": \"nvswitch\", \"bandwidth\": \"1GB/s\", " LINK("1us") "}",
               LEVELS),
-          "\"node.pcie.levels\" has no meaning: the GPUs of a node do not meet over PCIe" },
+          "\"node.pcie.levels\" has no meaning: the GPUs of a node do not communicate over PCIe" },
     };
 
     for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {

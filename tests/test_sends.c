@@ -179,9 +179,9 @@ START_TEST(sends_that_are_assumed_are_told)
     ck_assert_uint_eq(of_one->len, 0);
     ck_assert_uint_eq(doubts->len, 1);
     ck_assert_str_eq(g_ptr_array_index(doubts, 0),
-                     "all-gather of 8 GPUs ran at 3.8 GB/s a hop, where PCIe (datasheet) is said "
-                     "to let 24 GB/s through: sends are taken to be between, at 9.6 GB/s, and may "
-                     "be at either end; run sendrecv_perf -g 8");
+                     "all-gather of 8 GPUs was measured at 3.8 GB/s per hop, but the bandwidth of "
+                     "PCIe (datasheet) allows 24 GB/s: sends are assumed in between, at 9.6 GB/s, "
+                     "with both as the error bar; to measure them, run sendrecv_perf -g 8");
 }
 END_TEST
 

@@ -873,8 +873,9 @@ START_TEST(collectives_refuse_another_in_their_place)
 
         script_init(&w, &script, 2);
         w.params.collectives = models[m];
-        check_failure(&w, LH_ERROR_RUNTIME,
-                      (const char *[]){ "op 0", "another collective in its place", NULL });
+        check_failure(
+            &w, LH_ERROR_RUNTIME,
+            (const char *[]){ "op 0", "another rank calls a different collective", NULL });
     }
 }
 END_TEST

@@ -430,7 +430,8 @@ START_TEST(overuse_is_an_error)
             ck_assert_ptr_nonnull(strstr(engine.error->message, "internal: link "));
         }
         if (uses[i] > 1.1)
-            ck_assert_ptr_nonnull(strstr(engine.error->message, "was used 1.16 times"));
+            ck_assert_ptr_nonnull(
+                strstr(engine.error->message, " is 1.16, more than its bandwidth"));
         g_clear_error(&engine.error);
         lh_sim_result_free(result);
         lh_engine_clear(&engine);

@@ -563,7 +563,7 @@ START_TEST(topology_rejects_impossible_networks)
           3,
           9,
           { LH_TIER_NIC, 0, 1 },
-          "topology t: 3 nodes; it has at most 2" },
+          "topology t: 3 nodes; allowed: at most 2" },
         { TOPOLOGY("4", NVSWITCH NICS("1"), ""),
           G_MAXUINT32,
           9,
@@ -806,13 +806,13 @@ START_TEST(topology_rejects_broken_values)
           "allowed: 0 to 1024" },
         { "\"count\": 8", "\"count\": 9",
           "dir/t.json:17:16: error: \"node.nics.count\" is 9, more than \"node.gpus\" 8; allowed: "
-          "a NIC for each GPU at most" },
+          "at most one NIC per GPU" },
         { "\"24GB/s\"", "\"24GB\"",
           "dir/t.json:18:20: error: \"node.nics.bandwidth\": \"24GB\" is not a bandwidth such as "
           "100Gbps, 300GB/s or 12.5GiB/s: its unit is unknown; " BANDWIDTH_ALLOWED },
         { "\"24GB/s\"", "\"24GB/s\", \"pair_p2p\": \"25GB/s\"",
-          "dir/t.json:18:42: error: \"node.nics.pair_p2p\" is 25 GB/s, more than a NIC; "
-          "allowed: up to 24 GB/s, or none" },
+          "dir/t.json:18:42: error: \"node.nics.pair_p2p\" is 25 GB/s, more than the bandwidth "
+          "of a NIC; allowed: up to 24 GB/s, or none" },
         { "\"24GB/s\"", "\"24GB/s\", \"pair_p2p\": \"0GB/s\"",
           "dir/t.json:18:42: error: \"node.nics.pair_p2p\" is out of range: found the string "
           "\"0GB/s\"; allowed: 1 B/s to 1000 TB/s" },
@@ -841,8 +841,8 @@ START_TEST(topology_rejects_broken_structure)
           "\"bandwidth\"? allowed: kind, bandwidth, latency, ctas, provenance, "
           "latency_provenance, ctas_provenance, source" },
         { "      \"ctas\": 32,\n", "",
-          "dir/t.json:8:17: error: missing field \"ctas\" in \"node.scale_up\": kind \"nvswitch\" "
-          "needs it" },
+          "dir/t.json:8:17: error: missing field \"ctas\" in \"node.scale_up\": required for "
+          "kind \"nvswitch\"" },
         { "      \"ctas\": 2,\n", "",
           "dir/t.json:16:13: error: missing field \"ctas\" in \"node.nics\"; it must be a "
           "non-negative integer" },
@@ -864,9 +864,8 @@ START_TEST(topology_rejects_broken_structure)
         { "\"ideal\"", "\"rail\", \"oversubscription\": 2",
           "dir/t.json:26:41: error: \"fabric.oversubscription\" has no meaning for kind \"rail\"" },
         { "\"ideal\"", "\"fat-tree\"",
-          "dir/t.json:25:13: error: missing field \"nodes_per_leaf\" in \"fabric\": kind "
-          "\"fat-tree\" "
-          "needs it" },
+          "dir/t.json:25:13: error: missing field \"nodes_per_leaf\" in \"fabric\": required "
+          "for kind \"fat-tree\"" },
         { "\"schema\": \"longhaul.topology/1\",\n", "",
           "dir/t.json:1:1: error: missing field \"schema\" at the top level; it must be one of "
           "longhaul.topology/1, longhaul.topology/2" },
@@ -886,10 +885,10 @@ START_TEST(topology_rejects_broken_wholes)
     } cases[] = {
         { TOPOLOGY("4", NVSWITCH, ""),
           "dir/t.json:3:10: error: without \"node.nics\" there can be only one node; give "
-          "\"max_nodes\": 1, or the NICs" },
+          "\"max_nodes\": 1, or \"node.nics\"" },
         { TOPOLOGY("4", NVSWITCH, ",\n \"max_nodes\": 2"),
           "dir/t.json:4:15: error: without \"node.nics\" there can be only one node; give "
-          "\"max_nodes\": 1, or the NICs" },
+          "\"max_nodes\": 1, or \"node.nics\"" },
         { TOPOLOGY("4", NVSWITCH, ", \"max_nodes\": 1" RAIL),
           "dir/t.json:4:12: error: \"fabric\" has no meaning without \"node.nics\"" },
         { TOPOLOGY("4", PAIRS PCIE NICS("2"), RAIL),
@@ -1014,7 +1013,7 @@ START_TEST(topology_says_what_collectives_were_measured_on)
         { { slower, none }, NULL }, /* the rows are still those of 371 GB/s */
         { { faster, none }, NULL },
         { { old, unsaid, none }, NULL },
-        { { old, none }, "\"node.measured_on\" is of \"longhaul.topology/2\"" },
+        { { old, none }, "\"node.measured_on\" requires \"longhaul.topology/2\"" },
         { { unsaid, none }, "missing field \"node.measured_on.scale_up\"" },
         { { old, unsaid, slower, none }, "allow no less than" },
         { { old, unsaid, faster, none },
@@ -1113,13 +1112,13 @@ static const struct {
     { "hgx-h100",
       { .nics = 9 },
       "nics",
-      "9 NICs are more than the 8 GPUs of a node; allowed: up to one" },
+      "9 NICs are more than the 8 GPUs of a node; allowed: at most one per GPU" },
     { "pcie-l40s", { .nics = 2 }, "nics", "pcie-l40s has no NICs: its file describes a single" },
     { "pcie-l40s", { .nic_rate = 1e9 }, "nic_rate", "pcie-l40s has no NICs" },
     { "lasp-dgx",
       { .nic_rate = 1e9 },
       "nic_rate",
-      "collectives between nodes of lasp-dgx reach 3.9 GB/s whatever its NICs are" },
+      "collectives between nodes of lasp-dgx reach 3.9 GB/s independent of its NICs" },
     { "pcie-l40s", { .nvlink_rate = 1e9 }, "nvlink_rate", "the GPUs of pcie-l40s have no NVLink" },
     { "this-machine", { .nvlink_rate = 1e9 }, "nvlink_rate", "the GPUs of this-machine have no" },
     { "hgx-h100",
@@ -1172,7 +1171,7 @@ START_TEST(topology_refuses_other_rates_of_slower_nodes)
     g_array_append_val(t->slower_nodes, slow);
     reason = lh_topology_change_refusal(&change, t, &field);
     ck_assert_str_eq(field, "nic_rate");
-    ck_assert_ptr_nonnull(strstr(reason, "which nodes have slower NICs"));
+    ck_assert_ptr_nonnull(strstr(reason, "lists nodes with slower NICs"));
 }
 END_TEST
 

@@ -11,15 +11,16 @@ const LhField lh_fabric_level_fields[] = {
       .flags = LH_FIELD_REQUIRED,
       .min = 1,
       .max = LH_NODES_MAX,
-      .description = "Nodes of a group: those of leaf switches, then several times as many." },
+      .description =
+          "Nodes per group: those of a leaf switch, then multiples of the level before." },
     { .name = "oversubscription",
       .type = LH_FIELD_DOUBLE,
       .offset = offsetof(LhFabricLevel, oversubscription),
       .flags = LH_FIELD_STATED,
       .min = 1,
       .max = LH_OVERSUBSCRIPTION_MAX,
-      .description = "Bandwidth of the links into a group's switches from below over that of the "
-                     "group's links to above; 1 if absent. Those of all levels multiply." },
+      .description = "Bandwidth of the links into a group's switches from below over that of its "
+                     "uplinks; 1 if absent. The values of all levels multiply." },
     { .name = NULL },
 };
 
@@ -65,8 +66,8 @@ lh_fabric_trunk(const LhTopology *topology, uint32_t level)
            topology->nic.bandwidth / lh_fabric_oversubscription(topology, level);
 }
 
-/* Each is of several whole groups of the one before, and not of all nodes: its trunk would lead
- * nowhere. */
+/* Checks that a group consists of several whole groups of the level before, and does not hold all
+ * nodes: its trunk would lead nowhere. */
 static bool
 check_level(const LhJson *json, const LhTopology *t, guint index, GError **error)
 {
@@ -76,14 +77,15 @@ check_level(const LhJson *json, const LhTopology *t, guint index, GError **error
     if (index > 0 && (level->nodes <= level[-1].nodes || level->nodes % level[-1].nodes != 0))
         return lh_json_error(json, path, error,
                              "\"%s\" is %" G_GUINT64_FORMAT
-                             "; allowed: several times the %" G_GUINT64_FORMAT
+                             "; allowed: a larger multiple of the %" G_GUINT64_FORMAT
                              " nodes of the level before",
                              path, level->nodes, level[-1].nodes);
     return t->max_nodes == 0 || level->nodes < t->max_nodes ||
-           lh_json_error(json, path, error,
-                         "\"%s\" is %" G_GUINT64_FORMAT ", and \"max_nodes\" %" G_GUINT64_FORMAT
-                         ": nothing is beyond such a group; allowed: fewer nodes, or no such level",
-                         path, level->nodes, t->max_nodes);
+           lh_json_error(
+               json, path, error,
+               "\"%s\" is %" G_GUINT64_FORMAT ", and \"max_nodes\" %" G_GUINT64_FORMAT
+               ": a group of all nodes has no uplinks; allowed: fewer nodes, or no such level",
+               path, level->nodes, t->max_nodes);
 }
 
 bool
@@ -93,10 +95,10 @@ lh_fabric_read_levels(const LhJson *json, LhTopology *t, GError **error)
 
     for (gsize i = 0; i < G_N_ELEMENTS(others); i++) {
         if (lh_json_has(json, others[i]))
-            return lh_json_error(json, others[i], error,
-                                 "\"%s\" and \"fabric.levels\" cannot both be given: the first of "
-                                 "the levels says it",
-                                 others[i]);
+            return lh_json_error(
+                json, others[i], error,
+                "\"%s\" and \"fabric.levels\" cannot both be given: the first level states it",
+                others[i]);
     }
     for (guint i = 0; i < t->fabric_levels->len; i++) {
         if (!check_level(json, t, i, error))

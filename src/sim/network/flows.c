@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Messages as flows: a flow is a fluid that crosses all links of its route at once, at the rate of
- * its max-min fair share (max_min.c), and whose latency is added when its last byte has been sent.
+ * Messages as flows: a flow is a fluid that crosses all links of its route at once, at its max-min
+ * fair rate (max_min.c). Its latency is added after its last byte has been sent.
  *
- * What all messages of a pair of GPUs may reach together is a link like any other, which exists as
- * long as there are such messages. What a message may reach by itself is one that it has alone.
+ * The limit of all messages of a pair of GPUs together is a link like any other, which exists while
+ * there are such messages. The limit of a single message is a link of its own.
  *
- * What is left out: packets, queues and protocols.
+ * Not modelled: packets, queues and protocols.
  */
 #include "sim/network/flows_private.h"
 
@@ -79,8 +79,9 @@ lh_flows_free(LhFlows *f)
     g_free(f);
 }
 
-/* A pair's messages and its hops of collectives have a connection each, and so a limit each. There
- * are fewer ranks than links, and of these at most G_MAXINT32. */
+/* Destination id of a pair's link. A pair's messages and its hops of collectives have separate
+ * connections, and so separate limits. The product does not overflow: there are fewer ranks than
+ * links, and at most G_MAXINT32 links. */
 static uint32_t
 pair_destination(const LhRoute *route)
 {
@@ -111,8 +112,8 @@ take_pair_link(LhFlows *f, const LhRoute *route)
 }
 
 /*
- * The link of the pair at the ends of @route. All messages of a pair cross the same links: if one
- * is under way, it is in the list of the first.
+ * Returns the link of the pair at the ends of @route. All messages of a pair cross the same links,
+ * so if one is in flight, the list of the first link has it.
  */
 static uint32_t
 pair_link(LhFlows *f, const LhRoute *route)
@@ -148,16 +149,15 @@ transfer_ps(double bytes, double rate)
     return lh_time_from_ps(bytes / rate * (double)LH_PS_PER_S);
 }
 
-/* Of a flow that is not shared, which takes @takes_ps. */
+/* The mean rate of a flow without sharing that takes @takes_ps. */
 static double
 mean_rate(const LhFlow *flow, LhTime takes_ps)
 {
     return flow->remaining_bytes / ((double)takes_ps * S_PER_PS);
 }
 
-/* Without sharing, a message's end is known when it starts: @begins_ps, which may be later than
- * now.
- */
+/* The end of a message without sharing, known when it starts at @begins_ps, which may be later than
+ * now. */
 static LhTime
 unshared_finish(LhFlows *f, LhTime now, const LhRoute *route, uint64_t bytes, LhTime *begins_ps)
 {
@@ -171,7 +171,7 @@ unshared_finish(LhFlows *f, LhTime now, const LhRoute *route, uint64_t bytes, Lh
         if (f->model == LH_NETWORK_FIFO)
             start = MAX(start, link->free_ps);
     }
-    /* Later than any run: what queues behind it needs no better time. */
+    /* Later than any run: messages queued behind it need no more exact time. */
     *begins_ps = MIN(start, 2 * LH_TIME_LONGEST);
     start = *begins_ps + transfer_ps((double)bytes, narrowest);
     for (uint32_t i = 0; i < route->links_count; i++)
@@ -188,7 +188,7 @@ narrow(LhFlow *flow, uint32_t id, double rate)
     flow->narrowest_rate = rate;
 }
 
-/* The least of its links and of its own limit. */
+/* Sets the minimum over its links and its own limit. */
 static void
 find_narrowest(const LhFlows *f, LhFlow *flow)
 {
@@ -198,7 +198,7 @@ find_narrowest(const LhFlows *f, LhFlow *flow)
     narrow(flow, LH_OWN_LIMIT, flow->own_rate);
 }
 
-/* The links of a new flow, and that of its pair. */
+/* Sets the links of a new flow, including that of its pair. */
 static void
 take_links(LhFlows *f, LhFlow *flow, const LhRoute *route)
 {
@@ -206,8 +206,7 @@ take_links(LhFlows *f, LhFlow *flow, const LhRoute *route)
     for (uint32_t i = 0; i < route->links_count; i++)
         flow->links[i] = route->links[i];
     if (route->flow_bandwidth_bytes_per_s > 0) {
-        g_assert(flow->links_count <
-                 LH_ROUTE_MAX); /* as all routes of a network leave room for it */
+        g_assert(flow->links_count < LH_ROUTE_MAX); /* routes leave room for it */
         flow->links[flow->links_count++] = pair_link(f, route);
     }
     flow->own_rate = route->own_bytes_per_s > 0 ? route->own_bytes_per_s : INFINITY;
@@ -276,8 +275,8 @@ set_rate(LhFlows *f, uint32_t index, LhTime now)
     if (f->load != NULL)
         lh_link_utilization_rate(f->load, index, flow->rate);
     flow->finish_ps = now + transfer_ps(flow->remaining_bytes, flow->rate);
-    /* A flow that slows down keeps its early key: its event finds that it is not due and re-keys.
-     */
+    /* A flow that slows down keeps its early key: its event finds that it is not due and is
+     * re-keyed. */
     if (flow->finish_ps < key || before == 0)
         lh_heap_set(f->heap, f->heap_first + index, flow->finish_ps);
 }
@@ -322,7 +321,7 @@ lh_flows_settle(LhFlows *f, LhTime now)
         lh_indices_push(&f->free, f->retired.items[--f->retired.count]);
 }
 
-/* The last byte of the flow is out. */
+/* Ends the utilisation of a flow whose last byte has been sent. */
 static void
 unload(LhFlows *f, uint32_t index, LhTime now)
 {
@@ -364,7 +363,7 @@ lh_flows_arrive(LhFlows *f, LhTime now, uint32_t *index)
     return lh_latency_queues_take(&f->delays, now, index);
 }
 
-/* What a link shared by many ranks carries may not fit 64 bits. */
+/* Counts overflows: the bytes of a link shared by many ranks may not fit 64 bits. */
 static void
 carry(LhFlows *f, uint32_t link, uint32_t times)
 {

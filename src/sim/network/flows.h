@@ -27,32 +27,32 @@ uint32_t lh_flows_start(LhFlows *flows, LhTime now, const LhRoute *route, uint64
 /* Re-solves the rates after the starts and ends of this instant; a no-op when nothing changed. */
 void lh_flows_settle(LhFlows *flows, LhTime now);
 
-/* Who wants to know of rates. */
+/* An observer of rates. */
 typedef struct {
     void *data;
-    void (*settling)(void *data); /* rates are new */
-    /* Flow @index may have another share than before. */
+    void (*settling)(void *data); /* rates have changed */
+    /* The share of flow @index may have changed. */
     void (*changed)(void *data, uint32_t index, LhTime now);
 } LhFlowsWatch;
 
-/* From now on @watch (copied) is told by lh_flows_settle(). */
+/* Registers @watch (copied); lh_flows_settle() calls it from now on. */
 void lh_flows_watch(LhFlows *flows, const LhFlowsWatch *watch);
 
-/* From now on @load, which is borrowed, follows all messages; rates are told by lh_flows_settle().
- */
+/* Registers @load (borrowed), which follows all messages from now on; lh_flows_settle() reports
+ * rates to it. */
 void lh_flows_load(LhFlows *flows, LhLinkUtilization *load);
 
-/* Handles the heap event of flow @index: true if its last byte has been sent, so that only its
- * latency is left. */
+/* Handles the heap event of flow @index. Returns true if its last byte has been sent, so that only
+ * its latency is left. */
 bool lh_flows_event(LhFlows *flows, uint32_t index, LhTime now);
 
-/* When the next message arrives; LH_TIME_NEVER: none is on its last stretch. */
+/* Time of the next arrival; LH_TIME_NEVER: no flow has been sent completely. */
 LhTime lh_flows_next_arrival(const LhFlows *flows);
 
 /* Takes one message that arrives at @now; false when there is none left. */
 bool lh_flows_arrive(LhFlows *flows, LhTime now, uint32_t *index);
 
-/* Gives the index of a delivered flow back. */
+/* Releases the index of a delivered flow. */
 void lh_flows_release(LhFlows *flows, uint32_t index);
 
 /* Counts @bytes that cross the links of @route outside of any flow. */
@@ -65,7 +65,7 @@ void lh_flows_count_link(LhFlows *flows, uint32_t id, LhWide bytes);
 LhWide lh_flows_link_bytes(const LhFlows *flows, uint32_t id);
 
 /*
- * Bytes/s at which flow @index is being sent, as of the last settle; 0 once its last byte is out
- * and in the models without shares. For tests and reports.
+ * Rate of flow @index in bytes/s, as of the last settle; 0 once its last byte has been sent, and in
+ * models without shares. For tests and reports.
  */
 double lh_flows_rate(const LhFlows *flows, uint32_t index);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What flows.c (messages: when each starts and ends) and max_min.c (what share each has of its
- * links) work on together.
+ * State shared by flows.c (start and end of messages) and max_min.c (their shares of links).
  */
 #pragma once
 
@@ -9,47 +8,49 @@
 #include "sim/network/latency_queues.h"
 
 #define LH_NO_LINK UINT32_MAX
-#define LH_OWN_LIMIT (UINT32_MAX - 1) /* in place of a link: what a flow reaches by itself */
+#define LH_OWN_LIMIT (UINT32_MAX - 1) /* in place of a link: the flow's own rate limit */
 #define LH_HOP_BITS 4                 /* a link's list holds flow << LH_HOP_BITS | hop */
 
 G_STATIC_ASSERT(LH_ROUTE_MAX <= 1 << LH_HOP_BITS);
 
 typedef struct {
     double rate;           /* bytes/s */
-    double next_rate;      /* while in the set; negative: not yet fixed */
-    double narrowest_rate; /* capacity of its narrowest link, or its own limit: never faster */
-    double own_rate;       /* its own limit; INFINITY: none */
+    double next_rate;      /* while in the set; negative: not fixed yet */
+    double narrowest_rate; /* minimum of the capacity of its narrowest link and its own limit; upper
+                              bound of its rate */
+    double own_rate;       /* own limit; INFINITY: none */
     uint32_t narrowest;
-    uint32_t bottleneck; /* link that limits it */
+    uint32_t bottleneck; /* link that limits its rate */
     uint32_t next_bottleneck;
     uint32_t epoch;      /* in the set if equal to LhFlows.epoch */
     uint8_t links_count; /* 0: not on the network (sent, or free) */
-    uint8_t own_tiers;   /* LhRoute */
+    uint8_t own_tiers;   /* see LhRoute */
     uint32_t links[LH_ROUTE_MAX];
-    uint32_t positions[LH_ROUTE_MAX]; /* in each link's list */
-    double remaining_bytes;           /* at updated_ps */
+    uint32_t positions[LH_ROUTE_MAX]; /* index in each link's list */
+    double remaining_bytes;           /* as of updated_ps */
     LhTime updated_ps;
-    LhTime finish_ps; /* may be later than the heap's key: see schedule() */
+    LhTime finish_ps; /* may be later than the key in the heap: see schedule() */
     LhTime latency_ps;
 } LhFlow;
 
 #define LH_SETTINGS_INLINE 2
 
-/* One cache line: links are what a large network has most of. */
+/* One cache line: a large network has more links than anything else. */
 typedef struct {
     double capacity; /* bytes/s */
     union {
-        double demand;  /* sum of narrowest_rate over its flows: slack if at most the capacity */
-        LhTime free_ps; /* FIFO model: when the link has sent what was posted so far */
+        double demand; /* sum of narrowest_rate over its flows; if at most the capacity, the link is
+                          slack */
+        LhTime free_ps; /* FIFO model: when the link has sent everything posted so far */
     };
-    double residual; /* while solving: left for unfixed flows of the set */
+    double residual; /* while solving: capacity left for unfixed flows of the set */
     union {
         uint64_t bytes; /* carried so far, modulo 2^64 */
         struct {
             uint32_t source, destination;
-        } pair; /* of a pair's link: the destination twice, and one more for collectives' */
+        } pair; /* link of a pair: source, and twice the destination, plus one for collectives */
     };
-    uint32_t *entries; /* in_place until there are more than LH_SETTINGS_INLINE */
+    uint32_t *entries; /* `in_place` up to LH_SETTINGS_INLINE entries */
     uint32_t entries_count, entries_capacity;
     uint32_t in_place[LH_SETTINGS_INLINE];
     uint32_t open;  /* while solving: unfixed flows of the set */
@@ -60,11 +61,12 @@ G_STATIC_ASSERT(sizeof(LhFlowLink) == 64);
 
 #define LH_OF_FLOW (1u << 31)
 
-/* A link's fair share, in the solver's heap; or the limit of a flow of its own. */
+/* A link's fair share, or a flow's own limit, in the solver's heap. */
 typedef struct {
     double share;
     uint32_t link; /* or flow | LH_OF_FLOW */
-    uint32_t open; /* when it was worked out: as long as that is so, the share still holds */
+    uint32_t
+        open; /* number of unfixed flows when computed; the share is valid while it is unchanged */
 } LhMaxMinShare;
 
 typedef struct {
@@ -80,19 +82,19 @@ struct _LhFlows {
     uint32_t flows_count, flows_capacity;
     LhFlowLink *links;
     uint32_t links_count, links_capacity;
-    uint32_t pairs_first; /* links from here on are those of pairs */
-    uint32_t *carries;    /* of the other links: the bytes carried, in 2^64; NULL: none */
+    uint32_t pairs_first; /* links from here on are limits of pairs */
+    uint32_t *carries; /* network links: carry of the byte counters, in units of 2^64; NULL: none */
     LhIndices pairs_free;
     uint32_t epoch;
     LhIndices set;     /* flows being solved */
-    LhIndices touched; /* links they cross */
+    LhIndices touched; /* links that these cross */
     LhIndices free;    /* flow indices to reuse ... */
     LhIndices retired; /* ... after the next settle */
     LhMaxMinShare *shares;
     uint32_t shares_count, shares_capacity;
-    LhLatencyQueues delays;  /* of flows that have been sent */
-    LhFlowsWatch watch;      /* all NULL: nobody's */
-    LhLinkUtilization *load; /* NULL: nobody wants to know */
+    LhLatencyQueues delays;  /* of flows that have been sent completely */
+    LhFlowsWatch watch;      /* all NULL: none */
+    LhLinkUtilization *load; /* NULL: not requested */
 };
 
 static inline void
@@ -105,7 +107,7 @@ lh_indices_push(LhIndices *a, uint32_t item)
     a->items[a->count++] = item;
 }
 
-/* Of a flow on the network: its pair's or its own, if there is one. */
+/* The last link of a flow on the network: the limit of its pair, if there is one. */
 static inline uint32_t
 lh_flow_last_link(const LhFlow *flow)
 {

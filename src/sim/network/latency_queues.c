@@ -79,7 +79,7 @@ lh_latency_queues_add(LhLatencyQueues *delays, LhTime now, LhTime latency_ps, ui
     delays->next_ps = MIN(delays->next_ps, now + latency_ps);
 }
 
-/* The earliest of the lines' first items. */
+/* The earliest arrival of all queues. */
 static LhTime
 next_of(const LhLatencyQueues *delays)
 {

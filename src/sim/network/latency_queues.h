@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What has been sent whole and has its latency still to come. With one latency things arrive as
- * they left, so each latency has a queue, and there is a handful of latencies.
+ * Items whose transmission is complete and whose latency is pending. Items of one latency arrive in
+ * the order in which they left, so each latency has a queue. There is only a handful of latencies.
  */
 #pragma once
 
@@ -11,17 +11,17 @@
 
 typedef struct _LhLatencyQueue LhLatencyQueue;
 
-/* All zero but next_ps is valid and empty: lh_latency_queues_init(). */
+/* Valid and empty if all zero except next_ps: lh_latency_queues_init(). */
 typedef struct {
     LhLatencyQueue *lines;
     uint32_t lines_count;
-    LhTime next_ps; /* when the next item arrives; LH_TIME_NEVER: there is none */
+    LhTime next_ps; /* when the next item arrives; LH_TIME_NEVER: none */
 } LhLatencyQueues;
 
 void lh_latency_queues_init(LhLatencyQueues *delays);
 void lh_latency_queues_clear(LhLatencyQueues *delays);
 
-/* @item leaves at @now, which is no earlier than what left before. */
+/* Adds @item, which leaves at @now, no earlier than the items before it. */
 void lh_latency_queues_add(LhLatencyQueues *delays, LhTime now, LhTime latency_ps, uint32_t item);
 
 /* Takes one item that arrives at @now; false when there is none left. */

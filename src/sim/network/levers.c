@@ -9,20 +9,21 @@
         .path = (name), .kind = (what), .tier = (of_tier), .offset = offsetof(LhTopology, member)  \
     }
 
-/* Of a level of a tree of PCIe. */
+/* The levers of a level of a PCIe tree. */
 #define TREE_LEVEL(level)                                                                          \
     LEVER("node.pcie.levels[" #level "].up", LH_LEVER_RATE, LH_TIER_PCIE, tree.rates.up[level]),   \
         LEVER("node.pcie.levels[" #level "].latency", LH_LEVER_LATENCY, LH_TIER_PCIE,              \
               tree.rates.latency_ps[level])
 
-/* Oversubscription of a level of the fabric: that of the first moves all trunks, in proportion. */
+/* Oversubscription of a level of the fabric. That of the first level scales all trunks
+ * proportionally. */
 #define FABRIC_LEVEL(name, of_tier, member)                                                        \
     {                                                                                              \
         .path = (name), .kind = LH_LEVER_SHARE, .tier = (of_tier), .of_levels = true,              \
         .offset = offsetof(LhTopology, member)                                                     \
     }
 
-/* Each has its rows. */
+/* Each level has its rows. */
 G_STATIC_ASSERT(LH_PCIE_LEVELS_MAX == 4 && LH_FABRIC_LEVELS_MAX == 4);
 
 const LhLever lh_levers[] = {
@@ -51,7 +52,7 @@ const LhLever lh_levers[] = {
     { .path = NULL },
 };
 
-/* Whether there are such links at all: a file may say a class that nothing crosses. */
+/* Whether such links exist: a file may state a class that nothing crosses. */
 static bool
 has_links(const LhTopology *t, const LhLever *lever)
 {

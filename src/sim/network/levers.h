@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Every number of a topology file that says how fast its links are, each once: what one may turn to
- * ask what would be if. The paths are those of the file, so that an answer can be typed in.
+ * Levers: every number of a topology file that determines the speed of links, each once, for
+ * what-if questions. Paths are those of the file, so that an answer can be entered there.
  */
 #pragma once
 
@@ -10,35 +10,36 @@
 typedef enum {
     LH_LEVER_RATE,    /* bytes/s */
     LH_LEVER_LATENCY, /* LhTime */
-    LH_LEVER_SHARE,   /* oversubscription: what is below over what is above */
+    LH_LEVER_SHARE,   /* oversubscription: bandwidth below over above */
 } LhLeverKind;
 
-/* A lever that moves with no tier, nor with a set of them in eight bits: what collectives reach,
- * whatever the NICs are. */
+/* For levers that belong to no tier, nor to a set of tiers in eight bits: the bandwidth of
+ * collectives, which is independent of the NICs. */
 #define LH_LEVER_NO_TIER 8
 
 typedef struct {
     const char *path; /* "node.nics.bandwidth" */
     LhLeverKind kind;
     int tier;       /* LhTier of its links, or LH_LEVER_NO_TIER */
-    bool of_levels; /* of a fabric whose file has "levels"; other shares are of those without */
-    size_t offset;  /* of its value in LhTopology */
+    bool of_levels; /* applies to fabrics whose file has "levels"; other oversubscriptions apply to
+                       those without */
+    size_t offset;  /* of the value in LhTopology */
 } LhLever;
 
-/* Ended by an entry without a path. Left out: the rates of nodes whose NICs are slower than those
- * of the others (node.nics.slower), which are faults rather than what a cluster is. */
+/* Terminated by an entry without a path. Rates of nodes with slower NICs (node.nics.slower) are not
+ * included: they are faults, not properties of a cluster. */
 extern const LhLever lh_levers[];
 
-/* Those that @topology has: of const LhLever *. Caller unrefs. */
+/* The levers that apply to @topology: of const LhLever *. Caller unrefs. */
 GPtrArray *lh_topology_levers(const LhTopology *topology);
 
-/* As the file has it: bytes/s, seconds, or a number. */
+/* The value in the file's unit: bytes/s, seconds, or a number. */
 double lh_lever_value(const LhTopology *topology, const LhLever *lever);
 
-/* Makes it @factor times as fast: a rate that many times as high, a latency or an oversubscription
- * that many times as low. Rates are whole bytes per second, as a file would say them. */
+/* Makes the lever @factor times as fast: multiplies a rate, divides a latency or an
+ * oversubscription. Rates are rounded to whole bytes per second, as in a file. */
 void lh_lever_scale(LhTopology *topology, const LhLever *lever, double factor);
 
-/* Likewise all that it has of @kind and of @tiers, bits of 1 << tier. */
+/* Scales all levers of @kind whose tier is in @tiers (bits of 1 << tier) likewise. */
 #define LH_LEVERS_ALL (~0u)
 void lh_levers_scale(LhTopology *topology, LhLeverKind kind, unsigned tiers, double factor);

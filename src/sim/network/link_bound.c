@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The bound of rings is that of the hops that they have (rings.h), which share links; bytes are
- * those of every hop in a whole collective.
+ * The bound of rings is the slowest of their hops (rings.h), which share links. Bytes are those of
+ * every hop in a whole collective.
  */
 #include "sim/network/link_bound.h"
 
@@ -9,13 +9,13 @@
 
 #include <math.h>
 
-/* Members up to which the messages between all pairs are counted link by link; of more, those of
- * one member stand for all: only groups on a switch are so large. */
+/* Up to this many members, the messages between all pairs are counted link by link. In larger
+ * groups those of one member represent all: only groups on a switch are so large. */
 #define PAIRS_MEMBERS_MAX 128
 
 const char *const lh_link_algorithm_names[] = { "default", "ring", "nvls", "pairs", NULL };
 
-/* An all-reduce is a reduce-scatter and an all-gather. */
+/* All-reduce counts as a reduce-scatter and an all-gather. */
 static double
 rounds_of(LhCollectiveKind kind)
 {
@@ -30,7 +30,7 @@ lh_ring_share(LhCollectiveKind kind, double members)
                : rounds_of(kind) * (members - 1) / members;
 }
 
-/* Takes what @rings has. */
+/* Consumes @rings. */
 static double
 bound_of_rings(const LhNetwork *network, const LhGroup *group, LhCollectiveKind kind,
                LhRings *rings)
@@ -47,7 +47,7 @@ bound_of_rings(const LhNetwork *network, const LhGroup *group, LhCollectiveKind 
     return slowest * share;
 }
 
-/* A chain may go in group order, too. */
+/* A chain may also go in group order. */
 static double
 ring_bound(const LhNetwork *network, const LhGroup *group, LhCollectiveKind kind)
 {
@@ -72,7 +72,7 @@ route_between(const LhNetwork *network, const LhGroup *group, uint32_t from, uin
     return route;
 }
 
-/* A member's bytes over its own links. */
+/* The bytes of a member over its own links. */
 static double
 nvls_bound(const LhNetwork *network, const LhGroup *group, const uint32_t *ranks, uint64_t members)
 {
@@ -86,7 +86,7 @@ nvls_bound(const LhNetwork *network, const LhGroup *group, const uint32_t *ranks
     return (1 + 1 / (double)members) / least;
 }
 
-/* Adds one to each link of the route. */
+/* Adds one to the load of each link of the route. */
 static void
 load_route(const LhRoute *route, GHashTable *loads)
 {
@@ -98,7 +98,7 @@ load_route(const LhRoute *route, GHashTable *loads)
     }
 }
 
-/* In each round a member sends a part of its bytes to each other one. */
+/* In each round a member sends a part of its bytes to every other member. */
 static double
 pairs_bound(const LhNetwork *network, const LhGroup *group, LhCollectiveKind kind,
             const uint32_t *ranks, uint64_t members)
@@ -157,9 +157,9 @@ lh_link_bound_latency_ps(const LhNetwork *network, const LhGroup *group)
     return longest_ps;
 }
 
-/* ---- link by link ---- */
+/* ---- per link ---- */
 
-/* Loads by link; @pair: of the slowest pair that is slower than its links. */
+/* Loads by link, and the time per byte of the slowest pair that has a limit. */
 typedef struct {
     const LhNetwork *network;
     GHashTable *crossings; /* link -> routes that cross it */
@@ -175,7 +175,7 @@ load_pair(Loads *loads, const LhRoute *route)
             fmax(loads->slowest_pair_s_per_byte, 1 / route->flow_bandwidth_bytes_per_s);
 }
 
-/* The hops of all rings; returns the share of the bytes that each carries. */
+/* Loads the hops of all rings; returns the share of the bytes that each hop carries. */
 static double
 load_rings(Loads *loads, const LhGroup *group, LhCollectiveKind kind)
 {
@@ -193,7 +193,7 @@ load_rings(Loads *loads, const LhGroup *group, LhCollectiveKind kind)
     return share;
 }
 
-/* From each member to the next one, or to all others. */
+/* Loads messages from each member to the next, or to all others. */
 static void
 load_messages(Loads *loads, const LhGroup *group, bool to_all)
 {
@@ -220,7 +220,7 @@ by_load(gconstpointer a, gconstpointer b)
     return x->link < y->link ? -1 : x->link > y->link;
 }
 
-/* Each crossing carries @share of the printed bytes. Takes the crossings. */
+/* Converts crossings to loads, each of @share of the printed bytes. Consumes the crossings. */
 static GArray *
 conclude_loads(Loads *loads, double share)
 {

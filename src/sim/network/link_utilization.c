@@ -3,11 +3,11 @@
 
 #include <math.h>
 
-/* Sums of rates that differ by less are equal: they are added up in another order. */
+/* Sums of rates that differ by less are equal: the order of addition varies. */
 #define SAME_SHARE 1e-9
 
 typedef struct {
-    double rate, told; /* bytes/s */
+    double rate, told; /* bytes/s: current, last reported */
     uint32_t messages;
     bool touched;
 } Link;
@@ -23,7 +23,7 @@ struct _LhLinkUtilization {
     void *data;
     Link *links;
     GArray *messages; /* of Message, by flow */
-    GArray *touched;  /* of uint32_t: links that may have another rate than was told */
+    GArray *touched;  /* of uint32_t: links whose rate may differ from the last report */
 };
 
 LhLinkUtilization *
@@ -92,7 +92,7 @@ lh_link_utilization_rate(LhLinkUtilization *load, uint32_t flow, double bytes_pe
     message->rate = bytes_per_s;
 }
 
-/* Of a link without messages the rate is exactly 0. */
+/* A link without messages has a rate of exactly 0. */
 static void
 leave(LhLinkUtilization *load, const Message *message)
 {

@@ -3,14 +3,14 @@
  * Max-min fair sharing, solved locally.
  *
  * A rate allocation is max-min fair exactly when every flow has a bottleneck: a saturated link on
- * which no other flow is faster. So after a start or an end only flows whose bottleneck broke need
- * new rates. Those form the set; the set is solved by progressive filling with all other flows held
- * fixed; then the links it touched are checked, flows whose bottleneck broke join the set, and the
- * solve repeats until nobody joins.
+ * which no other flow is faster. So after a start or an end only flows whose bottleneck is broken
+ * need new rates. These form the set. The set is solved by progressive filling with all other flows
+ * fixed. Then the links it touched are checked, flows whose bottleneck is broken join the set, and
+ * the solve repeats until no flow joins.
  *
- * Most links cannot limit anybody: a flow's rate is at most the capacity of its narrowest link, and
- * a link that can carry that much of each of its flows at once is slack. Slack links are left out
- * of the solve.
+ * Most links cannot limit any flow: a flow's rate is at most the capacity of its narrowest link,
+ * and a link that can carry that much of each of its flows at once is slack. Slack links are left
+ * out of the solve.
  */
 #include "sim/network/max_min.h"
 
@@ -39,7 +39,7 @@ touch_link(LhFlows *f, uint32_t id)
     lh_indices_push(&f->touched, id);
 }
 
-/* Those that may limit the flow. */
+/* Touches the links that may limit the flow. */
 static void
 touch_links(LhFlows *f, const LhFlow *flow)
 {
@@ -116,7 +116,7 @@ lh_max_min_claim(LhFlows *f, uint32_t index)
     set_add(f, index);
 }
 
-/* The flows that @id holds back. */
+/* Adds the flows whose bottleneck is @id. */
 static void
 add_held(LhFlows *f, uint32_t id)
 {
@@ -200,7 +200,7 @@ shares_pop(LhFlows *f)
     return least;
 }
 
-/* What every touched link can give to the set, the flows outside it keeping their rates. */
+/* Sets what every touched link can give to the set, with flows outside it keeping their rates. */
 static void
 offer(LhFlows *f)
 {
@@ -233,7 +233,7 @@ offer(LhFlows *f)
     }
 }
 
-/* Gives @share to a flow of the set, because of @id, and takes it off the links. */
+/* Fixes a flow of the set at @share, limited by @id, and subtracts it from its links. */
 static void
 fix_flow(LhFlows *f, LhFlow *flow, uint32_t id, double share)
 {
@@ -249,7 +249,7 @@ fix_flow(LhFlows *f, LhFlow *flow, uint32_t id, double share)
     }
 }
 
-/* Gives @share to every flow of the set that still waits on @id. */
+/* Fixes every unfixed flow of the set on @id at @share. */
 static void
 fix_link(LhFlows *f, uint32_t id, double share)
 {
@@ -272,8 +272,8 @@ fix_own(LhFlows *f, uint32_t index, double limit)
         fix_flow(f, flow, LH_OWN_LIMIT, limit);
 }
 
-/* Progressive filling: the link with the least share is full first. Shares only grow, so a stale
- * one goes back. */
+/* Progressive filling: the link with the smallest share is full first. Shares only grow, so a stale
+ * one is put back. */
 static void
 fill(LhFlows *f)
 {
@@ -296,8 +296,8 @@ fill(LhFlows *f)
     }
 }
 
-/* Flows outside the set that are faster than @rate on @link hold back a flow of the set: they join
- * it. */
+/* Adds flows outside the set that are faster than @rate on @link and so hold back a flow of the
+ * set. */
 static void
 add_faster(LhFlows *f, const LhFlowLink *link, double rate)
 {
@@ -309,7 +309,8 @@ add_faster(LhFlows *f, const LhFlowLink *link, double rate)
     }
 }
 
-/* Every flow limited by this link must still be: the link full, and nobody on it faster. */
+/* Checks that every flow limited by this link still is: the link is full, and no flow on it is
+ * faster. */
 static void
 check_link(LhFlows *f, uint32_t id)
 {
@@ -343,7 +344,7 @@ check_link(LhFlows *f, uint32_t id)
 }
 
 #ifdef LH_CHECKED
-/* No link carries more than it can, now that the set has its rates. */
+/* Asserts that no link carries more than its capacity, with the new rates of the set. */
 static void
 check_loads(const LhFlows *f)
 {

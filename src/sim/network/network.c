@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A topology with a number of nodes: which links there are, and which of them a message crosses.
- * Everything is arithmetic on rank numbers: rank r sits on GPU r of the cluster, its node is
- * r / gpus_per_node, its NIC that of this GPU in a node. Link ids, two per place (up
- * is the first, down the second): scale-up links of all GPUs, PCIe links of all GPUs, those of the
- * nodes' PCIe trees (pcie_links.c, a memory has only one), NICs, trunks of the
- * leaf switches, then of the next levels (fabric.h), and for each node what all of its collectives
- * share. A rail switch and the spine are non-blocking.
+ * A topology with a number of nodes: its links, and the links that a message crosses. Everything is
+ * arithmetic on rank numbers: rank r is on GPU r of the cluster, its node is r / gpus_per_node, its
+ * NIC is the one that this GPU uses within the node. Link ids come in pairs per place, up first,
+ * then down: scale-up links of all GPUs; PCIe links of all GPUs; those of the nodes' PCIe trees
+ * (pcie_links.c; a memory has only one); NICs; trunks of the leaf switches, then of the next levels
+ * (fabric.h); and one place per node shared by all of its collectives. Rail switches and the spine
+ * are non-blocking.
  */
 #include "sim/network/network.h"
 
@@ -86,7 +86,7 @@ lh_network_init(LhNetwork *network, const LhTopology *topology, uint32_t nodes, 
         n.access_first = n.pcie_first;
     else
         n.access_first = topology->scale_up != LH_SCALE_UP_NONE ? 0 : UINT32_MAX;
-    /* Else the NIC is the limit. */
+    /* A larger limit has no effect: the NIC is slower. */
     if (topology->nic.pair_p2p < topology->nic.bandwidth)
         n.pair_p2p_bytes_per_s = topology->nic.pair_p2p;
     if (topology->nic.pair_collective < topology->nic.bandwidth)
@@ -99,7 +99,7 @@ lh_network_init(LhNetwork *network, const LhTopology *topology, uint32_t nodes, 
     return true;
 }
 
-/* Nodes are ranks in a row: what matters is the first member and the last. */
+/* Ranks of a node are consecutive, so the first member and the last one decide. */
 LhSpan
 lh_network_span(const LhNetwork *network, const LhGroup *group)
 {
@@ -119,7 +119,7 @@ lh_network_nests(const LhNetwork *network, uint32_t sizes[LH_NESTS_MAX])
     return 1;
 }
 
-/* GPUs share NICs in a row, as evenly as their numbers go. */
+/* By default GPUs share NICs in consecutive groups, as even as the numbers allow. */
 static inline uint32_t
 nic_of(const LhNetwork *n, uint32_t node, uint32_t gpu)
 {
@@ -146,10 +146,10 @@ lh_network_gpu_at_nic(const LhNetwork *network, uint32_t nic)
     return gpu;
 }
 
-/* Of what no single host has. */
+/* For links that belong to no single host. */
 #define NO_HOST UINT32_MAX
 
-/* The worst fault decides; @part: as of a fault. */
+/* The worst fault that applies; @part: as in LhLinkFault. */
 static double
 fault_factor(const GArray *faults, LhTier tier, uint32_t node, uint32_t part)
 {
@@ -168,7 +168,7 @@ fault_factor(const GArray *faults, LhTier tier, uint32_t node, uint32_t part)
     return factor;
 }
 
-/* Of each NIC of @node, if all work. */
+/* Bandwidth of each NIC of @node without faults. */
 static double
 nic_bandwidth(const LhTopology *t, uint32_t node)
 {
@@ -301,11 +301,12 @@ set_class(LhRoute *route, const LhRouteClass *class)
     memcpy(route->ctas, class->ctas, sizeof(route->ctas));
 }
 
-/* @directly: not through memory. */
+/* @directly: never through memory. */
 static void
 route_within_node(const LhNetwork *n, uint32_t src, uint32_t dst, bool directly, LhRoute *route)
 {
-    /* Pairs are 2i and 2i+1; nodes of pairs have an even number of GPUs, so ranks show them. */
+    /* Pairs are GPUs 2i and 2i+1. Nodes with pairs have an even number of GPUs, so rank numbers
+     * suffice. */
     const bool nvlink = n->topology->scale_up == LH_SCALE_UP_SWITCH ||
                         n->topology->scale_up == LH_SCALE_UP_MEMORY ||
                         (n->topology->scale_up == LH_SCALE_UP_PAIRS && (src ^ dst) == 1);
@@ -320,7 +321,8 @@ route_within_node(const LhNetwork *n, uint32_t src, uint32_t dst, bool directly,
         lh_pcie_route(n, directly, route);
 }
 
-/* How many levels of trunks are between two nodes: up to the innermost group that has both. */
+/* Number of levels of trunks between two nodes: those below the innermost group that contains both.
+ */
 static inline uint32_t
 levels_between(const LhNetwork *n, uint32_t src_node, uint32_t dst_node)
 {
@@ -332,7 +334,7 @@ levels_between(const LhNetwork *n, uint32_t src_node, uint32_t dst_node)
     return level;
 }
 
-/* Returns how many links @links has then. */
+/* Appends trunks; returns the new length of @links. */
 static uint32_t
 add_trunks(const LhNetwork *n, uint32_t levels, uint32_t src_node, uint32_t dst_node,
            uint32_t *links, uint32_t count)
@@ -344,8 +346,8 @@ add_trunks(const LhNetwork *n, uint32_t levels, uint32_t src_node, uint32_t dst_
     return count;
 }
 
-/* Links of GPUs and NICs, trunks, what collectives share, and still a limit of a pair; rails, on
- * which other GPUs' links are crossed, have no trunks. */
+/* Links of GPUs and NICs, trunks, the link shared by collectives, and one for the limit of a pair.
+ * Rails, whose routes cross links of other GPUs, have no trunks. */
 G_STATIC_ASSERT(4 + 2 * LH_FABRIC_LEVELS_MAX + 2 < LH_ROUTE_MAX);
 
 static void
@@ -421,7 +423,7 @@ lh_network_collective_route(const LhNetwork *network, uint32_t src, uint32_t dst
     route->links[route->links_count++] = down(network->collective_first, dst_node);
 }
 
-/* How many members stand on the node of @rank. */
+/* Number of members on the node of @rank. */
 static uint32_t
 members_on_node(const LhNetwork *n, const LhGroup *group, uint32_t rank)
 {

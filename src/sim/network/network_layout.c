@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which links a network has, and whether the ranks fit on it and faults are of what is there.
+ * Layout of the links of a network. Checks that the ranks fit and that faults name existing links.
  */
 #include "sim/network/network_private.h"
 
@@ -30,7 +30,7 @@ check_size(const LhTopology *t, uint32_t nodes, uint32_t ranks, GError **error)
     if (nodes == 0 || ranks == 0)
         return fail(error, "topology %s: a network needs at least one node and one rank", t->name);
     if (t->max_nodes != 0 && nodes > t->max_nodes)
-        return fail(error, "topology %s: %u nodes; it has at most %" G_GUINT64_FORMAT, t->name,
+        return fail(error, "topology %s: %u nodes; allowed: at most %" G_GUINT64_FORMAT, t->name,
                     nodes, t->max_nodes);
     if (nodes > 1 && t->nics_per_node == 0)
         return fail(error, "topology %s: %u nodes, but a node has no NIC", t->name, nodes);
@@ -41,7 +41,7 @@ check_size(const LhTopology *t, uint32_t nodes, uint32_t ranks, GError **error)
     return true;
 }
 
-/* How many groups of nodes have a trunk at a level. */
+/* Number of groups of nodes with a trunk at a level. */
 static uint64_t
 trunks_at(const LhTopology *t, uint64_t nodes, uint32_t level)
 {
@@ -62,7 +62,7 @@ all_trunks(const LhTopology *t, uint64_t nodes)
     return count;
 }
 
-/* How many places have links of `tier`: GPUs, NICs or groups of nodes of the cluster. */
+/* Number of places with links of `tier`: GPUs, NICs or groups of nodes of the cluster. */
 static uint64_t
 places(const LhTopology *t, uint64_t nodes, LhTier tier)
 {
@@ -132,7 +132,7 @@ check_part(const LhNetwork *n, const LhLinkFault *fault, GError **error)
         return true;
     return fabric ? fail(error,
                          "link fault: level %" G_GUINT64_FORMAT
-                         " of the fabric; allowed: 0 to %u, which have trunks among %u nodes",
+                         " of the fabric; allowed: 0 to %u, the levels with trunks among %u nodes",
                          fault->part, n->trunk_levels - 1, n->nodes)
                   : fail(error,
                          "link fault: host %" G_GUINT64_FORMAT

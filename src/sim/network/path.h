@@ -12,7 +12,7 @@
 #include <glib.h>
 #include <stdint.h>
 
-/* What a step waits for. */
+/* What the time of a step is spent on. */
 typedef enum {
     LH_STEP_COMPUTE, /* a kernel */
     LH_STEP_LINKS,   /* bytes on links */
@@ -26,24 +26,24 @@ extern const char *const lh_step_kind_names[];
 
 typedef struct {
     LhTime from_ps, to_ps;
-    uint32_t rank, op; /* whose op; of a message the sender's */
-    uint32_t peer;     /* of a message: the receiving rank; else the rank itself */
+    uint32_t rank, op; /* owner of the op; for a message the sender */
+    uint32_t peer;     /* for a message the receiving rank, else the rank itself */
     uint8_t kind;      /* LhPathStepKind */
-    /* LINKS: the links that hold the bytes back, a bit for each LhTier; if there are several, they
-     * are in series and as fast as each other, so that only all of them together can be faster. */
+    /* LINKS: the tiers of the limiting links, a bit for each LhTier. Several are in series and
+     * equally fast, so that only all of them together can be sped up. */
     uint8_t tiers;
 } LhPathStep;
 
-/* How much faster the rest has to be before a link is what holds bytes back: links of one route
- * whose rates differ by less bind together. Also the step of all what-ifs. */
+/* Links of one route whose rates differ by less than this factor limit it together: a link is the
+ * only limit if the rest is at least this much faster. Also the step of all what-ifs. */
 #define LH_WHAT_IF_FACTOR 1.1
 
-/* What part of the path waits for one thing. */
+/* Share of the path spent on one thing. */
 typedef struct {
-    uint8_t kind, tiers; /* as of a step */
+    uint8_t kind, tiers; /* as in LhPathStep */
     LhTime time_ps;
 } LhPathShare;
 
-/* @path (of LhPathStep) summed up: of LhPathShare, the largest first; equal ones in the order of
- * kinds and tiers. Caller unrefs. */
+/* Sums @path (of LhPathStep) by kind and tiers: of LhPathShare, largest first, equal ones in the
+ * order of kinds and tiers. Caller unrefs. */
 GArray *lh_path_shares(const GArray *path);

@@ -26,17 +26,17 @@ const LhField lh_pcie_level_fields[] = {
       .flags = LH_FIELD_REQUIRED,
       .min = 1,
       .max = NAME_LENGTH_MAX,
-      .description =
-          "What a group is called, \"switch\" or \"socket\": letters, digits, - and _." },
+      .description = "Name of the level's groups, such as \"switch\" or \"socket\": letters, "
+                     "digits, - and _." },
     TREE_GPUS("gpus", offsetof(LhPcieLevel, gpus), LH_FIELD_UINT,
-              "GPUs of a group, if they are in a row; divides the GPUs of the node."),
+              "GPUs per group, if consecutive; divides the GPUs of the node."),
     TREE_GPUS("of_gpu", offsetof(LhPcieLevel, of_gpu), LH_FIELD_UINTS,
-              "The group of each GPU, from 0, if those of a group are not in a row."),
-    LH_PCIE_RATE(
-        "up", LhPcieLevel, up,
-        "What a group's link outwards carries in each direction; never the limit if absent."),
-    LH_PCIE_LATENCY(LhPcieLevel, "What it adds to the latency of a message from one group to "
-                                 "another; 0 if absent."),
+              "The group of each GPU, from 0, if the GPUs of a group are not consecutive."),
+    LH_PCIE_RATE("up", LhPcieLevel, up,
+                 "Bandwidth of a group's uplink in each direction; never the limit if absent."),
+    LH_PCIE_LATENCY(
+        LhPcieLevel,
+        "Latency that the level adds to a message from one group to another; 0 if absent."),
     LH_FIELDS_EVIDENCE(LhPcieLevel, from, 0, LH_TOPOLOGY_TEXT_MAX, "its numbers",
                        "its numbers come"),
     { .name = NULL },
@@ -49,16 +49,15 @@ lh_pcie_level_init(void *level)
 }
 
 const LhField lh_pcie_host_fields[] = {
-    LH_PCIE_RATE("per_gpu", LhPcieTree, per_gpu,
-                 "What each GPU reaches through memory in each direction; its own link's rate if "
-                 "absent."),
     LH_PCIE_RATE(
-        "bandwidth", LhPcieTree, memory,
-        "What all messages reach together that go through one memory, each counted once, as "
-        "it was measured, and not what DIMMs add up to; never the limit if absent."),
+        "per_gpu", LhPcieTree, per_gpu,
+        "Bandwidth of each GPU through memory in each direction; its own link's rate if absent."),
+    LH_PCIE_RATE("bandwidth", LhPcieTree, memory,
+                 "Bandwidth of all messages through one memory together, each counted once: as "
+                 "measured, not the sum of its DIMMs. Never the limit if absent."),
     TREE_GPUS("gpus", offsetof(LhPcieTree, memory_gpus), LH_FIELD_UINT,
-              "GPUs in a row that have one memory, the one that their messages go through; all of "
-              "the node if absent."),
+              "Number of consecutive GPUs that share one memory, which their messages go through; "
+              "all of the node if absent."),
     LH_FIELDS_EVIDENCE(LhPcieTree, memory_from, LH_FIELD_REQUIRED, LH_TOPOLOGY_TEXT_MAX,
                        "the rates", "the rates come"),
     { .name = NULL },
@@ -152,7 +151,7 @@ path_in(uint32_t level, const char *field)
     return g_strdup_printf("node.pcie.levels[%u]%s%s", level, field[0] == '\0' ? "" : ".", field);
 }
 
-/* Names stand in tables and in names of links. */
+/* Names appear in tables and in names of links. */
 static bool
 check_name(const LhJson *json, const LhPcieTree *tree, uint32_t level, GError **error)
 {
@@ -166,13 +165,14 @@ check_name(const LhJson *json, const LhPcieTree *tree, uint32_t level, GError **
     }
     if (strcmp(name, P2P_NONE) == 0 || strcmp(name, P2P_NODE) == 0)
         return lh_json_error(json, path, error,
-                             "\"%s\" is \"%s\", which is a word of \"node.pcie.p2p\"", path, name);
+                             "\"%s\" is \"%s\", which is a reserved value of \"node.pcie.p2p\"",
+                             path, name);
     for (uint32_t i = 0; i < level; i++) {
         if (strcmp(name, level_at(tree, i)->name) == 0)
-            return lh_json_error(json, path, error,
-                                 "\"%s\" is \"%s\", as that of level %u; allowed: names that "
-                                 "differ",
-                                 path, name, i);
+            return lh_json_error(
+                json, path, error,
+                "\"%s\" is \"%s\", the name of level %u; allowed: a name of its own", path, name,
+                i);
     }
     return true;
 }
@@ -186,14 +186,14 @@ check_row(const LhJson *json, const LhPcieLevel *level, const char *path, uint64
     if (level->gpus < gpus && gpus % level->gpus == 0)
         return true;
     divisors = lh_topology_divisors(gpus);
-    *strrchr(divisors, ',') = '\0'; /* all GPUs are no group: there is nothing outside */
+    *strrchr(divisors, ',') = '\0'; /* a group of all GPUs has no outside */
     return lh_json_error(json, path, error,
                          "\"%s\" is %" G_GUINT64_FORMAT " of the %" G_GUINT64_FORMAT
                          " GPUs of a node; allowed: %s, or \"of_gpu\"",
                          path, level->gpus, gpus, divisors);
 }
 
-/* Groups are numbered from 0, and each has a GPU. */
+/* Checks that groups are numbered from 0 and each has a GPU. */
 static bool
 check_of_gpu(const LhJson *json, const LhPcieLevel *level, const char *path, uint64_t gpus,
              GError **error)
@@ -226,7 +226,7 @@ check_of_gpu(const LhJson *json, const LhPcieLevel *level, const char *path, uin
             return lh_json_error(json, path, error,
                                  "\"%s\": no GPU is of group %" G_GUINT64_FORMAT
                                  ", and some are of group %" G_GUINT64_FORMAT
-                                 "; allowed: groups numbered from 0 on",
+                                 "; allowed: groups numbered from 0 without gaps",
                                  path, group, last);
     }
     return true;
@@ -241,15 +241,16 @@ check_members(const LhJson *json, const LhPcieTree *tree, uint32_t level, uint64
     g_autofree char *in_row = path_in(level, "gpus"), *by_gpu = path_in(level, "of_gpu");
 
     if ((l->gpus > 0) == (l->of_gpu != NULL))
-        return lh_json_error(json, path, error,
-                             "\"%s\" has %s; allowed: \"gpus\", for groups in a row, or \"of_gpu\"",
-                             path,
-                             l->gpus > 0 ? "\"gpus\" and \"of_gpu\"" : "no \"gpus\" or \"of_gpu\"");
+        return lh_json_error(
+            json, path, error,
+            "\"%s\" has %s; allowed: \"gpus\", for groups of consecutive GPUs, or \"of_gpu\"", path,
+            l->gpus > 0 ? "\"gpus\" and \"of_gpu\"" : "no \"gpus\" or \"of_gpu\"");
     return l->gpus > 0 ? check_row(json, l, in_row, gpus, error)
                        : check_of_gpu(json, l, by_gpu, gpus, error);
 }
 
-/* A group of the level below is of one group, and not every one of another. */
+/* Checks that each group of the level below lies within one group, and that some group is larger
+ * than those below. */
 static bool
 check_nested(const LhJson *json, const LhPcieTree *tree, uint32_t level, uint64_t gpus,
              GError **error)
@@ -269,21 +270,21 @@ check_nested(const LhJson *json, const LhPcieTree *tree, uint32_t level, uint64_
             outer[inner] = group;
         }
         if (outer[inner] != group)
-            return lh_json_error(json, path, error,
-                                 "\"%s\": GPUs %u and %u are of one %s and of two groups of %s; "
-                                 "allowed: levels from the inside out, each of whole groups of the "
-                                 "one before",
-                                 path, first[inner], gpu, level_at(tree, level - 1)->name,
-                                 level_at(tree, level)->name);
+            return lh_json_error(
+                json, path, error,
+                "\"%s\": GPUs %u and %u are in one %s but in two groups of %s; allowed: levels "
+                "from the inside out, each made of whole groups of the one before",
+                path, first[inner], gpu, level_at(tree, level - 1)->name,
+                level_at(tree, level)->name);
     }
     return lh_pcie_groups_count(tree, level, (uint32_t)gpus) < below ||
            lh_json_error(json, path, error,
-                         "\"%s\" has the groups of %s; allowed: levels from the inside out, each "
-                         "with larger groups than the one before",
+                         "\"%s\" has the same groups as %s; allowed: levels from the inside out, "
+                         "each with larger groups than the one before",
                          path, level_at(tree, level - 1)->name);
 }
 
-/* What has numbers says where these come from, and nothing else does. */
+/* Checks that levels with numbers state their source, and no others do. */
 static bool
 check_sources(const LhJson *json, uint32_t level, GError **error)
 {
@@ -387,7 +388,7 @@ lh_pcie_check_host(const LhJson *json, const char *path, const LhPcieRates *rate
                          place, rates->memory_gpus, gpus, divisors);
 }
 
-/* What would never be looked at. */
+/* Rejects fields that would have no effect. */
 static bool
 check_meaning(const LhJson *json, const LhPcieTree *tree, bool joined, GError **error)
 {
@@ -399,13 +400,13 @@ check_meaning(const LhJson *json, const LhPcieTree *tree, bool joined, GError **
         if (!lh_json_has(json, path))
             continue;
         if (joined)
-            return lh_json_error(json, path, error,
-                                 "\"%s\" has no meaning: the GPUs of a node do not meet over PCIe",
-                                 path);
+            return lh_json_error(
+                json, path, error,
+                "\"%s\" has no meaning: the GPUs of a node do not communicate over PCIe", path);
         if (tree->rates.reach == LH_PCIE_NODE && i >= 2)
             return lh_json_error(json, path, error,
-                                 "\"%s\" has no meaning where all GPUs reach each other directly; "
-                                 "\"node.pcie.p2p\" says how far they do",
+                                 "\"%s\" has no meaning where all GPUs reach each other directly "
+                                 "(\"node.pcie.p2p\")",
                                  path);
     }
     return true;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A message crosses the links of the groups that have one of its ends only, up on its way out and
- * down on its way in; through memory also the links of both GPUs to memory, and the memory itself,
- * once: it stands where the message comes from.
+ * A message crosses the uplinks of the groups that contain only its source, and the downlinks of
+ * those that contain only its destination. Through memory it also crosses the links of both GPUs to
+ * memory, and once the memory itself, that of its source.
  */
 #include "sim/network/pcie_links.h"
 
-/* Links up and down of both ends of a message: of GPUs, of levels, through memory, and a memory. */
+/* Links up and down at both ends of a message: of GPUs, of levels, to memory, and one memory. */
 G_STATIC_ASSERT(2 + 2 * LH_PCIE_LEVELS_MAX + 2 + 1 < LH_ROUTE_MAX);
 
 void
@@ -35,7 +35,7 @@ lh_pcie_links_init(LhPcieLinks *links, const LhTopology *topology)
     links->is_plain = next == 0 && !has_latency;
 }
 
-/* The level of link @place of a node's tree; LH_PCIE_LEVELS_MAX: of memory. */
+/* The level of link @place of a node's tree; LH_PCIE_LEVELS_MAX: memory. */
 static uint32_t
 level_of(const LhPcieLinks *links, uint32_t place)
 {
@@ -61,8 +61,9 @@ lh_pcie_link(const LhNetwork *network, uint32_t id)
                                                                : rates->up[level],
         .tier = LH_TIER_PCIE,
         .node = (id - links->first) / links->per_node,
-        .index = network->gpus_per_node + (is_memory ? place - links->memories / 2
-                                                     : place / 2), /* links of a pair share it */
+        .index = network->gpus_per_node +
+                 (is_memory ? place - links->memories / 2
+                            : place / 2), /* both directions have the same index */
         .up = is_memory || ((place - links->levels[level]) & 1) == 0,
     };
 }
@@ -97,7 +98,7 @@ lh_pcie_route(const LhNetwork *network, bool directly, LhRoute *route)
     const uint32_t to = route->destination % network->gpus_per_node;
     const uint32_t first = at->first + node * at->per_node;
     const uint32_t common = lh_pcie_common_level(tree, from, to);
-    const uint32_t last = route->links[1]; /* the receiver's own */
+    const uint32_t last = route->links[1]; /* the receiver's own link */
     uint32_t *links = route->links;
     uint32_t count = 1;
 

@@ -4,10 +4,10 @@
 #include "sim/network/flows_private.h"
 #include "sim/network/path.h"
 
-/* What a link carries. */
+/* The load of a link. */
 typedef struct {
-    double load, fastest; /* bytes/s: of all flows, of one */
-    uint64_t round;       /* known in */
+    double load, fastest; /* bytes/s: of all flows, of the fastest */
+    uint64_t round;       /* in which it was computed */
 } Load;
 
 struct _LhSaturatedLinks {
@@ -50,7 +50,7 @@ tier_bit(const LhNetwork *n, uint32_t link)
     return (uint8_t)(1u << lh_network_link(n, link).tier);
 }
 
-/* Links beyond those of the network are limits of pairs. */
+/* The tiers of link @id. Links beyond those of the network are limits of pairs. */
 static uint8_t
 tiers_of(const LhSaturatedLinks *b, uint32_t id)
 {

@@ -12,16 +12,16 @@
 
 #include <math.h>
 
-/* Rings that reach less than this of what links let through contradict it. Two GPUs are no ring of
- * which one could tell: NVLinks of two take as long as those of eight where latencies are most of
- * the time. */
+/* Rings below this fraction of link bandwidth contradict it. Two GPUs are no ring to judge by:
+ * where latencies dominate, NVLinks of two GPUs take as long as those of eight. */
 #define RINGS_REACH 0.6
 #define RING_MEMBERS_MIN 4
 
-/* A time that falls by more with more GPUs at the same bytes of each is none of one machine. */
+/* If the time falls below this fraction with more GPUs at equal bytes per rank, the rows are from
+ * different machines. */
 #define FALLS_TO 0.8
 
-/* From here on links are most of a time. */
+/* From this size on links dominate the time. */
 #define LARGE_BYTES (UINT64_C(16) << 20)
 
 static const LhCollectiveTimes *
@@ -36,7 +36,7 @@ send_rows(const LhTopology *t)
     return t->collective_times == NULL ? 0 : t->collective_times->len;
 }
 
-/* The links that limit a row. */
+/* The tier of the links that limit a row. */
 static LhTier
 tier_of_row(const LhTopology *t, const LhCollectiveTimes *row)
 {
@@ -45,7 +45,7 @@ tier_of_row(const LhTopology *t, const LhCollectiveTimes *row)
     return LH_TIER_NVLINK;
 }
 
-/* Of the first version of each operation and number. */
+/* Whether the row is the first one for its operation and number of GPUs. */
 static bool
 is_first(const LhTopology *t, guint index)
 {
@@ -70,7 +70,7 @@ is_ring(const LhCollectiveTimes *row)
            row->algorithm <= LH_ALGORITHM_RING && row->ranks >= RING_MEMBERS_MIN;
 }
 
-/* The row of sends of as many GPUs, or of more, the fewest of those; else of most. */
+/* The row of sends with the same number of GPUs, else the next larger one, else the largest. */
 static const LhCollectiveTimes *
 timed_sends(const LhTopology *t, LhTier tier, uint64_t gpus)
 {
@@ -89,8 +89,8 @@ timed_sends(const LhTopology *t, LhTier tier, uint64_t gpus)
     return found;
 }
 
-/* How many GPUs the rings of a run may have at most that rows tell of: as many as take part, or
- * the fewest that rows of rings have. */
+/* The largest number of GPUs of rows of rings that apply to a run: the GPUs used, but at least the
+ * fewest of any such row. */
 static uint64_t
 ring_members(const LhTopology *t, LhTier tier, uint64_t gpus)
 {
@@ -103,8 +103,8 @@ ring_members(const LhTopology *t, LhTier tier, uint64_t gpus)
     return gpus < 3 || fewest == UINT64_MAX ? 0 : MAX(gpus, fewest);
 }
 
-/* The ring of most GPUs that contradicts what links are said to let through, of an all-gather if
- * there is one; NULL: none does. */
+/* The ring of most GPUs, preferably an all-gather, if any ring contradicts the bandwidth of the
+ * links; NULL: none does. */
 static const LhCollectiveTimes *
 contradicting_ring(const LhTopology *t, LhTier tier, uint64_t gpus)
 {
@@ -172,10 +172,10 @@ lh_sends_assume(LhNetwork *network, bool most)
     return assumed;
 }
 
-/* ---- doubts ---- */
+/* ---- warnings ---- */
 
-/* What hops carried of large sizes, of a ring that passes on @share of the bytes: slowest and
- * fastest. */
+/* The slowest and fastest hop rates of a ring at large sizes; @share is the fraction of the bytes
+ * that a hop carries. */
 static void
 hop_rates(const LhCollectiveTimes *row, double share, double *slowest, double *fastest)
 {
@@ -195,7 +195,7 @@ hop_rates(const LhCollectiveTimes *row, double share, double *slowest, double *f
     }
 }
 
-/* To two digits. */
+/* Rounded to two digits. */
 static char *
 rate_text(double bytes_per_s)
 {
@@ -227,15 +227,16 @@ add_ring_doubt(GPtrArray *doubts, const LhTopology *t, LhTier tier, const LhSend
     taken = rate_text(sends->share * moved / row->bound_s_per_byte);
     g_ptr_array_add(
         doubts, g_strdup_printf(
-                    "%s of %" G_GUINT64_FORMAT " GPUs ran at %s a hop, where %s (%s) is said "
-                    "to let %s through: sends are taken to be between, at %s, and may be at "
-                    "either end; run sendrecv_perf -g %" G_GUINT64_FORMAT,
+                    "%s of %" G_GUINT64_FORMAT
+                    " GPUs was measured at %s per hop, but the bandwidth of %s (%s) allows %s: "
+                    "sends are assumed in between, at %s, with both as the error bar; to measure "
+                    "them, run sendrecv_perf -g %" G_GUINT64_FORMAT,
                     lh_collective_names[row->op], row->ranks, rates, lh_topology_link_name(t, tier),
                     lh_provenance_names[link->from.provenance], said, taken, row->ranks));
 }
 
-/* Where the time of the row of more GPUs is lowest beside that of fewer, at the same bytes of a
- * rank, of large sizes, below which protocols differ; and that size of the first one. */
+/* The lowest ratio of the time of @more to that of @fewer, at equal bytes per rank of large sizes
+ * (below, protocols differ). Sets *@bytes to the size of @fewer there. */
 static double
 lowest_ratio(const LhCollectiveTimes *fewer, const LhCollectiveTimes *more, uint64_t *bytes)
 {
@@ -267,16 +268,16 @@ add_falling_doubt(GPtrArray *doubts, const LhCollectiveTimes *fewer, const LhCol
 
     if (ratio >= FALLS_TO)
         return;
-    g_ptr_array_add(
-        doubts,
-        g_strdup_printf(
-            "%s takes %.0f %% less on %" G_GUINT64_FORMAT " GPUs than on %" G_GUINT64_FORMAT
-            " (at %s there, as many bytes of each): the two were hardly measured on one "
-            "machine; measure both again",
-            lh_times_op_names[fewer->op], 100 * (1 - ratio), more->ranks, fewer->ranks, size));
+    g_ptr_array_add(doubts,
+                    g_strdup_printf("%s takes %.0f %% less on %" G_GUINT64_FORMAT
+                                    " GPUs than on %" G_GUINT64_FORMAT
+                                    " (at %s there, with equal bytes per rank): the two were "
+                                    "probably measured on different machines; measure both again",
+                                    lh_times_op_names[fewer->op], 100 * (1 - ratio), more->ranks,
+                                    fewer->ranks, size));
 }
 
-/* The row of the same operation with the next number of GPUs up; NULL: none. */
+/* The row of the same operation with the next larger number of GPUs; NULL: none. */
 static const LhCollectiveTimes *
 next_row(const LhTopology *t, const LhCollectiveTimes *row)
 {

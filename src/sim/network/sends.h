@@ -1,28 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How well messages between the GPUs of a node use its links, of which nothing is known but what
- * collectives did there, if nobody has timed them; and what such a table of times contradicts.
+ * Efficiency of messages between the GPUs of a node. Without measured times of sends, it is
+ * estimated from those of collectives. Also lists contradictions in a table of measured times.
  */
 #pragma once
 
 #include "sim/network/network.h"
 
-/* Of what links let through, what a message reaches: surely between @least and @most. */
+/* Fraction of link bandwidth that a message reaches, with its error bar [@least, @most]. */
 typedef struct {
     double share, least, most;
-    const LhCollectiveTimes *row; /* that says so; borrowed. NULL: none does, and all are 1 */
+    const LhCollectiveTimes
+        *row; /* row of measured times that it is based on; borrowed. NULL: none; all are 1 */
 } LhSends;
 
-/* Of messages over links of @tier in a node in which @gpus of its GPUs take part. */
+/* For messages over links of @tier in a node of which @gpus GPUs are used. */
 LhSends lh_sends_of(const LhTopology *topology, LhTier tier, uint64_t gpus);
 
-/* Of a message on @route what it may reach, where that is less than what links let through. */
+/* Limits the rate of a message on @route if its fraction of link bandwidth is below 1. */
 void lh_sends_limit(const LhNetwork *network, LhRoute *route);
 
-/* How well sends may use links of any tier of @network at best and at worst: it is then that of a
- * run at that end. False, and nothing changed, if they are known. */
+/* Sets the fractions of all tiers of @network to an end of their error bars (@most: the upper), for
+ * a run at that end. False, with nothing changed, if they are known exactly. */
 bool lh_sends_assume(LhNetwork *network, bool most);
 
-/* What to know of @topology's measured times where @gpus GPUs of a node take part: of char *,
- * sentences. Caller frees. */
+/* Warnings about @topology's measured times if @gpus GPUs of a node are used: of char *, sentences.
+ * Caller frees. */
 GPtrArray *lh_measured_doubts(const LhTopology *topology, uint64_t gpus);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/network/symmetry.h"
 
-#define ROW_MIN 3 /* two ranks are simulated of a row */
+#define ROW_MIN 3 /* two ranks of a row are simulated */
 
-/* Ranks of a row may be swapped on all nodes alike if each has links of its own. */
+/* Whether ranks of a row may be permuted, equally on all nodes: each must have its own links. */
 static bool
 has_rows(const LhNetwork *n, uint32_t row)
 {
@@ -16,8 +16,8 @@ has_rows(const LhNetwork *n, uint32_t row)
                              n->trunk_levels == 0);
 }
 
-/* Whole nodes may be swapped where groups of all levels are whole, too: each is of whole groups of
- * the one before. */
+/* Whether nodes may be shifted: the shift must be whole groups of the outermost level, and so of
+ * all levels. */
 static bool
 has_shift(const LhNetwork *n, uint32_t shift)
 {
@@ -32,7 +32,7 @@ lh_symmetry_choose(const LhProgram *program, const LhNetwork *network, LhNetwork
     LhSymmetryGroups fold = { .of = { 1, 1, 1 }, .kept = 1, .ranks = lh_program_ranks(program) };
     const LhSymmetry *of = &program->symmetry;
 
-    if (model == LH_NETWORK_FIFO) /* whose links carry messages in an order of ranks */
+    if (model == LH_NETWORK_FIFO) /* its links carry messages in an order of ranks */
         return fold;
     if (of->row >= ROW_MIN && has_rows(network, of->row))
         fold.of.row = of->row;
@@ -59,7 +59,8 @@ lh_symmetry_less(const LhSymmetryGroups *fold, bool row)
     return less;
 }
 
-/* @first: of links of one kind, two for each place; a place is that of @gpus GPUs in a row. */
+/* The representative of @link, of one kind of links starting at @first, two per place. A place has
+ * @gpus consecutive GPUs. */
 static uint32_t
 move(const LhSymmetryGroups *fold, uint32_t link, uint32_t first, uint32_t gpus)
 {
@@ -70,7 +71,7 @@ move(const LhSymmetryGroups *fold, uint32_t link, uint32_t first, uint32_t gpus)
     return first + 2 * (lh_symmetry_rank(fold, place * gpus) / gpus) + (link - first) % 2;
 }
 
-/* A NIC goes where the first of its GPUs goes: in a row each GPU has its own. */
+/* A NIC follows the first of its GPUs. In a row each GPU has its own NIC. */
 static uint32_t
 move_nic(const LhSymmetryGroups *fold, const LhNetwork *n, uint32_t link)
 {
@@ -84,7 +85,8 @@ move_nic(const LhSymmetryGroups *fold, const LhNetwork *n, uint32_t link)
            (link - n->nic_first) % 2;
 }
 
-/* Ranks of a row have no such links: they meet on a switch. */
+/* Links of PCIe trees move with their node. Ranks of a row have none: they communicate over a
+ * switch. */
 static uint32_t
 move_in_tree(const LhSymmetryGroups *fold, const LhNetwork *n, uint32_t link)
 {

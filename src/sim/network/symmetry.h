@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Folding: of ranks that do the same on parts of the network that are the same, one is simulated
- * and stands for all of them. What it does, and when, is what each of them would; so a folded run
- * has the results of the whole one, to the picosecond.
+ * Folding: of ranks that are equivalent, on equivalent parts of the network, one is simulated as
+ * the representative of all. All of them would do the same at the same times, so a folded run has
+ * the results of the full run to the picosecond.
  *
- * The program says which of its ranks do the same (LhSymmetry); the network has to have the same
- * symmetry, which lh_symmetry_choose() sees to, and so do the ways of collectives among folded
- * ranks, which is found when they are first called. Ranks of a row stand within a node and do not
- * exchange messages but in collectives that all of them are through with at once. Ranks that are a
- * shift apart stand on other nodes; a message to a rank that is not simulated is one from its like
- * to the one that stands for it, and crosses the links next to that.
+ * The program declares which of its ranks are equivalent (LhSymmetry). The network must have the
+ * same symmetry, which lh_symmetry_choose() checks. So must the routes of collectives among folded
+ * ranks, which is checked when they are first called. Ranks of a row are within a node and exchange
+ * messages only in collectives that all of them finish at once. Ranks a shift apart are on other
+ * nodes. A message to a rank that is not simulated stands for one from the sender's equivalent to
+ * the receiver's representative, and crosses the links of the representative.
  */
 #pragma once
 
@@ -18,23 +18,24 @@
 
 typedef struct {
     LhSymmetry of;  /* a row, or shifts, of 1: not folded */
-    uint32_t kept;  /* shifts that are simulated, which divides all of them */
+    uint32_t kept;  /* number of shifts that are simulated; divides `shifts` */
     uint32_t ranks; /* of the program */
 } LhSymmetryGroups;
 
-/* The largest fold that the network allows. Nothing may have been said of single ranks or links
- * that makes them differ: that is up to the caller. */
+/* The largest folding that the network allows. The caller must make sure that no parameter
+ * distinguishes single ranks or links. */
 LhSymmetryGroups lh_symmetry_choose(const LhProgram *program, const LhNetwork *network,
                                     LhNetworkModel model);
 
-/* Whether any rank stands for another one. */
+/* Whether any rank is represented by another. */
 static inline bool
 lh_symmetry_is_any(const LhSymmetryGroups *fold)
 {
     return fold->of.row > 1 || fold->of.shifts > fold->kept;
 }
 
-/* Who stands for @rank within its row: the first one for itself, the second one for the others. */
+/* The representative of @rank within its row: the first rank represents itself, the second all
+ * others. */
 static inline uint32_t
 lh_symmetry_in_row(const LhSymmetryGroups *fold, uint32_t rank)
 {
@@ -43,7 +44,7 @@ lh_symmetry_in_row(const LhSymmetryGroups *fold, uint32_t rank)
     return rank - (place > 1 ? place - 1 : 0);
 }
 
-/* Who stands for @rank of those that are a shift apart. */
+/* The representative of @rank among ranks a shift apart. */
 static inline uint32_t
 lh_symmetry_in_shifts(const LhSymmetryGroups *fold, uint32_t rank)
 {
@@ -52,7 +53,7 @@ lh_symmetry_in_shifts(const LhSymmetryGroups *fold, uint32_t rank)
     return rank - (shift - shift % fold->kept) * fold->of.shift;
 }
 
-/* Who stands for @rank. */
+/* The representative of @rank. */
 static inline uint32_t
 lh_symmetry_rank(const LhSymmetryGroups *fold, uint32_t rank)
 {
@@ -65,16 +66,16 @@ lh_symmetry_plays(const LhSymmetryGroups *fold, uint32_t rank)
     return lh_symmetry_rank(fold, rank) == rank;
 }
 
-/* How many ranks a rank that is simulated stands for, itself included. */
+/* The number of ranks that a simulated rank represents, including itself. */
 static inline uint32_t
 lh_symmetry_weight(const LhSymmetryGroups *fold, uint32_t rank)
 {
     return (rank % fold->of.row == 1 ? fold->of.row - 1 : 1) * (fold->of.shifts / fold->kept);
 }
 
-/* The link that carries what @link would. */
+/* The link that represents @link. */
 uint32_t lh_symmetry_link(const LhSymmetryGroups *fold, const LhNetwork *network, uint32_t link);
 
-/* A smaller fold, after collectives over a row (@row) or over shifts have turned out not to be the
+/* A smaller folding, after collectives over a row (@row) or over shifts turned out not to be the
  * same for all. */
 LhSymmetryGroups lh_symmetry_less(const LhSymmetryGroups *fold, bool row);

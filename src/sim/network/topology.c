@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Clusters from files. A file describes one node and the fabric between nodes; how many nodes there
- * are is said by whoever uses it. Left out: mixed nodes and GPUs of several NICs.
+ * Clusters from files. A file describes one node and the fabric between nodes; the number of nodes
+ * comes from the caller. Not supported: mixed nodes and GPUs with several NICs.
  */
 #include "sim/network/topology.h"
 
@@ -26,7 +26,7 @@ lh_topology_link_name(const LhTopology *topology, LhTier tier)
     return names[tier];
 }
 
-/* A path is relative to the file that has it. */
+/* Resolves a device path, which is relative to the file that names it. */
 static void
 place_device(const char *file, LhTopology *t)
 {
@@ -54,7 +54,7 @@ check_device(const LhJson *json, const LhTopology *t, GError **error)
     return true;
 }
 
-/* What has no provenance of its own has that of the rates. */
+/* Values without their own provenance get that of the rates. */
 static void
 fill_provenances(LhLinkClass *link)
 {
@@ -111,7 +111,8 @@ lh_topology_assumes_own_links(const LhTopology *topology)
            (topology->collective_times != NULL || topology->collective_lines != NULL);
 }
 
-/* Files of the first version could not say what rows of another cluster were measured on. */
+/* Rejects rows copied from a shipped cluster without the links they were measured on, which files
+ * of the first version cannot state. */
 static bool
 check_copied(const LhJson *json, const LhTopology *t, GError **error)
 {
@@ -127,7 +128,7 @@ check_copied(const LhJson *json, const LhTopology *t, GError **error)
     return true;
 }
 
-/* All of a file. */
+/* Reads and checks a file. */
 static LhTopology *
 read_file(const char *file, const LhJson *json, GError **error)
 {

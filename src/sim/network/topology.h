@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a topology file says of a cluster: nodes of GPUs, and the links inside and between them.
- * Every link is full duplex: two directed links.
+ * The contents of a topology file: nodes of GPUs, and the links inside and between them. Every link
+ * is full duplex: two directed links.
  */
 #pragma once
 
@@ -11,9 +11,9 @@
 #include "sim/network/pcie.h"
 
 #define LH_FABRIC_LEVELS_MAX 4
-#define LH_SLOWDOWN_MAX 10 /* of a cluster's kernels */
+#define LH_SLOWDOWN_MAX 10 /* limit of the slowdown of a cluster's kernels */
 
-/* Where a link stands; the columns of "exposed communication" and "bytes per tier". */
+/* Tier of a link; the columns of "exposed communication" and "bytes per tier". */
 typedef enum {
     LH_TIER_NVLINK, /* GPU to GPU inside a node or NVLink domain */
     LH_TIER_PCIE,   /* GPU to PCIe switch or host */
@@ -25,40 +25,39 @@ typedef enum {
 /* "nvlink", "pcie", "nic", "fabric"; NULL-terminated. */
 extern const char *const lh_tier_names[];
 
-/* One link class as a topology file states it (each direction). */
+/* A link class of a topology file; rates are per direction. */
 typedef struct {
-    /* Bytes/s that a transfer reaches (not the wire's). */
+    /* Bytes/s of transfers (not the wire rate). */
     double bandwidth; /* nocheck:unit: named as in the file */
-    /* NICs: the most that all sends of a program from one GPU to another reach together, and that
-     * all hops of its rings, trees and chains do; 0: no limit. */
+    /* NICs: limit of all sends of a program from one GPU to another together, and of all hops of
+     * its rings, trees and chains; 0: none. */
     double pair_p2p;        /* nocheck:unit: named as in the file */
     double pair_collective; /* nocheck:unit: named as in the file */
     LhTime latency_ps;      /* of the whole hop, counted once per route */
     uint64_t ctas;   /* SMs that a running send/receive kernel occupies on this class of link */
-    LhEvidence from; /* its provenance: that of the rates */
-    int latency_provenance, ctas_provenance; /* LhProvenance: of the other two */
+    LhEvidence from; /* provenance of the rates */
+    int latency_provenance, ctas_provenance; /* LhProvenance of the other two */
 } LhLinkClass;
 
 typedef enum {
-    LH_SCALE_UP_NONE,   /* GPUs of a node meet over PCIe only */
-    LH_SCALE_UP_SWITCH, /* NVSwitch: every GPU one up and one down link into a non-blocking switch
-                         */
-    LH_SCALE_UP_PAIRS,  /* NVLink bridges join GPUs 2i and 2i+1; other pairs go over PCIe */
-    LH_SCALE_UP_MEMORY, /* as a switch, but no NVLink: ranks that meet in the memory of a host */
+    LH_SCALE_UP_NONE,   /* GPUs of a node communicate over PCIe only */
+    LH_SCALE_UP_SWITCH, /* NVSwitch: one up and one down link per GPU into a non-blocking switch */
+    LH_SCALE_UP_PAIRS,  /* NVLink bridges between GPUs 2i and 2i+1; other pairs use PCIe */
+    LH_SCALE_UP_MEMORY, /* as a switch, but not NVLink: ranks that share the memory of a host */
 } LhScaleUp;
 
 typedef enum {
     LH_FABRIC_IDEAL, /* full bisection: only the NICs limit */
-    LH_FABRIC_RAIL,  /* NIC i of every node on rail switch i; across rails through the local GPU of
+    LH_FABRIC_RAIL,  /* NIC i of every node on rail switch i; across rails through the local GPU on
                         that rail (PXN) */
     LH_FABRIC_FAT_TREE, /* leaf switches of nodes_per_leaf nodes under a spine, oversubscribed;
-                           between both there may be further levels */
+                           possibly further levels between */
 } LhFabric;
 
-/* Groups of nodes whose links to the rest of a fat tree are oversubscribed. */
+/* Groups of nodes whose uplinks in a fat tree are oversubscribed. */
 typedef struct {
     uint64_t nodes;
-    double oversubscription; /* below over above; >= 1 */
+    double oversubscription; /* bandwidth below over above; >= 1 */
 } LhFabricLevel;
 
 /* A node whose NICs are slower than those of the others. */
@@ -73,45 +72,43 @@ typedef struct {
     char *source;
     char *device_name; /* of devices/ */
     uint64_t gpus_per_node;
-    uint64_t hosts;         /* of a node, which its GPUs and NICs belong to in a row; 0: 1 */
+    uint64_t hosts;         /* number per node, each with consecutive GPUs and NICs; 0: 1 */
     uint64_t max_nodes;     /* 0: no limit */
     int scale_up;           /* LhScaleUp */
     LhLinkClass nvlink;     /* scale_up != none */
     LhLinkClass pcie;       /* bandwidth 0: GPUs reach their NIC through the scale-up link */
-    LhPcieTree tree;        /* what is above the GPUs' own PCIe links */
+    LhPcieTree tree;        /* everything above the GPUs' own PCIe links */
     uint64_t nics_per_node; /* at most gpus_per_node; 0 only for a single node */
-    GArray *nic_of_gpu;     /* of uint64_t: the NIC of each GPU; NULL: GPU i has i * NICs / GPUs */
+    GArray *nic_of_gpu; /* of uint64_t: the NIC of each GPU; NULL: GPU i uses NIC i * NICs / GPUs */
     LhLinkClass nic;
     GArray *slower_nodes; /* of LhSlowerNode, by node; NULL: none */
-    /* What each further message costs where a rank sends several at once to other nodes in a
-     * collective that is made of messages (the overhead o of LogP: Culler and others 1993). */
+    /* Overhead of each further message that a rank sends to other nodes at the same time, in a
+     * collective made of messages (the overhead o of LogP: Culler and others 1993). */
     LhTime nic_overhead_ps;
     int fabric; /* LhFabric */
     uint64_t nodes_per_leaf;
     double oversubscription;                       /* leaf downlink over uplink bandwidth; >= 1 */
-    LhFabricLevel above[LH_FABRIC_LEVELS_MAX - 1]; /* the next levels; 0 nodes: no more */
-    GArray *fabric_levels; /* of LhFabricLevel: all of these, as the file has them; NULL: the leaves
-                              are the only one */
+    LhFabricLevel above[LH_FABRIC_LEVELS_MAX - 1]; /* next levels; 0 nodes: no more */
+    GArray *fabric_levels;    /* of LhFabricLevel: all levels as in the file; NULL: leaves only */
     LhTime switch_latency_ps; /* per fabric switch crossed */
-    /* What rings of several nodes reach at one of them together, in each direction, bytes/s; 0:
-     * what its NICs give. */
+    /* Limit of the rings of several nodes together, at one node in each direction, bytes/s; 0: the
+     * NICs' rate. */
     double collective_bandwidth; /* nocheck:unit: named as in the file */
     LhEvidence collective_from;
-    GArray *collective_times; /* of LhCollectiveTimes; NULL: nothing was measured in a node */
+    GArray *collective_times; /* of LhCollectiveTimes; NULL: nothing was measured within a node */
     GArray *collective_lines; /* of LhCollectiveLines; NULL: no formulas */
-    LhMeasuredOn measured_on; /* what rows were timed on that do not say it (measured.h) */
-    /* How much longer kernels take there, in long runs, than the device's file says; 0: no longer.
-     */
+    LhMeasuredOn measured_on; /* links that rows without their own were measured on (measured.h) */
+    /* Factor on kernel times in long runs on this cluster, relative to the device file; 0: none. */
     double product_slowdown, attention_slowdown;
     LhEvidence slowdown_from;
     char *sha256;
     int schema; /* version of longhaul.topology, less 1 */
-    /* By class of links, what a profile found messages to reach over what the file says; 0: nothing
+    /* By link class: rate of messages in a profile over the rate in the file; 0: none
      * (scenario/profile_links.h). */
     double found[LH_TIERS];
 } LhTopology;
 
-/* Reads @name: a word (a file of topologies/) or a path. */
+/* Reads @name: a name (a file of topologies/) or a path. */
 LhTopology *lh_topology_load(const char *name, GError **error);
 LhTopology *lh_topology_parse(const char *file, const char *text, gsize length, GError **error);
 
@@ -126,14 +123,14 @@ void lh_topology_write(const LhTopology *topology, GString *out);
 void lh_topology_free(LhTopology *topology);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhTopology, lh_topology_free)
 
-/* Whether its file has times of collectives and does not say which links they were measured on:
- * then these are taken to be its own. */
+/* Whether the file has times of collectives but not the links they were measured on; the topology's
+ * own links are assumed then. */
 bool lh_topology_assumes_own_links(const LhTopology *topology);
 
-/* The weakest of what a transfer over such a link takes its time from. */
+/* The weakest provenance of what determines the time of a transfer over such a link. */
 int lh_link_provenance(const LhLinkClass *link);
 
-/* Hosts of a node, and GPUs of a host. */
+/* Number of hosts of a node; of GPUs of a host. */
 static inline uint64_t
 lh_topology_hosts(const LhTopology *topology)
 {
@@ -146,6 +143,6 @@ lh_topology_gpus_per_host(const LhTopology *topology)
     return topology->gpus_per_node / lh_topology_hosts(topology);
 }
 
-/* What the links of @tier are called: "NVLink", "PCIe", "NIC", "fabric"; "memory" for
+/* The name of the links of @tier: "NVLink", "PCIe", "NIC", "fabric"; "memory" for
  * LH_SCALE_UP_MEMORY. */
 const char *lh_topology_link_name(const LhTopology *topology, LhTier tier);

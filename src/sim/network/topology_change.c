@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rates are what transfers reach, as in a topology file: the wire's rate of a NIC is a little more.
- * Limits that stand beside a NIC's rate hold on: what one pair of GPUs reaches over TCP depends on
- * its sockets, not on the wire.
+ * Rates are those of transfers, as in a topology file; the wire rate of a NIC is slightly higher.
+ * Limits beside a NIC's rate remain: what one pair of GPUs reaches over TCP depends on its sockets,
+ * not on the wire.
  */
 #include "sim/network/topology_change.h"
 
@@ -30,7 +30,7 @@ lh_topology_divisors(uint64_t number)
 /* --- what cannot be -----------------------------------------------------------------------------
  */
 
-/* Of any change of NICs. */
+/* Reasons that apply to any change of NICs. */
 static char *
 refuse_any_nics(const LhTopology *t)
 {
@@ -39,9 +39,9 @@ refuse_any_nics(const LhTopology *t)
     if (t->nics_per_node == 0)
         return g_strdup_printf("%s has no NICs: its file describes a single node", t->name);
     if (t->collective_bandwidth > 0)
-        return g_strdup_printf("collectives between nodes of %s reach %s whatever its NICs are "
-                               "(\"node.collectives\"), so that only messages would change; use a "
-                               "topology file without it",
+        return g_strdup_printf("collectives between nodes of %s reach %s independent of its NICs "
+                               "(\"node.collectives\"), so only messages would change; use a "
+                               "topology file without this field",
                                t->name, rings);
     return NULL;
 }
@@ -51,15 +51,15 @@ refuse_nics(const LhTopologyChange *change, const LhTopology *t)
 {
     if (change->nics > t->gpus_per_node)
         return g_strdup_printf("%" G_GUINT64_FORMAT " NICs are more than the %" G_GUINT64_FORMAT
-                               " GPUs of a node; allowed: up to one for each",
+                               " GPUs of a node; allowed: at most one per GPU",
                                change->nics, t->gpus_per_node);
     if (change->nics % lh_topology_hosts(t) != 0)
         return g_strdup_printf("%" G_GUINT64_FORMAT " NICs of a node do not divide among its %" //
-                               G_GUINT64_FORMAT " hosts; allowed: a multiple of these",
+                               G_GUINT64_FORMAT " hosts; allowed: a multiple of the hosts",
                                change->nics, lh_topology_hosts(t));
     if (change->nics > 1 && t->fabric == LH_FABRIC_RAIL && t->scale_up != LH_SCALE_UP_SWITCH)
         return g_strdup_printf("the fabric of %s is \"rail\", and only an NVSwitch crosses rails, "
-                               "which its nodes have not; allowed: 1",
+                               "but its nodes have none; allowed: 1",
                                t->name);
     return NULL;
 }
@@ -69,10 +69,10 @@ refuse_nic_rate(const LhTopology *t)
 {
     return t->slower_nodes == NULL
                ? NULL
-               : g_strdup_printf("the file of %s says which nodes have slower NICs "
-                                 "(\"node.nics.slower\"), and not what these would be with others; "
-                                 "use a topology file without it",
-                                 t->name);
+               : g_strdup_printf(
+                     "the file of %s lists nodes with slower NICs (\"node.nics.slower\"), whose "
+                     "rate with other NICs is unknown; use a topology file without this field",
+                     t->name);
 }
 
 static char *
@@ -89,9 +89,8 @@ refuse_oversubscription(const LhTopology *t)
     return t->fabric == LH_FABRIC_FAT_TREE
                ? NULL
                : g_strdup_printf(
-                     "%s has no leaf switches with uplinks (\"fabric\"); allowed with a "
-                     "topology whose fabric is \"fat-tree\", which says how many nodes "
-                     "a leaf has",
+                     "%s has no leaf switches with uplinks (\"fabric\"); allowed with a topology "
+                     "whose fabric is \"fat-tree\" with a number of nodes per leaf",
                      t->name);
 }
 
@@ -123,7 +122,7 @@ lh_topology_change_refusal(const LhTopologyChange *change, const LhTopology *t, 
 /* --- the change ---------------------------------------------------------------------------------
  */
 
-/* What somebody says of the rate is an assumption; the source of the rest stays. */
+/* Replaces the rate, which becomes an assumption. The source of the other numbers remains. */
 static void
 replace_rate(LhLinkClass *link, double rate, const char *option)
 {
@@ -142,7 +141,7 @@ lh_topology_change(LhTopology *t, const LhTopologyChange *change)
 {
     if (change->nics > 0 && change->nics != t->nics_per_node) {
         t->nics_per_node = change->nics;
-        g_clear_pointer(&t->nic_of_gpu, g_array_unref); /* which says where as many NICs are */
+        g_clear_pointer(&t->nic_of_gpu, g_array_unref); /* it maps GPUs to the old number of NICs */
     }
     if (change->nic_rate > 0) {
         replace_rate(&t->nic, change->nic_rate, "--nic-rate");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rules of topology files that fields do not say.
+ * Rules of topology files that go beyond single fields.
  */
 #include "sim/network/network_private.h"
 #include "sim/network/topology_schema.h"
@@ -8,8 +8,8 @@
 #include "sim/network/fabric.h"
 #include "sim/network/topology_change.h"
 
-/* The fields in `names`, of the object at `place`, are needed (or have no meaning) because of its
- * kind. */
+/* Checks that the fields in `names`, of the object at `place`, are present (or absent), as its kind
+ * requires. */
 static bool
 check_fields_of_kind(const LhJson *json, const char *place, const char *const *names,
                      const char *kind, bool needed, GError **error)
@@ -21,7 +21,7 @@ check_fields_of_kind(const LhJson *json, const char *place, const char *const *n
             continue;
         if (needed)
             return lh_json_error(json, place, error,
-                                 "missing field \"%s\" in \"%s\": kind \"%s\" needs it", *names,
+                                 "missing field \"%s\" in \"%s\": required for kind \"%s\"", *names,
                                  place, kind);
         return lh_json_error(json, path, error, "\"%s\" has no meaning for kind \"%s\"", path,
                              kind);
@@ -67,12 +67,14 @@ check_pair(const LhJson *json, const LhLinkClass *nic, const char *name, double 
     g_autofree char *whole = lh_format_bandwidth(nic->bandwidth);
 
     return limit <= nic->bandwidth ||
-           lh_json_error(json, path, error,
-                         "\"%s\" is %s, more than a NIC; allowed: up to %s, or none", path, found,
-                         whole);
+           lh_json_error(
+               json, path, error,
+               "\"%s\" is %s, more than the bandwidth of a NIC; allowed: up to %s, or none", path,
+               found, whole);
 }
 
-/* Formulas that know one bandwidth for all nodes are bounds then. */
+/* Checks nodes with slower NICs. Formulas that assume one bandwidth for all nodes become lower
+ * bounds then. */
 static bool
 check_slower(const LhJson *json, const LhTopology *t, GError **error)
 {
@@ -85,20 +87,20 @@ check_slower(const LhJson *json, const LhTopology *t, GError **error)
         g_autofree char *found = lh_format_bandwidth(row->bandwidth);
 
         if (row->bandwidth > t->nic.bandwidth)
-            return lh_json_error(json, path, error,
-                                 "\"%s\" is %s, more than that of the other nodes; allowed: up to "
-                                 "%s",
-                                 path, found, whole);
+            return lh_json_error(
+                json, path, error,
+                "\"%s\" is %s, more than the bandwidth of the other nodes; allowed: up to %s", path,
+                found, whole);
         if (i > 0 && row->node <= row[-1].node)
             return lh_json_error(json, node_path, error,
-                                 "\"%s\" is %" G_GUINT64_FORMAT " behind node %" G_GUINT64_FORMAT
+                                 "\"%s\" is %" G_GUINT64_FORMAT " after node %" G_GUINT64_FORMAT
                                  "; allowed: nodes in ascending order, each once",
                                  node_path, row->node, row[-1].node);
     }
     return true;
 }
 
-/* A route has place for one such limit. */
+/* Checks the limit of collectives. A route has room for only one such limit. */
 static bool
 check_collectives(const LhJson *json, const LhTopology *t, GError **error)
 {
@@ -113,7 +115,7 @@ check_collectives(const LhJson *json, const LhTopology *t, GError **error)
                          "given");
 }
 
-/* GPUs of several hosts meet on NVSwitch alone. */
+/* Checks the number of hosts. GPUs of several hosts communicate only over NVSwitch. */
 static bool
 check_hosts(const LhJson *json, const LhTopology *t, GError **error)
 {
@@ -124,8 +126,8 @@ check_hosts(const LhJson *json, const LhTopology *t, GError **error)
     if (t->scale_up != LH_SCALE_UP_SWITCH)
         return lh_json_error(json, "node.hosts", error,
                              "\"node.hosts\" is %" G_GUINT64_FORMAT
-                             ", and GPUs of several hosts meet on \"nvswitch\" alone; "
-                             "\"node.scale_up.kind\" is \"%s\"; allowed: 1",
+                             ", but \"node.scale_up.kind\" is \"%s\" and only \"nvswitch\" "
+                             "connects GPUs of several hosts; allowed: 1",
                              t->hosts, lh_topology_scale_ups[t->scale_up]);
     if (t->gpus_per_node % t->hosts != 0)
         return lh_json_error(json, "node.hosts", error,
@@ -136,12 +138,12 @@ check_hosts(const LhJson *json, const LhTopology *t, GError **error)
     return t->nics_per_node % t->hosts == 0 ||
            lh_json_error(json, "node.nics.count", error,
                          "\"node.nics.count\" is %" G_GUINT64_FORMAT
-                         ", and each of the %" G_GUINT64_FORMAT
-                         " hosts has as many; allowed: a multiple of these",
+                         ", not a multiple of the %" G_GUINT64_FORMAT
+                         " hosts; allowed: the same number for each host",
                          t->nics_per_node, t->hosts);
 }
 
-/* The first of the node's NICs that no GPU uses; their number if all are used. */
+/* The first of the node's NICs that no GPU uses; the number of NICs if all are used. */
 static uint64_t
 unused_nic(const LhTopology *t)
 {
@@ -155,7 +157,8 @@ unused_nic(const LhTopology *t)
     return nic;
 }
 
-/* NICs that no GPU uses, such as those of storage, carry nothing. */
+/* Checks the NIC of each GPU. NICs that no GPU uses, such as those of storage, carry nothing and
+ * are not allowed. */
 static bool
 check_nic_of_gpu(const LhJson *json, const LhTopology *t, GError **error)
 {
@@ -187,11 +190,12 @@ check_nic_of_gpu(const LhJson *json, const LhTopology *t, GError **error)
                                  i / lh_topology_gpus_per_host(t));
     }
     return unused_nic(t) == t->nics_per_node ||
-           lh_json_error(json, path, error,
-                         "\"%s\": NIC %" G_GUINT64_FORMAT " is no GPU's; allowed: each of the %" //
-                         G_GUINT64_FORMAT " NICs at least once; leave out of \"count\" what "
-                         "carries no traffic of GPUs",
-                         path, unused_nic(t), t->nics_per_node);
+           lh_json_error(
+               json, path, error,
+               "\"%s\": NIC %" G_GUINT64_FORMAT " is used by no GPU; allowed: each of the %" //
+               G_GUINT64_FORMAT
+               " NICs at least once; do not include NICs without GPU traffic in \"count\"",
+               path, unused_nic(t), t->nics_per_node);
 }
 
 static bool
@@ -200,15 +204,14 @@ check_nics(const LhJson *json, const LhTopology *t, GError **error)
     if (t->nics_per_node == 0 && t->max_nodes == 1)
         return check_hosts(json, t, error);
     if (t->nics_per_node == 0)
-        return lh_json_error(
-            json, t->max_nodes == 0 ? "node" : "max_nodes", error,
-            "without \"node.nics\" there can be only one node; give \"max_nodes\": "
-            "1, or the NICs");
+        return lh_json_error(json, t->max_nodes == 0 ? "node" : "max_nodes", error,
+                             "without \"node.nics\" there can be only one node; give "
+                             "\"max_nodes\": 1, or \"node.nics\"");
     if (t->nics_per_node > t->gpus_per_node)
         return lh_json_error(json, "node.nics.count", error,
                              "\"node.nics.count\" is %" G_GUINT64_FORMAT
                              ", more than \"node.gpus\" %" G_GUINT64_FORMAT
-                             "; allowed: a NIC for each GPU at most",
+                             "; allowed: at most one NIC per GPU",
                              t->nics_per_node, t->gpus_per_node);
     return check_hosts(json, t, error) && check_nic_of_gpu(json, t, error) &&
            check_pair(json, &t->nic, "pair_p2p", t->nic.pair_p2p, error) &&
@@ -243,7 +246,7 @@ check_fabric(const LhJson *json, LhTopology *t, GError **error)
     return true;
 }
 
-/* What the first version of the format does not have. */
+/* Rejects fields that the first version of the format does not have. */
 static bool
 check_version(const LhJson *json, const LhTopology *t, GError **error)
 {
@@ -254,9 +257,10 @@ check_version(const LhJson *json, const LhTopology *t, GError **error)
 
     for (gsize i = 0; t->schema == 0 && i < G_N_ELEMENTS(paths); i++) {
         if (lh_json_has(json, paths[i]))
-            return lh_json_error(json, paths[i], error,
-                                 "\"%s\" is of \"longhaul.topology/2\", and \"schema\" is \"%s\"",
-                                 paths[i], lh_topology_schemas[t->schema]);
+            return lh_json_error(
+                json, paths[i], error,
+                "\"%s\" requires \"longhaul.topology/2\", but \"schema\" is \"%s\"", paths[i],
+                lh_topology_schemas[t->schema]);
     }
     return true;
 }
@@ -293,8 +297,8 @@ lh_topology_check_measured_on(const LhJson *json, const LhTopology *t, GError **
                                  links[i].path);
         if (!said && links[i].is_there && links[i].is_needed && has_rows)
             return lh_json_error(json, "node", error,
-                                 "missing field \"%s\": times of collectives need the links that "
-                                 "they were measured on",
+                                 "missing field \"%s\": measured times of collectives need the "
+                                 "links they were measured on",
                                  links[i].path);
     }
     return true;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Topology files: their fields, and the words that these choose from.
+ * Topology files: their fields and choices.
  */
 #include "sim/network/topology_schema.h"
 
@@ -71,11 +71,11 @@ const char *const lh_topology_fabrics[] = { "ideal", "rail", "fat-tree", NULL };
         COUNT("ctas", member.ctas, needed, 0, CTAS_MAX,                                            \
               "SMs that a running send or receive kernel occupies at each end."),                  \
         CHOICE("provenance", member.from.provenance, needed, lh_provenance_names,                  \
-               "How far the bandwidth can be trusted, and what has no provenance of its own."),    \
+               "Provenance of the bandwidth, and of values without their own provenance."),        \
         CHOICE("latency_provenance", member.latency_provenance, 0, lh_provenance_names,            \
-               "How far the latency can be trusted."),                                             \
+               "Provenance of the latency."),                                                      \
         CHOICE("ctas_provenance", member.ctas_provenance, 0, lh_provenance_names,                  \
-               "How far the number of SMs can be trusted."),                                       \
+               "Provenance of the number of SMs."),                                                \
         TEXT("source", member.from.source, needed, "Where the numbers come from.")
 
 static const LhField scale_up_fields[] = {
@@ -102,20 +102,19 @@ static const LhField pcie_fields[] = {
       .description = "Groups of GPUs from the inside out, such as those of a switch and those of a "
                      "socket; none if absent." },
     TEXT("p2p", tree.p2p, 0,
-         "How far GPUs reach each other directly: \"none\", within a level's groups (its name), or "
-         "\"node\", also if absent. Farther messages go through memory."),
+         "How far GPUs reach each other directly: \"none\", a level's name (within its groups), or "
+         "\"node\" (default). Other messages go through memory."),
     { .name = "p2p_two",
       .type = LH_FIELD_BOOL,
       .offset = offsetof(LhTopology, tree.p2p_two),
       .description =
-          "Whether communicators of exactly two GPUs of a node reach each other directly "
-          "whatever \"p2p\" says, as NCCL has it on hosts of AMD; false if absent." },
+          "Whether the GPUs of a communicator of exactly two GPUs of a node reach each other "
+          "directly regardless of \"p2p\", as with NCCL on AMD hosts; false if absent." },
     { .name = "host",
       .type = LH_FIELD_OBJECT,
       .offset = offsetof(LhTopology, tree),
       .fields = lh_pcie_host_fields,
-      .description = "What messages reach that go through memory; not less than elsewhere if "
-                     "absent." },
+      .description = "Bandwidths of messages through memory; no additional limit if absent." },
     { .name = NULL },
 };
 
@@ -126,7 +125,7 @@ static const LhField slower_fields[] = {
       .flags = LH_FIELD_REQUIRED,
       .min = 0,
       .max = LH_NODES_MAX,
-      .description = "Its number, from 0." },
+      .description = "Number of the node, from 0." },
     { .name = "bandwidth",
       .type = LH_FIELD_UNIT,
       .offset = offsetof(LhSlowerNode, bandwidth),
@@ -134,13 +133,13 @@ static const LhField slower_fields[] = {
       .unit = LH_UNIT_BANDWIDTH,
       .min = LH_BANDWIDTH_MIN,
       .max = LH_BANDWIDTH_MAX,
-      .description = "What transfers over one of its NICs reach in each direction." },
+      .description = "Bandwidth of transfers over one of its NICs in each direction." },
     { .name = NULL },
 };
 
 static const LhField nics_fields[] = {
     COUNT("count", nics_per_node, LH_FIELD_REQUIRED, 1, LH_NICS_MAX,
-          "NICs per node, at most as many as GPUs."),
+          "NICs per node, at most one per GPU."),
     { .name = "of_gpu",
       .type = LH_FIELD_UINTS,
       .offset = offsetof(LhTopology, nic_of_gpu),
@@ -150,25 +149,24 @@ static const LhField nics_fields[] = {
                      "gpus, rounded down." },
     LINK_RATE(nic, LH_FIELD_REQUIRED),
     BANDWIDTH("pair_p2p", nic.pair_p2p, 0,
-              "What all sends and all-to-alls from one GPU to another reach together in each "
-              "direction, at most \"bandwidth\"; no such limit if absent."),
+              "Bandwidth of all sends and all-to-alls from one GPU to another together, at most "
+              "\"bandwidth\"; no such limit if absent."),
     BANDWIDTH("pair_collective", nic.pair_collective, 0,
               "Likewise all hops of rings, trees and chains of collectives."),
     LINK_FIELDS(nic, LH_FIELD_REQUIRED),
     TIME(
         "overhead", nic_overhead_ps, 0,
-        "What each message beyond the first adds to a collective in which a GPU sends several at "
-        "once to other nodes (all-to-all; all-gather and others with \"direct\"); none if absent."),
+        "Time that each message beyond the first adds to a collective in which a GPU sends several "
+        "at once to other nodes (all-to-all; all-gather and others with \"direct\"); 0 if absent."),
     ROWS("slower", slower_nodes, LhSlowerNode, slower_fields,
          "Nodes whose NICs are slower than \"bandwidth\", by number; none if absent."),
     { .name = NULL },
 };
 
 static const LhField collective_fields[] = {
-    BANDWIDTH(
-        "bandwidth", collective_bandwidth, LH_FIELD_REQUIRED,
-        "What all-gathers, reduce-scatters, all-reduces and broadcasts of several nodes reach "
-        "together at one node, in each direction, whatever its NICs give."),
+    BANDWIDTH("bandwidth", collective_bandwidth, LH_FIELD_REQUIRED,
+              "Bandwidth of all-gathers, reduce-scatters, all-reduces and broadcasts of several "
+              "nodes together, at one node in each direction, independent of its NICs."),
     LH_FIELDS_EVIDENCE(LhTopology, collective_from, LH_FIELD_REQUIRED, LH_TOPOLOGY_TEXT_MAX,
                        "the bandwidth", "the number comes"),
     { .name = NULL },
@@ -181,8 +179,8 @@ static const LhField collective_fields[] = {
     }
 
 static const LhField slowdown_fields[] = {
-    SLOWDOWN("products", product_slowdown, "Times of matrix products are so many times as long."),
-    SLOWDOWN("attention", attention_slowdown, "Likewise those of attention that has a curve."),
+    SLOWDOWN("products", product_slowdown, "Factor on times of matrix products."),
+    SLOWDOWN("attention", attention_slowdown, "Factor on times of attention that has a curve."),
     LH_FIELDS_EVIDENCE(LhTopology, slowdown_from, LH_FIELD_REQUIRED, LH_TOPOLOGY_TEXT_MAX,
                        "the factors", "the factors come"),
     { .name = NULL },
@@ -190,40 +188,37 @@ static const LhField slowdown_fields[] = {
 
 static const LhField node_fields[] = {
     COUNT("gpus", gpus_per_node, LH_FIELD_REQUIRED, 1, LH_NICS_MAX, "GPUs per node."),
-    COUNT(
-        "hosts", hosts, 0, 1, LH_NICS_MAX,
-        "Hosts of a node whose GPUs meet on one NVSwitch, each with as many of the GPUs and NICs; "
-        "1 if absent."),
+    COUNT("hosts", hosts, 0, 1, LH_NICS_MAX,
+          "Hosts per node, connected by one NVSwitch, each with the same number of GPUs and NICs; "
+          "1 if absent."),
     OBJECT("scale_up", LH_FIELD_REQUIRED, scale_up_fields, "Links between the GPUs of a node."),
-    OBJECT(
-        "pcie", 0, pcie_fields,
-        "Links from each GPU to its host and NIC; if absent, the NIC hangs on the scale-up link."),
+    OBJECT("pcie", 0, pcie_fields,
+           "Links from each GPU to its host and NIC; if absent, GPUs reach the NIC over the "
+           "scale-up link."),
     OBJECT("nics", 0, nics_fields, "Links from a node to the fabric; absent for a single node."),
-    OBJECT(
-        "collectives", 0, collective_fields,
-        "A limit that collectives of several nodes have beside that of the NICs; none if absent."),
+    OBJECT("collectives", 0, collective_fields,
+           "Limit of collectives of several nodes beside that of the NICs; none if absent."),
     { .name = "measured_on",
       .type = LH_FIELD_OBJECT,
       .offset = offsetof(LhTopology, measured_on),
       .fields = lh_measured_on_fields,
-      .description = "The links that the rows below were measured on, from longhaul.topology/2 on: "
-                     "the times of these rows hold there, and change with the links of the node." },
-    ROWS(
-        "collective_times", collective_times, LhCollectiveTimes, lh_collective_times_fields,
-        "Measured times of collectives among GPUs of a node, straight lines in bytes between them; "
-        "by default collectives take these times where there are any."),
+      .description = "Links that the rows below were measured on (longhaul.topology/2). Their "
+                     "times hold on these links and scale with the links of the node." },
+    ROWS("collective_times", collective_times, LhCollectiveTimes, lh_collective_times_fields,
+         "Measured times of collectives among GPUs of a node, interpolated linearly in bytes. Used "
+         "by default for collectives that have any."),
     ROWS("collective_lines", collective_lines, LhCollectiveLines, lh_collective_lines_fields,
-         "Formulas for collectives in a node that were not measured, by which NCCL's model goes."),
+         "Formulas for collectives within a node that were not measured; used by NCCL's model."),
     OBJECT("slowdown", 0, slowdown_fields,
-           "How much longer the kernels of the device's file take in long runs on this cluster; no "
-           "longer if absent."),
+           "Factors on the kernel times of the device file in long runs on this cluster; 1 if "
+           "absent."),
     { .name = NULL },
 };
 
 static const LhField fabric_fields[] = {
-    CHOICE(
-        "kind", fabric, LH_FIELD_REQUIRED, lh_topology_fabrics,
-        "What joins the nodes: full bisection, one switch per NIC index, or leaves and a spine."),
+    CHOICE("kind", fabric, LH_FIELD_REQUIRED, lh_topology_fabrics,
+           "Kind of fabric: full bisection (ideal), one switch per NIC index (rail), or leaf "
+           "switches and a spine (fat-tree)."),
     COUNT("nodes_per_leaf", nodes_per_leaf, 0, 1, LH_NODES_MAX,
           "Nodes under one leaf switch (fat-tree)."),
     { .name = "oversubscription",
@@ -241,11 +236,11 @@ static const LhField fabric_fields[] = {
       .fields = lh_fabric_level_fields,
       .element_size = sizeof(LhFabricLevel),
       .element_init = lh_fabric_level_init,
-      .description = "Groups of nodes with links of their own to the rest (fat-tree), from the "
-                     "inside out, in place of \"nodes_per_leaf\" and \"oversubscription\", which "
-                     "say one level." },
+      .description =
+          "Levels of groups of nodes with their own uplinks (fat-tree), from the inside out; "
+          "replaces \"nodes_per_leaf\" and \"oversubscription\", which describe one level." },
     TIME("switch_latency", switch_latency_ps, 0,
-         "What each switch on the way adds to the latency (rail, fat-tree); 0 if absent."),
+         "Latency of each switch on a route (rail, fat-tree); 0 if absent."),
     { .name = NULL },
 };
 
@@ -253,11 +248,12 @@ const LhField lh_topology_fields[] = {
     CHOICE("schema", schema, LH_FIELD_REQUIRED, lh_topology_schemas, "The format and its version."),
     TEXT("name", name, LH_FIELD_REQUIRED, "The cluster's name, equal to the file's."),
     TEXT("description", description, 0, "What the cluster is, in a sentence."),
-    TEXT("source", source, LH_FIELD_REQUIRED, "Where the wiring comes from."),
+    TEXT("source", source, LH_FIELD_REQUIRED, "Source of the wiring."),
     TEXT("device", device_name, LH_FIELD_REQUIRED,
-         "The GPU: a name of devices/, or a path, relative to this file."),
-    OBJECT("node", LH_FIELD_REQUIRED, node_fields, "One node; all are alike."),
-    OBJECT("fabric", 0, fabric_fields, "What joins the nodes; ideal if absent."),
-    COUNT("max_nodes", max_nodes, 0, 1, LH_NODES_MAX, "Nodes at most; no limit if absent."),
+         "The GPU: a name of devices/, or a path relative to this file."),
+    OBJECT("node", LH_FIELD_REQUIRED, node_fields, "One node; all nodes are equal."),
+    OBJECT("fabric", 0, fabric_fields, "Network between the nodes; ideal if absent."),
+    COUNT("max_nodes", max_nodes, 0, 1, LH_NODES_MAX,
+          "Maximum number of nodes; no limit if absent."),
     { .name = NULL },
 };

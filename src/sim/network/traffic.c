@@ -7,12 +7,12 @@
 #include <math.h>
 #include <string.h>
 
-/* A traffic that grows by messages. */
+/* A traffic under construction. */
 typedef struct {
     LhTraffic *traffic;
     const LhNetwork *network;
     const LhCollective *c;
-    GHashTable *indices; /* of links, and one more */
+    GHashTable *indices; /* link id to index + 1 */
 } Sum;
 
 static uint32_t
@@ -38,7 +38,7 @@ add_link_of(Sum *sum, uint32_t id, uint32_t from, uint32_t to)
     return t->links->len - 1;
 }
 
-/* One more than its index; 0: it carries nothing so far. */
+/* Index + 1 of the link; 0: it carries nothing so far. */
 static guint
 number_of(const Sum *sum, uint32_t id)
 {
@@ -92,15 +92,15 @@ add_pairs(Sum *sum)
     }
 }
 
-/* Whether the member has something to pass on: the last one of a chain has not. */
+/* Whether the member sends data on: the last one of a chain does not. */
 static bool
 passes_on(const LhCollective *c, uint32_t position)
 {
     return lh_collective_bytes_sent(c->kind, lh_collective_group(c), rank_of(c, position), 1) > 0;
 }
 
-/* A chain's root is the first member, to which nothing goes. Bytes are counted as the program has
- * them, whose chain is in group order. */
+/* Adds the hops of rings or a chain. A chain's root is the first member, which receives nothing.
+ * Bytes are those of the program, whose chain is in group order. */
 static void
 add_rings(Sum *sum)
 {
@@ -121,8 +121,8 @@ add_rings(Sum *sum)
     }
 }
 
-/* Every member sends everything to the switch, once, and its own slice again, the sum; and so it
- * receives: up its own first link, down its own last one. */
+/* Adds NVLS traffic: every member sends all its data to the switch once, and its own reduced slice
+ * again, and receives as much. Sends go up its own first link, receives down its last one. */
 static void
 add_nvls(Sum *sum)
 {
@@ -141,7 +141,7 @@ add_nvls(Sum *sum)
     }
 }
 
-/* ---- links that carry the same ---- */
+/* ---- links with equal loads ---- */
 
 static bool
 is_equal(const LhTraffic *t, guint i, guint j)
@@ -151,7 +151,7 @@ is_equal(const LhTraffic *t, guint i, guint j)
                   t->parts * sizeof(uint64_t)) == 0;
 }
 
-/* Each link carries what the one does that stands for it. */
+/* Whether each link carries the same as its representative. */
 static bool
 is_alike(const Sum *sum, const LhSymmetryGroups *fold)
 {
@@ -167,7 +167,8 @@ is_alike(const Sum *sum, const LhSymmetryGroups *fold)
     return true;
 }
 
-/* A place has a link up, of an even number, and one down, of the next one (network.c). */
+/* Joins opposite directions with equal loads. The links of a place are up with an even id, and down
+ * with the next one (network.c). */
 static void
 join_directions(const Sum *sum)
 {
@@ -184,13 +185,14 @@ join_directions(const Sum *sum)
     }
 }
 
-/* ---- the whole ---- */
+/* ---- interface ---- */
 
 static void (*const adders[])(Sum *) = { [LH_ALGORITHM_RING] = add_rings,
                                          [LH_ALGORITHM_NVLS] = add_nvls,
                                          [LH_ALGORITHM_PAIRS] = add_pairs };
 
-/* All-to-alls have no other way than pairs; a switch sums, and broadcasts are chains here. */
+/* Resolves the algorithm. All-to-all always uses pairs; NVLS applies to all-reduce only; broadcasts
+ * are chains here. */
 static LhLinkAlgorithm
 resolve(LhCollectiveKind kind, LhLinkAlgorithm algorithm)
 {
@@ -228,7 +230,7 @@ find_bound_s(const LhTraffic *t, const uint64_t *part_bytes, uint8_t *tiers)
         const LhTrafficLink *link = &g_array_index(t->links, LhTrafficLink, i);
         const double bytes = (double)lh_traffic_link_bytes(t, part_bytes, i);
 
-        if (link->bandwidth_bytes_per_s > 0) /* one that has failed ends the run, not here */
+        if (link->bandwidth_bytes_per_s > 0) /* a failed link ends the run elsewhere */
             slowest_s = fmax(slowest_s, bytes / link->bandwidth_bytes_per_s);
     }
     for (guint i = 0; i < t->links->len; i++) {
