@@ -724,20 +724,19 @@ START_TEST(topology_rejects_broken_collectives)
         { "\"gpus\": 8", TIMES("8", "1, 2, 3", "3, 4"),
           "dir/t.json:7:37: error: \"node.collective_times[0]\" has 3 sizes (\"bytes\") and 2 "
           "times "
-          "(\"us\"); allowed: as many" },
+          "(\"us\"); allowed: the same number of both" },
         { "\"gpus\": 8", TIMES("8", "1, 4, 4", "3, 4, 5"),
           "dir/t.json:7:86: error: \"node.collective_times[0].bytes[2]\" is 4; allowed: 5 to "
-          "1000000000000000, since sizes rise" },
+          "1000000000000000, since sizes must ascend" },
         { "\"gpus\": 8", TIMES("8", "0, 4", "3, 4"),
           "dir/t.json:7:80: error: \"node.collective_times[0].bytes[0]\" is 0; allowed: 1 to "
-          "1000000000000000, since sizes rise" },
+          "1000000000000000, since sizes must ascend" },
         { "\"gpus\": 8", TIMES("8", "1, 4, 8", "3, 0, 5"),
           "dir/t.json:7:100: error: \"node.collective_times[0].us[1]\" is 0; allowed: more than 0, "
           "up to 1e+09 microseconds" },
         { "\"gpus\": 8", TIMES("8", "1, 4, 8", "3, 5, 5"),
           "dir/t.json:7:37: error: \"node.collective_times[0]\": the time of the last size, 5 us, "
-          "is "
-          "not above 5 us, that of the one before: larger ones could not be told" },
+          "does not exceed the 5 us of the one before: larger sizes could not be extrapolated" },
         { "\"gpus\": 8", TIMES("8", "1, 2", "3, \"4us\""),
           "dir/t.json:7:97: error: \"node.collective_times[0].us[1]\" must be a number; found the "
           "string \"4us\"" },
@@ -747,18 +746,18 @@ START_TEST(topology_rejects_broken_collectives)
           "2], \"us\": [1, 2], \"provenance\": \"measured\", \"source\": \"s\"},\n{\"op\": "
           "\"all-reduce\", \"ranks\": 2, \"bytes\": [1, 2], \"us\": [1, 2], \"provenance\": "
           "\"measured\", \"source\": \"s\"}]",
-          "dir/t.json:8:1: error: \"node.collective_times[1]\": all-reduce on 2 GPUs is there "
+          "dir/t.json:8:1: error: \"node.collective_times[1]\": all-reduce on 2 GPUs occurs "
           "twice, without different versions in \"nccl\"" },
         { "\"gpus\": 8", TWICE("2.27.3, 2.29.2", "2.23, 2.27.3"),
-          "dir/t.json:8:1: error: \"node.collective_times[1]\": all-reduce on 2 GPUs is there "
+          "dir/t.json:8:1: error: \"node.collective_times[1]\": all-reduce on 2 GPUs occurs "
           "twice, without different versions in \"nccl\"" },
         { "\"gpus\": 8", "\"gpus\": 8, \"collective_lines\": [" LINES("all-gather", "2", "1") "]",
-          "dir/t.json:7:37: error: \"node.collective_lines[0]\": \"ll_bytes\", 2, is above "
+          "dir/t.json:7:37: error: \"node.collective_lines[0]\": \"ll_bytes\", 2, exceeds "
           "\"ll128_bytes\", 1" },
         { "\"gpus\": 8",
           "\"gpus\": 8, \"collective_lines\": [" LINES("all-gather", "1",
                                                        "1") ",\n" LINES("all-gather", "1", "1") "]",
-          "dir/t.json:8:1: error: \"node.collective_lines[1]\": all-gather is there twice" },
+          "dir/t.json:8:1: error: \"node.collective_lines[1]\": all-gather occurs twice" },
     };
 
     check_broken(broken, G_N_ELEMENTS(broken));
@@ -1017,8 +1016,8 @@ START_TEST(topology_says_what_collectives_were_measured_on)
         { { unsaid, none }, "missing field \"node.measured_on.scale_up\"" },
         { { old, unsaid, slower, none }, "allow no less than" },
         { { old, unsaid, faster, none },
-          "is a row of hgx-h100, which was measured on links of 371 GB/s, and here they have 400 "
-          "GB/s" },
+          "is a row of hgx-h100, which was measured on links of 371 GB/s, but the links here "
+          "have 400 GB/s" },
         { { of_row, none }, "node.collective_times[0]" },
         { { other, none }, "sizes" },
     };

@@ -22,7 +22,7 @@ lh_collective_free(LhCollective *c)
     g_free(c);
 }
 
-/* Of a hop of a member that is simulated, that of its next like. */
+/* The hop of the next equivalent member, for a hop of a simulated member. */
 static LhHop
 shifted_hop(const LhCollective *c, const LhHop *hop)
 {
@@ -33,14 +33,14 @@ shifted_hop(const LhCollective *c, const LhHop *hop)
     return next;
 }
 
-/* How many hops a hop stands for. */
+/* Number of hops that a simulated hop represents, including itself. */
 static uint32_t
 likes_of_hop(const LhCollective *c)
 {
     return c->likes != NULL && !c->whole ? c->likes->shifts : 1;
 }
 
-/* That something has happened to a hop, and to those that it stands for. */
+/* Handles an event of a hop, and of the hops that it represents. */
 static void
 tell_likes(LhCollective *c, const LhHop *hop, uint32_t likes,
            void (*happened)(LhCollective *c, const LhHop *hop))
@@ -89,7 +89,7 @@ void
 lh_collective_send_hop(LhCollective *c, LhHop hop)
 {
     if (c->likes != NULL && !c->whole && c->likes->stands[hop.from] != hop.from)
-        return; /* another one's stands for it */
+        return; /* represented by another hop */
     if (c->hops_count == c->hops_capacity) {
         c->hops_capacity = MAX(4, c->hops_capacity * 2);
         c->hops = g_renew(LhHop, c->hops, c->hops_capacity);

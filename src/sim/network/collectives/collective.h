@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Collectives of rank groups. A collective is an algorithm whose hops are messages on the network
- * like any other (collective_*.c), or a closed form: its members meet, and all are through a
- * computed time after the last. Members find each other by their communicator and by how many
- * collectives each has had on it, in program order, as the ranks of an NCCL communicator do.
+ * Collectives of rank groups. A collective is an algorithm whose hops are ordinary messages on the
+ * network (collective_*.c), or a closed form: all members end a computed time after the last has
+ * arrived. Calls match by communicator and by the number of collectives that each member has called
+ * on it before, in program order, as on an NCCL communicator.
  */
 #pragma once
 
@@ -18,25 +18,25 @@ typedef struct _LhCommunicator LhCommunicator;
 typedef struct _LhScript LhScript;
 typedef struct _LhTraffic LhTraffic;
 
-/* Bytes on the way from one member to another, by position in the group. */
+/* A message from one member to another, by position in the group. */
 typedef struct {
     uint32_t from, to;
-    uint32_t lane;   /* the algorithm's own */
-    uint32_t pieces; /* that go as one */
+    uint32_t lane;   /* for use by the algorithm */
+    uint32_t pieces; /* number of pieces sent as one */
     uint64_t bytes;
-    LhTime delay_ps; /* of its arrival, beside the latency of its route */
+    LhTime delay_ps; /* added to its latency, beside that of its route */
     LhRingShare share;
 } LhHop;
 
 /*
- * What has to be sent once something has happened. Every function but ends() tells of an event and
- * answers with calls of lh_collective_send(); state is O(1) per member and ring, and hops are made
- * as they come.
+ * An algorithm: what has to be sent after each event. Every function except ends() handles an event
+ * and responds with calls of lh_collective_send(). State is O(1) per member and ring, and hops are
+ * created on demand.
  */
 typedef struct {
-    size_t member_size; /* of one member's state in one ring, zero at first; 0: none */
-    bool together;      /* members are through when all are, which is one more of their ends */
-    /* Pieces that the member sends and receives in all; it is through when they have arrived. */
+    size_t member_size; /* of a member's state in one ring, initially zero; 0: none */
+    bool together;      /* members end together, which counts as one more of each member's ends */
+    /* Number of pieces that the member sends and receives; its op ends when all have arrived. */
     uint32_t (*ends)(const LhCollective *c, uint32_t position);
     void (*joined)(LhCollective *c, uint32_t position);
     void (*left)(LhCollective *c, const LhHop *hop); /* its last byte was sent; NULL: no matter */
@@ -45,23 +45,23 @@ typedef struct {
     void (*script)(const LhCollective *c, uint32_t position, LhScript *script);
 } LhAlgorithm;
 
-#define LH_ONE_SHOT_UNDER_WAY 64 /* messages of a member, at most */
+#define LH_ONE_SHOT_UNDER_WAY 64 /* limit of messages in flight per member */
 
 typedef struct {
     uint32_t rank, op;
-    bool there; /* has started the op */
+    bool there; /* it has started the op */
 } LhMember;
 
-/* The hops from one member of a communicator to the next, all of them, in all rings. */
+/* All hops from members of a communicator to the next, in all rings. */
 typedef struct {
-    uint8_t tier;  /* the highest */
-    uint16_t ctas; /* the most SMs that one holds */
+    uint8_t tier;  /* highest of the hops */
+    uint16_t ctas; /* largest number of SMs that a hop holds */
 } LhNeighbours;
 
 struct _LhCollective {
     LhCommunicator *communicator;
     LhCollectiveKind kind;
-    uint32_t turn; /* of those on this communicator */
+    uint32_t turn; /* index among the collectives of this communicator */
     uint32_t size, joined;
     uint32_t steps;                 /* pieces that a member of a ring passes on; not: broadcast */
     uint64_t shard_bytes;           /* of one rank */
@@ -76,32 +76,32 @@ struct _LhCollective {
     LhMember *members;              /* by position */
     void *state;                    /* the algorithm's, by position and ring */
     const LhSymmetricMembers *likes; /* NULL: every member is simulated */
-    bool whole;                      /* all of their hops are simulated */
-    uint64_t ends_left;              /* of the members that are there */
-    LhTime delay_ps;                 /* of flows in place of pieces */
-    LhTime overhead_ps;              /* one-shot: of each further message to another node */
-    LhTime sum_ps;                   /* one-shot reductions: what a member takes to add up */
-    uint32_t node_ranks;             /* of every node */
-    LhHop *hops;                     /* to start now */
+    bool whole;                      /* all hops are simulated, although ranks are folded */
+    uint64_t ends_left;              /* sum over the members that have arrived */
+    LhTime delay_ps;                 /* fluid: extra delay of its flows */
+    LhTime overhead_ps;              /* one-shot: per further message to another node */
+    LhTime sum_ps;                   /* one-shot reductions: time of a member's reduction */
+    uint32_t node_ranks;             /* ranks per node */
+    LhHop *hops;                     /* hops to start now */
     uint32_t hops_count, hops_capacity;
-    LhTraffic *traffic;  /* of its own: uneven ones, once it is asked for; else NULL */
-    uint32_t flows_left; /* measured: not yet arrived */
-    LhCollective *next;  /* of the communicator's that are not through */
+    LhTraffic *traffic;  /* its own, for uneven ones, created on demand; else NULL */
+    uint32_t flows_left; /* measured: flows that have not arrived */
+    LhCollective *next;  /* next collective of the communicator in progress */
 };
 
 /* A hop has left or arrived: the hops that may start now are in the collective's list. */
 void lh_collective_left(LhCollective *c, const LhHop *hop);
 void lh_collective_arrived(LhCollective *c, const LhHop *hop);
 
-/* Frees it, whoever has joined; or only if all of its members are through. */
+/* Frees it, whoever has joined; frees it only if all of its members have ended. */
 void lh_collective_free(LhCollective *c);
 void lh_collective_settle(LhCollective *c);
 
-/* For algorithms: a hop that may start now, of one piece or as it is. */
+/* For algorithms: adds a hop that may start now, of one piece or as given. */
 void lh_collective_send(LhCollective *c, uint32_t from, uint32_t to, uint32_t lane, uint64_t bytes);
 void lh_collective_send_hop(LhCollective *c, LhHop hop);
 
-/* For rings: that of the member's hops in @ring. */
+/* For rings: the rate limit of the member's hops in @ring. */
 static inline LhRingShare
 lh_collective_share(const LhCollective *c, uint32_t position, uint32_t ring)
 {
@@ -109,22 +109,21 @@ lh_collective_share(const LhCollective *c, uint32_t position, uint32_t ring)
                              : (LhRingShare){ 0 };
 }
 
-/* For all-to-alls: what the member @from, which is there, sends to member @to. */
+/* For all-to-alls: bytes from member @from, which has arrived, to member @to. */
 static inline uint64_t
 lh_collective_piece(const LhCollective *c, uint32_t from, uint32_t to)
 {
     return c->pieces != NULL ? c->pieces[from][to] : c->shard_bytes / c->size;
 }
 
-/* For scripts of all-to-alls: what comes from member @from. */
+/* For scripts of all-to-alls: bytes from member @from. */
 static inline uint64_t
 lh_collective_incoming(const LhCollective *c, uint32_t from)
 {
     return c->received != NULL ? c->received[from] : c->shard_bytes / c->size;
 }
 
-/* For algorithms: the member @distance, less than the size, behind @position in the group's order.
- */
+/* For algorithms: the member @distance (less than the size) after @position in group order. */
 static inline uint32_t
 lh_collective_further(const LhCollective *c, uint32_t position, uint32_t distance)
 {
@@ -133,21 +132,21 @@ lh_collective_further(const LhCollective *c, uint32_t position, uint32_t distanc
     return sum < c->size ? sum : sum - c->size;
 }
 
-/* For algorithms: both have started the op. */
+/* For algorithms: whether both have started the op. */
 static inline bool
 lh_collective_both(const LhCollective *c, uint32_t a, uint32_t b)
 {
     return c->members[a].there && c->members[b].there;
 }
 
-/* Pieces that a member of a ring passes on: of all-gather, reduce-scatter, all-reduce. */
+/* Pieces that a member of a ring passes on, for all-gather, reduce-scatter and all-reduce. */
 static inline uint32_t
 lh_collective_steps(LhCollectiveKind kind, uint32_t size)
 {
     return (kind == LH_COLL_ALL_REDUCE ? 2 : 1) * (size - 1);
 }
 
-/* Pieces that a pipeline cuts @bytes into; size of piece @piece of @count. */
+/* Number of pieces of a pipeline of @bytes; size of piece @piece of @count. */
 uint32_t lh_pipeline_pieces(uint64_t bytes);
 uint64_t lh_piece_bytes(uint64_t bytes, uint32_t piece, uint32_t count);
 

@@ -1,31 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rings as fluids: what one member sends to the next in the course of a whole collective, p pieces
- * in each ring, is one flow. Flows start when all members are there, share links with everything
- * else, and all members are through when the last flow has arrived. That is O(n k) events for n
- * members and k rings, where the rings take O(n^2 k).
+ * Rings as fluids: everything that one member sends to the next during a whole collective, p pieces
+ * in each ring, is one flow. Flows start when all members have arrived and share links with all
+ * other traffic. All members end when the last flow has arrived. That takes O(n k) events for n
+ * members and k rings, where rings of pieces take O(n^2 k).
  *
- * A ring also pays the latency of hops, wherever the next piece is not there when the last one has
- * left. What that comes to on an idle network is a longest path: piece 0 starts at some hop at time
- * 0; the next piece starts t_j later at the same hop j (the piece before has left), or t_j + l_j
- * later at the hop behind it (the piece has arrived there). t_j is the time of a piece at the hop's
- * share of its links, l_j the latency. A path over the hops a .. b that stays where t_j is longest,
- * T, takes
+ * A ring also pays hop latency wherever the next piece is not there when the previous one has left.
+ * On an idle network that is a longest path: piece 0 starts at some hop at time 0; the next piece
+ * starts t_j later at the same hop j (the previous piece has left), or t_j + l_j later at the
+ * following hop (the piece has arrived there). t_j is the time of a piece at the hop's share of its
+ * links, l_j its latency. A path over the hops a .. b that stays where t_j is longest, T, takes
  *
  *     p T + sum over a .. b of (t_j + l_j - T),    1 to p hops
  *
  * and the flows alone take max (p t_j + l_j). The difference delays the arrival of all flows. Rings
- * do not wait for one another (LhRingShare): the slowest of several counts.
+ * do not wait for one another (LhRingShare), so the slowest of several counts.
  *
- * Left out: members far behind the slowest hop, which are through earlier in a ring of pieces; and
- * members that start sending before the last one is there.
+ * Not modelled: members far behind the slowest hop, which end earlier in a ring of pieces; and
+ * members that start sending before the last one has arrived.
  */
 #include "sim/network/collectives/collectives_private.h"
 #include "sim/network/collectives/script.h"
 
 #include <math.h>
 
-/* What the member sends to the one that follows in @ring, in all rings in which it follows. */
+/* Sends one flow to the member that follows in @ring, for all rings in which it follows. */
 static void
 send_flow(LhCollective *c, uint32_t ring, uint32_t position)
 {
@@ -38,7 +37,7 @@ send_flow(LhCollective *c, uint32_t ring, uint32_t position)
         if (lh_rings_next(c->rings, r, position) != next)
             continue;
         if (r < ring)
-            return; /* sent with that one */
+            return; /* included in the flow of that ring */
         hop.pieces++;
         hop.bytes += c->steps * lh_piece_bytes(c->shard_bytes, r, c->rings->count);
         hop.share.bytes_per_s += shares == NULL ? 0 : shares[r].bytes_per_s;
@@ -62,7 +61,7 @@ static uint32_t
 fluid_ends(const LhCollective *c, uint32_t position)
 {
     (void)position;
-    return c->size == 1 ? 0 : 2 * c->rings->count + 1; /* one for the end of all */
+    return c->size == 1 ? 0 : 2 * c->rings->count + 1; /* plus one for the common end */
 }
 
 /* The bytes of the rings in which @b follows @a. */
@@ -77,7 +76,7 @@ flow_bytes(const LhCollective *c, uint32_t a, uint32_t b)
     return bytes;
 }
 
-/* Whether an earlier ring than @ring has the same neighbour. */
+/* Whether a ring before @ring has the same neighbour. */
 static bool
 is_told(const LhCollective *c, uint32_t ring, uint32_t position,
         uint32_t (*neighbour)(const LhRings *, uint32_t, uint32_t))
@@ -109,9 +108,9 @@ const LhAlgorithm lh_algorithm_fluid = {
 
 /* ---- latency ---- */
 
-/* The largest sum of 1 to @longest consecutive values of @hop - @less, round the ring and again if
- * need be: of prefix sums, the last less the least of those before it, which stands first in a
- * queue of those that no later one is below. */
+/* The largest sum of 1 to @longest consecutive values of @hops - @less, around the ring repeatedly
+ * if necessary. Computed from prefix sums: the current one minus the minimum of those before it in
+ * the window, which is at the front of a monotonic queue. */
 static double
 largest_sum(const double *hops, uint32_t size, uint32_t longest, double less)
 {
@@ -134,8 +133,8 @@ largest_sum(const double *hops, uint32_t size, uint32_t longest, double less)
     return largest;
 }
 
-/* A hop's share of its links, with those of the other rings where they follow the same way, which
- * go as one flow. */
+/* Time of a hop's flow at its share of its links, together with the other rings that follow the
+ * same way in one flow. */
 static double
 flow_seconds(const LhCollective *c, const LhRingHop *hops, uint32_t ring, uint32_t place)
 {
@@ -166,7 +165,7 @@ lh_fluid_delay(const LhCollective *c, const LhRingHop *hops)
             const double move_s = bytes * hop->s_per_byte;
 
             if (!isfinite(hop->s_per_byte))
-                return 0; /* it has failed, and the run says so when it starts */
+                return 0; /* a link has failed; the run reports it when it starts */
             times[i] = move_s + hop->latency_s;
             longest = fmax(longest, move_s);
             flows_s = fmax(flows_s, flow_seconds(c, hops, ring, i) + hop->latency_s);

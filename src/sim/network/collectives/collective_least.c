@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Messages of an op start when the op does, or later, and it is through when all have arrived. So
- * each message takes its bytes over its narrowest link, and a link all the bytes that it carries of
- * them, unless messages run as if each were alone.
+ * Messages of an op start with the op or later, and the op ends when all have arrived. So each
+ * message takes at least its bytes over its narrowest link, and each link takes at least all bytes
+ * that it carries of them, unless the network model treats every message as alone.
  */
 #include "sim/network/collectives/collective_least.h"
 
@@ -11,16 +11,16 @@
 
 #include <math.h>
 
-/* Times are rounded to picoseconds as messages come and go: so much may be lost by that. */
+/* Loss by rounding to picoseconds, per start and end of a message. */
 #define ROUNDING_PS 2
 
 struct _LhLinkLoads {
     const LhNetwork *network;
-    bool shared;       /* links are, by the messages of an op */
-    double *seconds;   /* by link: what the messages so far take of it */
-    GArray *touched;   /* of uint32_t: links with any */
-    double slowest_s;  /* of the messages, alone */
-    LhTime latency_ps; /* the least of a route so far */
+    bool shared;       /* messages of an op share links */
+    double *seconds;   /* by link: time of the messages so far */
+    GArray *touched;   /* of uint32_t: links with messages */
+    double slowest_s;  /* the slowest message, alone */
+    LhTime latency_ps; /* the smallest of a route so far */
     uint64_t messages;
 };
 
@@ -47,7 +47,8 @@ lh_link_loads_free(LhLinkLoads *loads)
     g_free(loads);
 }
 
-/* @messages of @bytes in all, one after another. A link that has failed ends the run, not here. */
+/* Adds @messages with @bytes in total, one after another. A failed link is ignored here and ends
+ * the run elsewhere. */
 static void
 add_messages(LhLinkLoads *loads, const LhRoute *route, double bytes, uint32_t messages)
 {
@@ -66,7 +67,7 @@ add_messages(LhLinkLoads *loads, const LhRoute *route, double bytes, uint32_t me
     }
 }
 
-/* What was added takes at least so long; nothing is there any more. */
+/* Returns the lower bound of what was added, and resets. */
 static LhTime
 take_longest(LhLinkLoads *loads)
 {
@@ -95,7 +96,7 @@ lh_exchange_least(LhLinkLoads *loads, uint32_t rank, const LhPart *parts, uint32
     for (uint32_t i = 0; i < parts_count; i++) {
         const uint32_t from = parts[i].send ? rank : parts[i].peer;
         const uint32_t to = parts[i].send ? parts[i].peer : rank;
-        /* Alone in their communicator they may take less, and never more. */
+        /* Alone in their communicator the two may take less time, and never more. */
         const LhGroup pair = { MIN(from, to), MAX(from, to) - MIN(from, to), 2, 0, 1 };
         LhRoute route;
 
@@ -133,9 +134,9 @@ rings_least(LhLinkLoads *loads, const LhCollective *c, uint32_t position)
 }
 
 /*
- * Flows in place of the pieces of rings set out when all members are there, and all members are
- * through when the last flow has arrived, @c's delay later. The busiest link of a hop carries what
- * all hops over it have to; of uneven pieces the smallest stands for all.
+ * Fluid rings: flows start when all members have arrived, and all members end @c's delay after the
+ * last arrival. The busiest link of a hop carries the bytes of all hops over it; of uneven pieces
+ * the smallest is used for all.
  */
 static LhTime
 fluid_least(const LhCollectives *cs, const LhLinkLoads *loads, const LhCollective *c)
@@ -150,7 +151,7 @@ fluid_least(const LhCollectives *cs, const LhLinkLoads *loads, const LhCollectiv
     for (uint64_t i = 0; i < count; i++) {
         const double s_per_byte = loads->shared ? hops[i].s_per_byte : hops[i].alone_s_per_byte;
 
-        if (isfinite(s_per_byte)) /* a link that has failed ends the run, not here */
+        if (isfinite(s_per_byte)) /* a failed link ends the run elsewhere */
             slowest_s_per_byte = fmax(slowest_s_per_byte, s_per_byte);
         latency_s = fmin(latency_s, hops[i].latency_s);
     }
@@ -158,7 +159,7 @@ fluid_least(const LhCollectives *cs, const LhLinkLoads *loads, const LhCollectiv
     return MAX(time_ps + c->delay_ps - (LhTime)(count + 1) * ROUNDING_PS, 0);
 }
 
-/* A piece to each other member, and one from each where all are equal. */
+/* One piece to every other member, and one from each if all pieces are equal. */
 static LhTime
 pairs_least(LhLinkLoads *loads, const LhCollective *c, uint32_t position)
 {
@@ -183,8 +184,8 @@ pairs_least(LhLinkLoads *loads, const LhCollective *c, uint32_t position)
     return take_longest(loads);
 }
 
-/* Of a time that is known the time from the last member on; pieces that others send are not known.
- */
+/* Known times: the time from the last arrival on. 0 for uneven pieces, since those of other members
+ * are unknown. */
 static LhTime
 meeting_least(LhCollectives *cs, LhCollective *c)
 {
@@ -215,7 +216,7 @@ lh_collective_least(LhCollectives *cs, LhLinkLoads *loads, const LhProgram *prog
         least_ps = rings_least(loads, c, position);
     else if (c->size > 1 && c->kind == LH_COLL_ALL_TO_ALL)
         least_ps = pairs_least(loads, c, position);
-    /* Nobody else will come. */
+    /* No other member will join. */
     c->joined = c->size;
     c->ends_left = 0;
     lh_collective_settle(c);

@@ -40,7 +40,7 @@ lh_collective_lines_parts(const LhCollectiveLines *row, uint64_t ranks, double b
                                    : sent <= (double)row->ll128_bytes ? &row->ll128
                                                                       : &row->simple;
 
-    if (line == &row->ll) /* the GPU is its limit, and not a link */
+    if (line == &row->ll) /* limited by the GPU, not by a link */
         slowdown.bytes = 1;
     return line_seconds(line, hops, sent, sent / (n - 1), slowdown, floor_s);
 }

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Collectives whose time is known as a whole: measured, or by a formula. When all members are
- * there, each link that the collective loads has one flow, of all bytes that cross it, with a
- * limit of its own: on an idle network all of them leave when the part of the time is over that
- * goes to bytes. The rest of it, which no byte takes, delays their arrival, and all members are
- * through when the last flow has arrived. So alone a collective takes the time that is known;
- * beside other traffic it shares links, and no link carries more than it can.
+ * Collectives with a known total time: measured, or by a formula. When all members have arrived,
+ * each link that the collective loads carries one flow of all bytes that cross it, with its own
+ * rate limit: on an idle network all flows leave after the bytes' part of the time. The rest of the
+ * time, which does not depend on bytes, delays their arrival. All members end when the last flow
+ * has arrived. Alone a collective takes the known time; beside other traffic it shares links, and
+ * no link exceeds its bandwidth.
  *
- * Left out: that messages of one collective that cross several links are as slow on each as on the
- * slowest of them; the collective waits for the slowest link anyway. And members that start before
- * the last one is there.
+ * Not modelled: messages of one collective that cross several links are as slow on each as on the
+ * slowest of them; the collective waits for the slowest link anyway. Nor members that start before
+ * the last one has arrived.
  */
 #include "sim/network/collectives/collective_measured.h"
 
@@ -33,7 +33,7 @@ no_hops(LhCollective *c, uint32_t position)
     (void)position;
 }
 
-/* Its script is that of the messages it stands for (script.h). */
+/* Scripts use the messages that it models (script.h). */
 const LhAlgorithm lh_algorithm_measured = { .together = true,
                                             .ends = end_of_all,
                                             .joined = no_hops };
@@ -53,8 +53,8 @@ lh_measured_time(const LhTraffic *traffic, const uint64_t *part_bytes, double se
     return time;
 }
 
-/* What a rank would send, its own part included, in an all-to-all of equal pieces that keeps it as
- * busy as the busiest one is here: it sends and receives at once. */
+/* The bytes that a rank would send, including its own part, in an even all-to-all that keeps it as
+ * busy as the busiest rank is here. Sending and receiving overlap. */
 static double
 busiest_bytes(const LhCollective *c)
 {

@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Everything goes straight to its destination, all at once, as in NCCL's grouped ncclSend and
- * ncclRecv and as `longhaul run` makes collectives of messages: to the member one further, two
- * further and so on, at most 64 of a member under way, since NCCL has 64 channels and a peer takes
- * at least one (NVIDIA/nccl src/include/device.h, MAXCHANNELS). A send whose peer is not there yet
- * holds its place.
+ * Everything is sent directly to its destination at once, as in NCCL's grouped ncclSend and
+ * ncclRecv and in `longhaul run` with messages: to the next member, the second next and so on. A
+ * member has at most 64 sends in flight, since NCCL has 64 channels and a peer takes at least one
+ * (NVIDIA/nccl src/include/device.h, MAXCHANNELS). A send whose peer has not arrived yet keeps its
+ * slot.
  *
- * All-to-all sends each member its piece, which may be empty, all-gather the whole shard,
- * reduce-scatter the slice that the member adds up. All-reduce is a reduce-scatter and an
- * all-gather: a member begins the second when it has sent and received all of the first. Messages
- * between nodes arrive later by what the others of their member cost (LhTopology.nic_overhead_ps),
- * and all slices of a sum by what it takes to add them up.
- * Left out: what NCCL gives each peer of channels, and its splitting of messages.
+ * All-to-all sends each member its piece, which may be empty; all-gather the whole shard;
+ * reduce-scatter the slice that the member reduces. All-reduce is a reduce-scatter and an
+ * all-gather: a member begins the second when it has sent and received everything of the first.
+ * Messages between nodes are delayed by the overhead of the member's other messages
+ * (LhTopology.nic_overhead_ps), and slices of a reduction by the time to reduce them. Not modelled:
+ * NCCL's assignment of channels to peers, and its splitting of messages.
  */
 #include "sim/network/collectives/collectives_private.h"
 #include "sim/network/collectives/script.h"
 
 typedef struct {
-    uint32_t round;  /* 1, of all-reduce also 2; 0: not there */
-    uint32_t posted; /* sends of this round, to the members 1 .. posted further */
+    uint32_t round;  /* 1, for all-reduce also 2; 0: not arrived */
+    uint32_t posted; /* sends of this round, to the next `posted` members */
     uint32_t left, arrived;
-    LhTime delay_ps; /* of its messages to other nodes, for each other */
+    LhTime delay_ps; /* of its messages to other nodes, by the overhead of the others */
 } Member;
 
 static uint32_t
@@ -41,7 +41,7 @@ are_apart(const LhCollective *c, uint32_t from, uint32_t to)
            lh_group_member(group, to) / c->node_ranks;
 }
 
-/* What each message of the member to another node waits for those that go with it. */
+/* Delay of each message of the member to another node, by the overhead of those sent with it. */
 static LhTime
 delay_of(const LhCollective *c, uint32_t position)
 {
@@ -59,7 +59,8 @@ send(LhCollective *c, uint32_t from, uint32_t to)
 {
     const bool pieces = c->kind == LH_COLL_ALL_TO_ALL;
     const Member *m = (Member *)c->state + from;
-    const LhTime sum_ps = m->round == 1 ? c->sum_ps : 0; /* then an all-reduce gathers */
+    const LhTime sum_ps =
+        m->round == 1 ? c->sum_ps : 0; /* followed by the all-gather of an all-reduce */
     const LhTime others_ps = m->delay_ps > 0 && are_apart(c, from, to) ? m->delay_ps : 0;
     const LhHop hop = { .from = from,
                         .to = to,
@@ -83,7 +84,7 @@ post_sends(LhCollective *c, uint32_t position)
     }
 }
 
-/* Its own sends, and those of others that waited for it. */
+/* Starts the member's own sends, and sends of others that waited for it. */
 static void
 begin_round(LhCollective *c, uint32_t position, uint32_t round)
 {
@@ -131,7 +132,7 @@ one_shot_arrived(LhCollective *c, const LhHop *hop)
     go_to_second_round(c, hop->to);
 }
 
-/* A send waits for the one that it may not be under way with. */
+/* A send waits for the one whose slot it takes. */
 static void
 script_round(const LhCollective *c, uint32_t position, LhScript *script)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * All-to-all step by step: step k exchanges with position ^ k where n is a power of two, else sends
- * k further and receives from k back; both ends must be through with step k - 1. A piece is 1/n of
- * the member's tensor unless the call says otherwise; an empty one is a message of no bytes.
+ * All-to-all step by step: step k exchanges with position ^ k if n is a power of two, else sends to
+ * k after and receives from k before. Both ends must have finished step k - 1. A piece is 1/n of
+ * the member's tensor unless the call states otherwise; an empty one is a message of no bytes.
  */
 #include "sim/network/collectives/collectives_private.h"
 #include "sim/network/collectives/script.h"
 
 typedef struct {
-    uint32_t step; /* 1 .. n - 1; n: through; 0: not there */
+    uint32_t step; /* 1 .. n - 1; n: done; 0: not arrived */
     bool sending, sent, received;
 } Partner;
 

@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rings and chain. Piece k goes from a member to the next one once both are there and the sender
- * has it; a member sends the pieces of a ring one after another, each as soon as the last byte of
- * the one before has left (its latency is not waited for: NCCL keeps up to eight pieces under way).
- * Rings know nothing of each other, as NCCL's channels: they meet on links alone. If what is ready
- * at one time went as one, a picosecond would decide what waits for what.
+ * Rings and chains. A member passes piece k on once both ends have arrived and the sender has the
+ * piece. It sends the pieces of a ring one after another, each as soon as the last byte of the
+ * previous one has left, without waiting for its latency (NCCL keeps up to eight pieces in flight).
+ * Rings are independent of each other, like NCCL's channels, and interact only through shared
+ * links. If pieces that are ready at the same time were sent as one, a picosecond would decide what
+ * waits for what.
  *
- * Ring: piece 0 is the ring's part of the member's own shard, piece k what it received as piece
- * k - 1. All-gather and reduce-scatter take n - 1 pieces each, all-reduce is one after the other.
- * Chain, in group order: the root sends all pieces, the others pass on what they receive; the last
- * keeps it. By `direct` it is one piece.
+ * Ring: piece 0 is the ring's part of the member's own shard, piece k is what it received as piece
+ * k - 1. All-gather and reduce-scatter take n - 1 pieces each; all-reduce is one after the other.
+ * Chain, in group order: the root sends all pieces, the others pass on what they receive, the last
+ * one keeps it. With `direct` it is one piece.
  */
 #include "sim/network/collectives/collectives_private.h"
 #include "sim/network/collectives/script.h"
 
 typedef struct {
     uint32_t started, left, received; /* pieces */
-} RingMember;                         /* in one ring, which is a hop's lane */
+} RingMember;                         /* state in one ring; the ring is a hop's lane */
 
 static RingMember *
 member_of(const LhCollective *c, uint32_t ring, uint32_t position)
@@ -51,7 +52,7 @@ piece_bytes(const LhCollective *c, const RingMember *m, uint32_t ring)
                : lh_piece_bytes(c->shard_bytes, ring, c->rings->count);
 }
 
-/* Sends the member's next piece of @ring if the last one has left. */
+/* Sends the member's next piece of @ring if the previous one has left. */
 static void
 pass_on(LhCollective *c, uint32_t ring, uint32_t position)
 {
@@ -116,15 +117,15 @@ chain_ends(const LhCollective *c, uint32_t position)
 
 /* ---- scripts ---- */
 
-/* The rings in which a member has one neighbour, on one side. */
+/* The rings in which a member has the same neighbour, on one side. */
 typedef struct {
     uint32_t peer;
     uint64_t lanes;
-    uint64_t bytes; /* of a piece of each */
-    uint32_t last;  /* the last message to it or from it */
+    uint64_t bytes; /* of one piece of each ring */
+    uint32_t last;  /* the latest message to or from it */
 } Side;
 
-/* Of the next ones, or of the previous ones; returns how many there are. */
+/* Finds the next members, or the previous ones; returns their number. */
 static uint32_t
 find_sides(const LhCollective *c, uint32_t position, bool next, Side sides[LH_RINGS_MAX])
 {
@@ -144,7 +145,7 @@ find_sides(const LhCollective *c, uint32_t position, bool next, Side sides[LH_RI
     return count;
 }
 
-/* One piece of each ring: what came last goes on, behind what left last. */
+/* One piece of each ring: passes on what arrived last, after the previous send. */
 static void
 script_step(LhScript *script, Side *nexts, uint32_t nexts_count, Side *before,
             uint32_t before_count)
@@ -184,7 +185,8 @@ static void
 chain_script(const LhCollective *c, uint32_t position, LhScript *script)
 {
     const uint32_t count = pieces_count(c);
-    uint32_t after[2] = { LH_SCRIPT_NONE, LH_SCRIPT_NONE }; /* the last one received, and sent */
+    uint32_t after[2] = { LH_SCRIPT_NONE,
+                          LH_SCRIPT_NONE }; /* the latest receive, the latest send */
 
     for (uint32_t k = 0; k < count && c->size > 1; k++) {
         const uint64_t bytes = lh_piece_bytes(c->shard_bytes, k, count);

@@ -22,8 +22,8 @@ const char *const lh_times_op_names[] = {
     {                                                                                              \
         .name = "measured_on", .type = LH_FIELD_OBJECT, .offset = offsetof(owner, on),             \
         .fields = lh_measured_on_fields,                                                           \
-        .description = "The links that this row was measured on; absent: those of the node's "     \
-                       "\"measured_on\"."                                                          \
+        .description = "Links that this row was measured on; those of the node's "                 \
+                       "\"measured_on\" if absent."                                                \
     }
 
 #define OP(owner, names, text)                                                                     \
@@ -37,27 +37,27 @@ const char *const lh_times_op_names[] = {
 
 const LhField lh_collective_times_fields[] = {
     OP(LhCollectiveTimes, lh_times_op_names,
-       "The collective; or sendrecv: each GPU sends to the next one, all at once."),
+       "The collective; or sendrecv: each GPU sends to the next, all at once."),
     { .name = "ranks",
       .type = LH_FIELD_UINT,
       .offset = offsetof(LhCollectiveTimes, ranks),
       .flags = LH_FIELD_REQUIRED,
       .min = 2,
       .max = RANKS_MAX,
-      .description = "GPUs that took part, at most those of a node." },
+      .description = "Number of GPUs of the group, at most those of a node." },
     { .name = "nccl",
       .type = LH_FIELD_STRING,
       .offset = offsetof(LhCollectiveTimes, nccl),
       .min = 1,
       .max = LH_TOPOLOGY_TEXT_MAX,
-      .description = "The versions of NCCL that were measured, newest last, \", \" between them." },
+      .description = "Versions of NCCL that were measured, newest last, separated by \", \"." },
     { .name = "bytes",
       .type = LH_FIELD_UINTS,
       .offset = offsetof(LhCollectiveTimes, bytes),
       .flags = LH_FIELD_REQUIRED,
       .min = LH_COLLECTIVE_SIZES_MIN,
       .max = SIZES_MAX,
-      .description = "Sizes as nccl-tests prints them, rising." },
+      .description = "Sizes as nccl-tests prints them, ascending." },
     { .name = "us",
       .type = LH_FIELD_DOUBLES,
       .offset = offsetof(LhCollectiveTimes, us),
@@ -69,8 +69,8 @@ const LhField lh_collective_times_fields[] = {
       .type = LH_FIELD_CHOICE,
       .offset = offsetof(LhCollectiveTimes, algorithm),
       .choices = lh_link_algorithm_names,
-      .description = "What carried the bytes; by default pairs of an all-to-all, else rings, and "
-                     "NVLS where an all-reduce went faster than rings could." },
+      .description = "Algorithm that carried the bytes. Default: pairs for an all-to-all, else "
+                     "rings, but NVLS for an all-reduce that was faster than rings can be." },
     MEASURED_ON(LhCollectiveTimes),
     EVIDENCE(LhCollectiveTimes),
     { .name = NULL },
@@ -90,11 +90,11 @@ const LhField lh_collective_times_fields[] = {
     }
 
 static const LhField line_fields[] = {
-    LINE_TIME("base", base_ps, "Time of a collective of no bytes and no hops."),
-    LINE_TIME("hop", hop_ps,
-              "What each hop adds: n - 1 of them, all-reduce twice that, all-to-all log2 n."),
-    LINE_RATE(bandwidth, "What the bytes that a rank sends are sent at; no such part if absent."),
-    LINE_RATE(copy, "What 1 / (n - 1) of them are copied at; no such part if absent."),
+    LINE_TIME("base", base_ps, "Time of a collective without bytes and hops."),
+    LINE_TIME("hop", hop_ps, "Time per hop: n - 1 hops, all-reduce twice that, all-to-all log2 n."),
+    LINE_RATE(bandwidth, "Bandwidth of the bytes that a rank sends; no such term if absent."),
+    LINE_RATE(copy,
+              "Bandwidth at which 1 / (n - 1) of these bytes is copied; no such term if absent."),
     { .name = NULL },
 };
 
@@ -111,11 +111,11 @@ static const LhField line_fields[] = {
 
 const LhField lh_collective_lines_fields[] = {
     OP(LhCollectiveLines, lh_collective_names, "The collective."),
-    LINE(ll, "Of short messages."),
-    LINE(ll128, "Of middle ones."),
-    LINE(simple, "Of long ones."),
-    LIMIT(ll_bytes, "Bytes that a rank sends up to which messages are short."),
-    LIMIT(ll128_bytes, "Bytes that a rank sends up to which they are middle ones."),
+    LINE(ll, "Times of short messages."),
+    LINE(ll128, "Times of medium messages."),
+    LINE(simple, "Times of long messages."),
+    LIMIT(ll_bytes, "Limit of short messages, in bytes that a rank sends."),
+    LIMIT(ll128_bytes, "Limit of medium messages, in bytes that a rank sends."),
     MEASURED_ON(LhCollectiveLines),
     EVIDENCE(LhCollectiveLines),
     { .name = NULL },
@@ -133,7 +133,7 @@ check_sizes(const LhJson *json, const char *at, const LhCollectiveTimes *row, GE
         if (lh_times_bytes_at(row, i) < least || (double)lh_times_bytes_at(row, i) > BYTES_MAX)
             return lh_json_error(json, path, error,
                                  "\"%s\" is %" G_GUINT64_FORMAT "; allowed: %" G_GUINT64_FORMAT
-                                 " to %.0f, since sizes rise",
+                                 " to %.0f, since sizes must ascend",
                                  path, lh_times_bytes_at(row, i), least, BYTES_MAX);
     }
     for (guint i = 0; i < row->us->len; i++) {
@@ -146,11 +146,10 @@ check_sizes(const LhJson *json, const char *at, const LhCollectiveTimes *row, GE
     }
     if (lh_times_us_at(row, last) > lh_times_us_at(row, last - 1))
         return true;
-    return lh_json_error(
-        json, at, error,
-        "\"%s\": the time of the last size, %g us, is not above %g us, that of the "
-        "one before: larger ones could not be told",
-        at, lh_times_us_at(row, last), lh_times_us_at(row, last - 1));
+    return lh_json_error(json, at, error,
+                         "\"%s\": the time of the last size, %g us, does not exceed the %g us of "
+                         "the one before: larger sizes could not be extrapolated",
+                         at, lh_times_us_at(row, last), lh_times_us_at(row, last - 1));
 }
 
 bool
@@ -161,7 +160,7 @@ lh_collective_times_has_version(const LhCollectiveTimes *row, const char *versio
     return versions != NULL && g_strv_contains((const char *const *)versions, version);
 }
 
-/* Whether both rows tell the same: of one operation, and not of different versions. */
+/* Whether both rows state the same operation, with no different versions. */
 static bool
 is_same(const LhCollectiveTimes *a, const LhCollectiveTimes *b)
 {
@@ -192,20 +191,20 @@ check_times(const LhJson *json, const char *at, const GArray *times, guint index
     }
     if (row->bytes->len != row->us->len)
         return lh_json_error(json, at, error,
-                             "\"%s\" has %u sizes (\"bytes\") and %u times (\"us\"); allowed: as "
-                             "many",
+                             "\"%s\" has %u sizes (\"bytes\") and %u times (\"us\"); allowed: the "
+                             "same number of both",
                              at, row->bytes->len, row->us->len);
     for (guint i = 0; i < index; i++) {
         if (is_same(lh_collective_times_at(times, i), row))
             return lh_json_error(json, at, error,
                                  "\"%s\": %s on %" G_GUINT64_FORMAT
-                                 " GPUs is there twice, without different versions in \"nccl\"",
+                                 " GPUs occurs twice, without different versions in \"nccl\"",
                                  at, lh_times_op_names[row->op], row->ranks);
     }
     return check_sizes(json, at, row, error);
 }
 
-/* Whether it can be what carried @op. */
+/* Whether the algorithm is possible for @op. */
 static bool
 can_carry(LhLinkAlgorithm algorithm, int op, bool has_switch)
 {
@@ -263,11 +262,11 @@ lh_collective_lines_check(const LhJson *json, const char *path, const GArray *li
         if (row->ll_bytes > row->ll128_bytes)
             return lh_json_error(json, at, error,
                                  "\"%s\": \"ll_bytes\", %" G_GUINT64_FORMAT
-                                 ", is above \"ll128_bytes\", %" G_GUINT64_FORMAT,
+                                 ", exceeds \"ll128_bytes\", %" G_GUINT64_FORMAT,
                                  at, row->ll_bytes, row->ll128_bytes);
         for (guint j = 0; j < i; j++) {
             if (g_array_index(lines, LhCollectiveLines, j).op == row->op)
-                return lh_json_error(json, at, error, "\"%s\": %s is there twice", at,
+                return lh_json_error(json, at, error, "\"%s\": %s occurs twice", at,
                                      lh_collective_names[row->op]);
         }
     }

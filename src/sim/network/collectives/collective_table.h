@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What collectives of one node take, as measured: times at a few sizes, with lines in bytes
- * between them, and formulas for numbers of ranks that nobody measured. Sizes are those that
- * nccl-tests prints: of the whole vector for all-gather, reduce-scatter and all-reduce, and what
- * one rank sends in all, its own part included, for all-to-all and broadcast.
+ * Measured times of collectives within one node: times at a few sizes, interpolated linearly in
+ * bytes, and formulas for numbers of ranks that were not measured. Sizes are those that nccl-tests
+ * prints: the whole vector for all-gather, reduce-scatter and all-reduce; the bytes that one rank
+ * sends in total, including its own part, for all-to-all and broadcast.
  */
 #pragma once
 
@@ -13,40 +13,40 @@
 #include "sim/network/collectives/measured_on.h"
 
 #define LH_COLLECTIVE_PROTOCOLS 3
-#define LH_COLLECTIVE_SIZES_MIN 2 /* of a row of times */
+#define LH_COLLECTIVE_SIZES_MIN 2 /* per row of times */
 
-/* Beside collectives, what tables have times of: each GPU sends to the next one, and the last one
- * to the first, all at once, as sendrecv_perf of nccl-tests does. Sizes are those of a message. */
+/* An operation of tables beside collectives: each GPU sends to the next, and the last one to the
+ * first, all at once, as in sendrecv_perf of nccl-tests. Sizes are those of a message. */
 #define LH_TIMES_OF_SENDS LH_COLL_KINDS
 
 /* Names of collectives, and "sendrecv"; NULL-terminated. */
 extern const char *const lh_times_op_names[];
 
-/* Times of one operation on so many GPUs of a node, as a topology file states them. Of rows of one
- * operation and number for different versions of NCCL the first holds. */
+/* Measured times of one operation on a number of GPUs of a node, as in a topology file. Of several
+ * rows of one operation and number, for different versions of NCCL, the first one is used. */
 typedef struct {
     int op; /* LhCollectiveKind, or LH_TIMES_OF_SENDS */
     uint64_t ranks;
-    char *nccl;    /* its versions, ", " between them; may be NULL */
-    GArray *bytes; /* of uint64_t, rising */
-    GArray *us;    /* of double: microseconds, likewise as many */
-    int algorithm; /* LhLinkAlgorithm: what carried the bytes */
+    char *nccl;    /* versions, separated by ", "; may be NULL */
+    GArray *bytes; /* of uint64_t, ascending */
+    GArray *us;    /* of double: microseconds, same length */
+    int algorithm; /* LhLinkAlgorithm that carried the bytes */
     LhMeasuredOn on;
-    double bound_s_per_byte; /* what the links that it was measured on allow (measured.h) */
-    double reached; /* of that, what it reached at its largest size; it stays as it was when the
-                       file was read, whatever is then thought of those links */
+    double bound_s_per_byte; /* lower bound from the links that it was measured on (measured.h) */
+    double reached; /* fraction of that bound reached at the largest size, as of reading the file;
+                       not affected by later changes of those links */
     LhEvidence from;
 } LhCollectiveTimes;
 
 /* base + hop h + w / bandwidth + m / copy: h hops, w bytes that a rank sends, m of them to one
- * other. */
+ * peer. */
 typedef struct {
     LhTime base_ps, hop_ps;
-    double bandwidth, copy; /* nocheck:unit: bytes/s, named as in the file; 0: no such part */
+    double bandwidth, copy; /* nocheck:unit: bytes/s, named as in the file; 0: term absent */
 } LhCollectiveLine;
 
-/* A formula for one operation: three lines, and the bytes that a rank sends up to which the first
- * and the second hold. NCCL calls its protocols so. */
+/* A formula for one operation: three lines, named after NCCL's protocols, and the bytes that a rank
+ * sends up to which the first and the second apply. */
 typedef struct {
     int op; /* LhCollectiveKind */
     LhCollectiveLine ll, ll128, simple;
@@ -55,7 +55,7 @@ typedef struct {
     LhEvidence from;
 } LhCollectiveLines;
 
-/* Its row @index; of a row, size @index, printed, and its microseconds. */
+/* Row @index; size @index of a row as printed; its microseconds. */
 static inline const LhCollectiveTimes *
 lh_collective_times_at(const GArray *times, guint index)
 {
@@ -74,14 +74,14 @@ lh_times_us_at(const LhCollectiveTimes *row, guint index)
     return g_array_index(row->us, double, index);
 }
 
-/* Whether the row is of that version of NCCL. */
+/* Whether the row was measured with that version of NCCL. */
 bool lh_collective_times_has_version(const LhCollectiveTimes *row, const char *version);
 
 extern const LhField lh_collective_times_fields[];
 extern const LhField lh_collective_lines_fields[];
 
-/* Rules that fields do not say; arrays may be NULL. @path is that of the array in the file, of
- * nodes of @gpus GPUs; @has_switch: an NVSwitch joins them. */
+/* Checks rules that go beyond single fields; arrays may be NULL. @path is that of the array in the
+ * file. @gpus: GPUs per node; @has_switch: they are connected by an NVSwitch. */
 bool lh_collective_times_check(const LhJson *json, const char *path, const GArray *times,
                                uint64_t gpus, bool has_switch, GError **error);
 bool lh_collective_lines_check(const LhJson *json, const char *path, const GArray *lines,

@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A protocol's time is a straight line in bytes, as Hockney has it (Parallel
- * Computing 20, 1994): its latency and its rate. Between two sizes NCCL has one protocol, and the
- * time lies on the line that joins them, or changes from one to another, and then those of the
- * pieces beside meet in between. Which it is cannot be told, and so the time is between the two.
- * Between two numbers of ranks it is a straight line in the ranks, at equal bytes of a rank. On
- * other links than those of the row, a time has parts that change along, and others that do not.
- * Left out: other traffic on the links of the node.
+ * A protocol's time is linear in bytes, with a latency and a rate, after Hockney (Parallel
+ * Computing 20, 1994). Between two sizes NCCL either uses one protocol, and the time lies on the
+ * line that joins them; or it changes protocols, and the lines of the adjacent segments meet in
+ * between. Which of the two is unknown, so the time is taken between them. Between two numbers of
+ * ranks the time is linear in the ranks, at equal bytes per rank. On other links than those of the
+ * row, some parts of a time scale and others do not. Not modelled: other traffic on the links of
+ * the node.
  */
 #include "sim/network/collectives/collective_times.h"
 
 #include <math.h>
 
-/* Of the way from the line that joins two sizes to where those beside meet. */
+/* Position between the line that joins two sizes and the point where the adjacent lines meet. */
 #define BEND (2.0 / 3)
 
-/* Below this size an edit of links is no change of GPU, whose floors differ: what times are off by
- * at least, of the logarithm of what links are slower. */
+/* Below this size the floors of GPUs differ, which an edit of links cannot tell: minimum error, per
+ * logarithm of the links' slowdown. */
 #define EDITED_BELOW_BYTES (16 << 20)
 #define EDITED_ERROR 0.4
 
-/* Whether printed bytes are of one rank, and not of all. */
+/* Whether printed bytes are those of one rank, not of all. */
 static bool
 is_per_rank(LhCollectiveKind kind)
 {
@@ -44,7 +44,7 @@ line_us(const LhCollectiveTimes *row, guint from, double bytes)
     return (1 - share) * lh_times_us_at(row, from) + share * lh_times_us_at(row, from + 1);
 }
 
-/* Between the sizes @from and @from + 1 of the row. */
+/* The time between the sizes @from and @from + 1 of the row. */
 static double
 bent_us(const LhCollectiveTimes *row, guint from, double bytes)
 {
@@ -81,8 +81,8 @@ lh_collective_times_us(const LhCollectiveTimes *row, double bytes)
     return bent_us(row, from, bytes);
 }
 
-/* The size of equal bytes of a rank on @to GPUs in place of @from. A vector that is reduced
- * everywhere is every rank's. */
+/* The size with equal bytes per rank on @to GPUs instead of @from. In an all-reduce each rank has
+ * the whole vector. */
 static double
 same_of_a_rank(LhCollectiveKind kind, double bytes, uint64_t from, uint64_t to)
 {
@@ -97,8 +97,8 @@ lh_collective_times_same_of_a_rank(const LhCollectiveTimes *row, double bytes, u
     return same_of_a_rank((LhCollectiveKind)row->op, bytes, row->ranks, ranks);
 }
 
-/* The rows of the two numbers of ranks next to @ranks, which may be one; of several versions the
- * first. */
+/* The rows of the closest numbers of ranks below and above @ranks, possibly the same; of several
+ * versions the first. */
 static bool
 find_rows(const GArray *times, LhCollectiveKind kind, uint64_t ranks,
           const LhCollectiveTimes **fewer, const LhCollectiveTimes **more)
@@ -142,7 +142,7 @@ lh_collective_times_choose(GArray *times, const char *version)
     return found;
 }
 
-/* Hops of one time, one behind the other. */
+/* Number of sequential hops in a time. */
 static double
 hops_of_time(LhCollectiveKind kind, uint64_t ranks)
 {
@@ -151,8 +151,8 @@ hops_of_time(LhCollectiveKind kind, uint64_t ranks)
     return kind == LH_COLL_ALL_TO_ALL ? 1 : rounds * (double)(ranks - 1);
 }
 
-/* What a hop adds: the slope of the times of the first sizes between the fewest and the most GPUs.
- * Of all-to-alls all is the floor. */
+/* Time per hop: the slope of the times of the first sizes between the fewest and the most GPUs. 0
+ * for all-to-all: all of it is floor. */
 static double
 hop_seconds(const GArray *times, LhCollectiveKind kind)
 {
@@ -193,7 +193,7 @@ lh_collective_times_find(const GArray *times, LhCollectiveKind kind, uint64_t ra
     return true;
 }
 
-/* Seconds from the last size but one to the last one, at what the links allow. */
+/* Lower bound of the time difference between the last two sizes, from the links. */
 static double
 last_piece_s(const LhCollectiveTimes *row)
 {
@@ -246,8 +246,8 @@ lh_collective_times_is_faster(const LhCollectiveTimes *row)
     return last_piece_efficiency(row) > 1;
 }
 
-/* What links took of a time at large sizes: a slope may jump between protocols, a whole may not be
- * faster than links. */
+/* Efficiency of links at large sizes: the slope may jump between protocols, and the whole time may
+ * not be faster than links. */
 static double
 efficiency_of(const LhCollectiveTimes *row)
 {
@@ -256,8 +256,8 @@ efficiency_of(const LhCollectiveTimes *row)
     return fmin(1, fmax(last_piece_efficiency(row), lh_collective_times_efficiency(row, &bytes)));
 }
 
-/* How long it may take at the end that is asked for, of which the middle is @seconds: @protocols of
- * it may go with links, or not. Never less than links allow. */
+/* The time at the end of the error bar requested, around @seconds: @protocols of it may scale with
+ * links or not. Never below the lower bound of the links. */
 static double
 at_end(double seconds, double protocols, double bytes, double least, LhLinkSlowdown slowdown)
 {
@@ -270,8 +270,8 @@ at_end(double seconds, double protocols, double bytes, double least, LhLinkSlowd
     return slowdown.end > 0 ? seconds * (1 + width) : fmax(seconds / (1 + width), least);
 }
 
-/* On the links of the row, exactly what it says. @floor_s: what of it no
- * byte takes. */
+/* The row's time scaled to other links; exact on the row's own links. Sets @floor_s to the part
+ * that does not depend on bytes. */
 static double
 slowed_seconds(const LhCollectiveTimes *row, double bytes, double hop_s, LhLinkSlowdown slowdown,
                double *floor_s)

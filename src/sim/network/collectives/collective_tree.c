@@ -13,7 +13,7 @@
 #include "sim/network/collectives/collectives_private.h"
 #include "sim/network/collectives/script.h"
 
-#define TREES 2 /* for each ring */
+#define TREES 2 /* per ring */
 #define CHILDREN 2
 #define NOBODY UINT32_MAX
 
@@ -26,7 +26,7 @@ typedef struct {
     uint32_t started, left, arrived;
 } Edge;
 
-/* A member's place in one tree: towards its parent, and from its parent. */
+/* A member's edges in one tree: to its parent, and from its parent. */
 typedef struct {
     Edge up, down;
 } Place;
@@ -37,7 +37,7 @@ trees_count(const LhCollective *c)
     return TREES * c->rings->count;
 }
 
-/* The second tree of a pair is the first mirrored (n even) or one further round (n odd): leaves
+/* The second tree of a pair is the first one mirrored (n even) or shifted by one (n odd): leaves
  * become inner members. */
 static uint32_t
 swap(const LhCollective *c, uint32_t tree, uint32_t place, bool forth)
@@ -51,7 +51,7 @@ swap(const LhCollective *c, uint32_t tree, uint32_t place, bool forth)
     return (place + (forth ? n - 1 : 1)) % n;
 }
 
-/* Where a member stands in a tree, and the reverse. */
+/* The index of a member in a tree, and the inverse. */
 static uint32_t
 index_of(const LhCollective *c, uint32_t tree, uint32_t position)
 {
@@ -70,7 +70,7 @@ lowest_bit(uint32_t x)
     return x & (~x + 1);
 }
 
-/* Below inner member x, with lowest bit b, lie x - b/2 and x + b/2; 0 is the root. */
+/* The children of inner member x, with lowest bit b, are x - b/2 and x + b/2; 0 is the root. */
 static uint32_t
 parent_of(const LhCollective *c, uint32_t tree, uint32_t position)
 {
@@ -113,7 +113,7 @@ place_of(const LhCollective *c, uint32_t tree, uint32_t position)
     return (Place *)c->state + (size_t)position * trees_count(c) + tree;
 }
 
-/* Pieces that the member has from all of its children. */
+/* Number of pieces that the member has from all of its children. */
 static uint32_t
 gathered(const LhCollective *c, uint32_t tree, uint32_t position)
 {
@@ -130,8 +130,8 @@ gathered(const LhCollective *c, uint32_t tree, uint32_t position)
 
 /* ---- rounds ---- */
 
-/* The number of the edge that a hop goes along: every member has one to its parent and one from it,
- * in each tree. */
+/* The number of the edge of a hop: in each tree every member has one to its parent and one from it.
+ */
 static uint32_t
 number_of_edge(const LhCollective *c, uint32_t from, uint32_t to, uint32_t lane)
 {
@@ -347,7 +347,7 @@ tree_ends(const LhCollective *c, uint32_t position)
 
 /* ---- scripts ---- */
 
-/* A member's neighbours in a tree, and the last message from and to each, by direction. */
+/* A member's neighbours in a tree, and the latest message from and to each, by direction. */
 typedef struct {
     uint32_t parent, children[CHILDREN];
     uint32_t to_parent, from_parent, to_children[CHILDREN], from_children[CHILDREN];
@@ -371,7 +371,7 @@ static void
 script_children(LhScript *script, Branch *b, uint64_t bytes, bool send)
 {
     for (uint32_t i = 0; i < CHILDREN; i++) {
-        /* The root sends on what it has from all of its children. */
+        /* The root sends on what it has received from all of its children. */
         const bool root = b->parent == NOBODY;
         const uint32_t after[] = { b->to_children[i], root ? b->from_children[0] : b->from_parent,
                                    root ? b->from_children[1] : LH_SCRIPT_NONE };
@@ -387,7 +387,7 @@ script_children(LhScript *script, Branch *b, uint64_t bytes, bool send)
     }
 }
 
-/* A piece comes from the children and goes to the parent, and back. */
+/* A piece goes from the children to the parent, and back. */
 static void
 script_piece(LhScript *script, Branch *b, uint64_t bytes)
 {

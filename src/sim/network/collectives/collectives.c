@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who takes part in which collective, and by which algorithm; and the closed forms. With s bytes
- * per rank, n ranks and t(x) the time of the slowest hop from one member to the next, which is the
- * latency + what its busiest link carries in one step, 1/k of x for each of the k rings that cross
- * it: all-gather and reduce-scatter (n-1) t(s); all-reduce 2 (n-1) t(s); all-to-all (n-1) t(s/n);
- * broadcast in c pieces (n-1) latency + (n-2+c)/c s / bandwidth, of the tier of links by which that
- * is longest. Links are not shared with anything else.
+ * Members and algorithms of collectives, and the closed forms. With s bytes per rank, n ranks and
+ * t(x) the time of the slowest hop from one member to the next, which is the latency + the time of
+ * its busiest link in one step, with 1/k of x for each of the k rings that cross it: all-gather and
+ * reduce-scatter (n-1) t(s); all-reduce 2 (n-1) t(s); all-to-all (n-1) t(s/n); broadcast in c
+ * pieces (n-1) latency + (n-2+c)/c s / bandwidth, for the tier of links with the largest result.
+ * Links are not shared with anything else.
  */
 #include "sim/network/collectives/collectives.h"
 
@@ -39,7 +39,8 @@ static const LhAlgorithm *const algorithms[][LH_COLL_KINDS] = {
                                 [LH_COLL_ALL_REDUCE] = &lh_algorithm_one_shot,
                                 [LH_COLL_ALL_TO_ALL] = &lh_algorithm_one_shot,
                                 [LH_COLL_BROADCAST] = &lh_algorithm_chain },
-    [LH_COLLECTIVES_NCCL] = { [LH_COLL_ALL_TO_ALL] = &lh_algorithm_one_shot }, /* if not known */
+    [LH_COLLECTIVES_NCCL] = { [LH_COLL_ALL_TO_ALL] =
+                                  &lh_algorithm_one_shot }, /* if the time is not known */
     [LH_COLLECTIVES_CLOSED_FORM] = { NULL },
     [LH_COLLECTIVES_FLUID] = { [LH_COLL_ALL_GATHER] = &lh_algorithm_fluid,
                                [LH_COLL_REDUCE_SCATTER] = &lh_algorithm_fluid,
@@ -97,9 +98,9 @@ lh_collectives_free(LhCollectives *cs)
 }
 
 /*
- * The communicator of the op; NULL if there can be none. It is taken to share the channels of one
- * that spans the whole group of @rank (ncclCommSplit with splitShare): where that spans nodes,
- * collectives within a node have no more of them.
+ * Returns the communicator of the op; NULL if its group is invalid. It is assumed to share the
+ * channels of one that spans the whole group of @rank (ncclCommSplit with splitShare): if that
+ * spans nodes, collectives within a node have no more channels.
  */
 static LhCommunicator *
 communicator_of(LhCollectives *cs, const LhProgram *program, uint32_t rank, const LhOp *op)
@@ -133,7 +134,7 @@ take_ticket(LhCollectives *cs)
     return cs->tickets_count++;
 }
 
-/* What the call sends to each member, or receives from each; NULL if its pieces are equal. */
+/* Bytes that the call sends to each member, or receives from each; NULL if its pieces are equal. */
 static uint64_t *
 pieces_of(const LhProgram *program, const LhCollectiveCall *call, bool sent)
 {
@@ -177,7 +178,7 @@ lh_collectives_issue(LhCollectives *cs, const LhProgram *program, uint32_t rank,
     return ticket;
 }
 
-/* What `auto` stands for. */
+/* Resolves `auto`. */
 static LhCollectiveModel
 model_of(const LhCollectives *cs, const LhCollective *c)
 {
@@ -201,7 +202,7 @@ algorithm_of(const LhCollectives *cs, const LhCollective *c)
     return algorithms[c->model][c->kind];
 }
 
-/* What a collective is, as one call of it says, before anyone has joined. */
+/* Describes a collective from one call, before any member has joined. */
 static LhCollective
 describe(LhCollectives *cs, const LhTicket *ticket)
 {
@@ -218,7 +219,7 @@ describe(LhCollectives *cs, const LhTicket *ticket)
     c.steps = lh_collective_steps(c.kind, c.size);
     c.model = model_of(cs, &c);
     c.algorithm = algorithm_of(cs, &c);
-    /* A broadcast whose time is known goes as NCCL has it: in a chain of every ring. */
+    /* NCCL sends a broadcast whose time is known in a chain along every ring. */
     ways = lh_communicator_ways(cs->network, communicator,
                                 c.algorithm == &lh_algorithm_measured && c.kind == LH_COLL_BROADCAST
                                     ? LH_COLL_ALL_GATHER
@@ -228,9 +229,9 @@ describe(LhCollectives *cs, const LhTicket *ticket)
     return c;
 }
 
-/* What a member of a one-shot reduction takes to add up what has come, once all is there: it reads
- * as many slices as there are members and writes one, at the speed of memory. All ranks that share
- * cores are taken to add up at the same time, each in its own group, as in a schedule. */
+/* Time of a member's reduction in a one-shot collective, once everything has arrived: it reads one
+ * slice per member and writes one, at memory bandwidth. All ranks that share cores are assumed to
+ * reduce at the same time, each in its own group, as in a schedule. */
 static LhTime
 sum_of(const LhDevice *device, const LhCollective *c)
 {
@@ -301,7 +302,7 @@ lh_collectives_differ(LhCollectives *cs, uint32_t ticket, bool *row)
     return c->algorithm != &lh_algorithm_ring || !likes->rails_same;
 }
 
-/* The member at @position is there. */
+/* Joins the member at @position. */
 static void
 join(LhCollective *c, uint32_t position, uint32_t op)
 {
@@ -341,7 +342,7 @@ lh_collectives_hops(const LhCollectives *cs, const LhCollective *c)
     return lh_communicator_hops(cs->network, c->communicator, &c->communicator->rails);
 }
 
-/* What a time stands for. */
+/* The algorithm whose messages a known time models. */
 static const LhAlgorithm *
 scripted(const LhCollective *c)
 {
@@ -376,7 +377,7 @@ lh_collectives_script(LhCollectives *cs, const LhScriptCall *of,
     LhScript script = { .tell = tell, .data = data };
     LhCollective c;
 
-    g_assert(ticket.communicator != NULL); /* a rank calls collectives of its own groups */
+    g_assert(ticket.communicator != NULL); /* a rank calls collectives of its own groups only */
     c = describe(cs, &ticket);
     script.collective = &c;
     pieces[call.position] = sent;
@@ -426,7 +427,7 @@ largest_piece(const LhCollective *c)
     return (double)largest;
 }
 
-/* If all hops were like @hop. */
+/* The closed form if all hops were like @hop. */
 static double
 seconds_by_hop(const LhCollective *c, const LhRingHop *hop, double bytes)
 {
@@ -442,8 +443,8 @@ seconds_by_hop(const LhCollective *c, const LhRingHop *hop, double bytes)
     return (n - 1) * hop->latency_s + (n - 2 + pieces) / pieces * s * hop->s_per_byte;
 }
 
-/* The longest of all tiers: that of which a single piece takes longest may be another one than that
- * of a whole broadcast, and a faster link that hands over to it would make it slower. */
+/* The maximum over all tiers. The tier with the slowest single piece may not be the one with the
+ * slowest broadcast, and a faster link handing over to it must not make it slower. */
 static double
 closed_form_seconds(const LhNetwork *network, const LhCollective *c)
 {
@@ -465,7 +466,7 @@ lh_collectives_duration(LhCollectives *cs, LhCollective *c, int *provenance)
     uint64_t part_bytes[LH_RINGS_MAX];
     LhMeasuredTime time;
 
-    *provenance = LH_PROVENANCE_MEASURED; /* there is no constant beside those of links */
+    *provenance = LH_PROVENANCE_MEASURED; /* no constants beside those of links */
     if (c->size == 1)
         return 0;
     if (c->algorithm == NULL)

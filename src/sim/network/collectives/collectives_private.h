@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the files of collectives share: the algorithms, and all collectives of a run.
+ * Shared by the files of collectives: the algorithms, and all collectives of a run.
  */
 #pragma once
 
@@ -11,11 +11,11 @@ extern const LhAlgorithm lh_algorithm_ring;     /* all-gather, reduce-scatter, a
 extern const LhAlgorithm lh_algorithm_fluid;    /* likewise */
 extern const LhAlgorithm lh_algorithm_chain;    /* broadcast */
 extern const LhAlgorithm lh_algorithm_tree;     /* all-reduce */
-extern const LhAlgorithm lh_algorithm_one_shot; /* all but broadcast */
+extern const LhAlgorithm lh_algorithm_one_shot; /* all except broadcast */
 extern const LhAlgorithm lh_algorithm_pairwise; /* all-to-all */
 
-/* By how much rings of pieces take longer than flows in their place, on a network that carries
- * nothing else. @hops by ring and place. */
+/* Extra time of rings of pieces over flows in their place, on an otherwise idle network. @hops by
+ * ring and place. */
 LhTime lh_fluid_delay(const LhCollective *c, const LhRingHop *hops);
 
 /* The order of all trees that collectives like @c have, which are those of its rings; caller frees.
@@ -23,20 +23,20 @@ LhTime lh_fluid_delay(const LhCollective *c, const LhRingHop *hops);
 LhTreeOrder *lh_tree_order_of(const LhNetwork *network, const LhCollective *c);
 LhTreeRounds *lh_tree_rounds_of(const LhTreeOrder *order, const LhCollective *c);
 
-/* An op between its issue and its start. */
+/* A call of a collective between its issue and its start. */
 typedef struct {
     LhCommunicator *communicator;
     LhCollectiveKind kind;
     uint32_t turn, position;
     uint64_t bytes;
-    uint64_t *pieces; /* of an uneven all-to-all, owned: bytes to each member */
+    uint64_t *pieces; /* uneven all-to-all: bytes to each member; owned */
 } LhTicket;
 
 struct _LhCollectives {
     const LhNetwork *network;
     const LhDevice *device;
     LhCollectiveModel model;
-    bool shared;                  /* links are, by the messages of an instant */
+    bool shared;                  /* the messages of an instant share links */
     const LhSymmetryGroups *fold; /* NULL: none */
     GHashTable *communicators;    /* a set */
     LhTicket *tickets;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The communicator of collectives: its members, the rings in which their bytes go round, and which
- * collectives are open on it.
+ * Communicators of collectives: members, rings, and collectives in progress.
  */
 #pragma once
 
@@ -23,29 +22,29 @@ typedef struct {
 
 struct _LhCommunicator {
     LhCommunicatorKey key;
-    uint32_t number; /* from 0, as they are asked for */
+    uint32_t number; /* from 0, in order of first use */
     uint32_t size;
     LhSpan span;
-    uint32_t *turns;                   /* by position: collectives issued so far */
+    uint32_t *turns;                   /* by position: number of collectives issued so far */
     LhWays pairs;                      /* one ring in group order: all-to-all */
     LhWays chain;                      /* likewise: broadcast */
-    LhWays rails;                      /* a ring for each NIC of a node: the others */
-    LhNcclMeasured *native;            /* likewise NULL */
-    LhTraffic *traffic[LH_COLL_KINDS]; /* of measured ones; likewise NULL */
+    LhWays rails;                      /* a ring for each NIC of a node: all others */
+    LhNcclMeasured *native;            /* NULL: not computed yet */
+    LhTraffic *traffic[LH_COLL_KINDS]; /* of measured collectives; likewise NULL */
     LhSymmetricMembers *likes;         /* NULL: every member is simulated */
     LhCollective *open;
 };
 
-/* Of @key, whose channels are those of a communicator over @whole: see lh_collectives_issue().
- * @fold: who stands for whom; NULL: everyone for himself. Caller frees. */
+/* @whole: the group whose channels this communicator shares, see lh_collectives_issue(). @fold:
+ * folding of ranks; NULL: none. Caller frees. */
 LhCommunicator *lh_communicator_new(const LhNetwork *network, const LhSymmetryGroups *fold,
                                     const LhCommunicatorKey *key, const LhGroup *whole);
 void lh_communicator_free(LhCommunicator *communicator);
 
-/* How the collectives of a kind go round. */
+/* The rings used by collectives of a kind. */
 LhWays *lh_communicator_ways(const LhNetwork *network, LhCommunicator *c, LhCollectiveKind kind);
 
-/* What its hops cost, by ring and place; what they move at, by position and ring. Borrowed. */
+/* Costs of hops, by ring and place; rate limits of hops, by position and ring. Borrowed. */
 const LhRingHop *lh_communicator_hops(const LhNetwork *network, const LhCommunicator *c,
                                       LhWays *ways);
 const LhRingShare *lh_communicator_shares(const LhNetwork *network, const LhCommunicator *c,
@@ -61,6 +60,6 @@ const LhTreeOrder *lh_communicator_tree_order(const LhNetwork *network, LhWays *
 LhTime lh_communicator_fluid_delay(const LhNetwork *network, const LhCommunicator *c, LhWays *ways,
                                    const LhCollective *of);
 
-/* What is known of NCCL's times on it. Borrowed. */
+/* NCCL's times on this communicator. Borrowed. */
 LhNcclMeasured *lh_communicator_native(const LhNetwork *network, const LhDevice *device,
                                        LhCommunicator *c);

@@ -6,7 +6,8 @@
 
 #include <string.h>
 
-/* What a table may be faster than its links: rates of files are rounded, and so are times. */
+/* A table may be faster than its links by this factor: rates in files are rounded, and so are
+ * times. */
 #define TOLERANCE 1.05
 
 static LhCollectiveTimes *
@@ -64,7 +65,7 @@ lh_measured_topology(const LhTopology *topology, const LhMeasuredOn *on, LhTopol
     reference->tree.rates = on->tree;
 }
 
-/* What the links that the row was measured on allow it. */
+/* Sets the lower bound of the row from the links that it was measured on. */
 static void
 bind_row(const LhTopology *t, LhCollectiveTimes *row)
 {
@@ -75,7 +76,7 @@ bind_row(const LhTopology *t, LhCollectiveTimes *row)
 
     lh_measured_topology(t, &row->on, &reference);
     ok = lh_network_init(&network, &reference, 1, (uint32_t)t->gpus_per_node, NULL, NULL);
-    g_assert(ok); /* one node, with as many ranks as it has GPUs */
+    g_assert(ok); /* one node, with as many ranks as GPUs */
     row->bound_s_per_byte = lh_link_bound_s_per_byte(&network, &group, (LhCollectiveKind)row->op,
                                                      (LhLinkAlgorithm)row->algorithm);
     if (row->op != LH_COLL_ALL_REDUCE || row->algorithm != LH_ALGORITHM_DEFAULT ||
@@ -115,7 +116,7 @@ measured_level(const LhMeasuredOn *on, const char *name)
     return NULL;
 }
 
-/* Names of levels are those of the node, each once. */
+/* Checks that names of levels are those of the node, each once. */
 static bool
 check_level_names(const LhJson *json, const char *path, const LhMeasuredOn *on, const LhTopology *t,
                   GError **error)
@@ -129,15 +130,16 @@ check_level_names(const LhJson *json, const char *path, const LhMeasuredOn *on, 
             is_there |= strcmp(level->name, t->tree.rates.names[k]) == 0;
         if (!is_there)
             return lh_json_error(json, at, error,
-                                 "\"%s\" is \"%s\", and \"node.pcie.levels\" has no such level", at,
+                                 "\"%s\" is \"%s\", which is no level of \"node.pcie.levels\"", at,
                                  level->name);
         if (measured_level(on, level->name) != level)
-            return lh_json_error(json, at, error, "\"%s\" is \"%s\" again", at, level->name);
+            return lh_json_error(json, at, error, "\"%s\" is \"%s\", which occurs twice", at,
+                                 level->name);
     }
     return true;
 }
 
-/* What the node's PCIe has must be said of that on which times were taken. */
+/* Checks that everything that the node's PCIe has is also stated for the links measured on. */
 static bool
 check_told(const LhJson *json, const char *path, const LhMeasuredOn *on, const LhTopology *t,
            GError **error)
@@ -153,8 +155,8 @@ check_told(const LhJson *json, const char *path, const LhMeasuredOn *on, const L
 
         if (lh_json_has(json, here) && !lh_json_has(json, there))
             return lh_json_error(json, place, error,
-                                 "missing field \"%s\": the node has \"%s\", and times of "
-                                 "collectives need what it was where they were measured",
+                                 "missing field \"%s\": the node has \"%s\", so measured times of "
+                                 "collectives need its value where they were measured",
                                  there, here);
     }
     for (guint i = 0; i < lh_pcie_levels_count(&t->tree); i++) {
@@ -162,11 +164,11 @@ check_told(const LhJson *json, const char *path, const LhMeasuredOn *on, const L
 
         if ((rates->up[i] > 0 && (level == NULL || level->up == 0)) ||
             (rates->latency_ps[i] > 0 && (level == NULL || level->latency_ps == 0)))
-            return lh_json_error(json, place, error,
-                                 "missing field \"%s\" of level \"%s\" in \"%s.levels\": the node "
-                                 "has it, and times of collectives need what it was where they "
-                                 "were measured",
-                                 rates->up[i] > 0 ? "up" : "latency", rates->names[i], place);
+            return lh_json_error(
+                json, place, error,
+                "missing field \"%s\" of level \"%s\" in \"%s.levels\": the node has it, so "
+                "measured times of collectives need its value where they were measured",
+                rates->up[i] > 0 ? "up" : "latency", rates->names[i], place);
     }
     return true;
 }
@@ -230,9 +232,8 @@ refuse_row(const LhJson *json, const char *at, const LhCollectiveTimes *row, uin
     return lh_json_error(
         json, at, error,
         "\"%s\": %s on %" G_GUINT64_FORMAT
-        " GPUs takes %.4g us for %s, and links of %s, which it was measured on, "
-        "allow no less than %.4g us: one of the two is wrong; \"measured_on\" says "
-        "which links these were",
+        " GPUs takes %.4g us for %s, but the links of %s that it was measured on allow no less "
+        "than %.4g us: one of the two is wrong; state the links in \"measured_on\"",
         at, lh_times_op_names[row->op], row->ranks, least_us / efficiency, size, rate, least_us);
 }
 
@@ -258,7 +259,7 @@ is_same_array(const GArray *a, const GArray *b, guint size)
     return a->len == b->len && memcmp(a->data, b->data, (size_t)a->len * size) == 0;
 }
 
-/* What the row of @t's that tells the same was measured on; NULL: there is none. */
+/* What the equal row of @t was measured on; NULL: there is none. */
 static const LhMeasuredOn *
 find_times(const LhTopology *t, const LhCollectiveTimes *row)
 {
@@ -293,8 +294,7 @@ find_lines(const LhTopology *t, const LhCollectiveLines *row)
     return NULL;
 }
 
-/* @original: what the row at @at of @from, which is the same, was measured on; NULL: it has none.
- */
+/* @original: what the equal row of @from was measured on; NULL: there is none. */
 static bool
 check_same_links(const LhJson *json, const char *at, const LhTopology *t, const LhTopology *from,
                  const LhMeasuredOn *original, GError **error)
@@ -314,9 +314,9 @@ check_same_links(const LhJson *json, const char *at, const LhTopology *t, const 
     found = lh_format_bandwidth(own->bandwidth);
     return lh_json_error(
         json, at, error,
-        "\"%s\" is a row of %s, which was measured on links of %s, and here they "
-        "have %s; take \"schema\": \"longhaul.topology/2\" and put \"measured_on\": "
-        "{\"%s\": {\"bandwidth\": \"%s\", \"latency\": \"%s\"}} into \"node\"",
+        "\"%s\" is a row of %s, which was measured on links of %s, but the links here have %s; use "
+        "\"schema\": \"longhaul.topology/2\" and put \"measured_on\": {\"%s\": {\"bandwidth\": "
+        "\"%s\", \"latency\": \"%s\"}} into \"node\"",
         at, from->name, measured, found, up ? "scale_up" : "pcie", measured, latency);
 }
 
@@ -389,7 +389,7 @@ lh_measured_follow(LhTopology *topology, const LhTopology *before)
     lh_measured_bind(topology);
 }
 
-/* ---- other links ---- */
+/* ---- scaled rows ---- */
 
 static bool
 is_in_node(const LhLinkFault *fault)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The links that a topology's collectives were timed on, beside those that it has. A file's links
- * are what a cluster has; an edit of them, a fault or a question of what if changes what a
- * collective takes, and not what was measured.
+ * The links that a topology's collectives were measured on, as opposed to the links that it has.
+ * The links of a file are those of the cluster; an edit, a fault or a what-if changes the time of a
+ * collective, but not what was measured.
  */
 #pragma once
 
@@ -10,46 +10,43 @@
 #include "sim/network/network.h"
 #include "sim/network/topology.h"
 
-/* Finds what @on, at @path in @json, says of levels and of memory of @topology; false if it says
- * too little, or something of what is not there. */
+/* Resolves levels and memory of @on, at @path in @json, for @topology; false if something is
+ * missing, or names something that does not exist. */
 bool lh_measured_on_read(const LhJson *json, const char *path, LhMeasuredOn *on,
                          const LhTopology *topology, GError **error);
 
-/* Finds what "measured_on" of the node and of rows say of levels and of memory, as the file of
- * @topology has it. */
+/* Resolves levels and memory of "measured_on" of the node and of rows in the file of @topology. */
 bool lh_measured_read(const LhJson *json, LhTopology *topology, GError **error);
 
 /*
- * Says of all rows and lines of @topology which links they were measured on, those that do not say
- * it themselves: on those of "measured_on" of the node, else on the file's own. And what these
- * allow, with all that follows. To be called again after any change of rows or of what they were
- * measured on; never after a change of links.
+ * Sets the links that rows and lines of @topology were measured on, for those that do not state
+ * them: "measured_on" of the node, else the file's own links. Also computes their lower bounds and
+ * everything that follows. Call again after any change of rows or of "measured_on", never after a
+ * change of links.
  */
 void lh_measured_bind(LhTopology *topology);
 
-/* False if a row of @topology, at @path in @json, is faster than the links that it was measured on
- * allow: one of both is wrong then. */
+/* False if a row of @topology, at @path in @json, is faster than the links it was measured on
+ * allow: one of the two is wrong. */
 bool lh_measured_check(const LhJson *json, const char *path, const LhTopology *topology,
                        GError **error);
 
-/* False if a row or line of @topology, whose file does not say what these were measured on, is one
- * of
- * @from's, which was measured on other links than @topology has: times would be those of links that
- * are not there. The error has what to add to the file. */
+/* False if a row or line of @topology, whose file does not state the links, equals one of @from
+ * that was measured on other links than @topology has: its times would be those of links that are
+ * not there. The error states what to add to the file. */
 bool lh_measured_check_copied(const LhJson *json, const LhTopology *topology,
                               const LhTopology *from, GError **error);
 
-/* In *@reference the topology with those links; it borrows all of @topology. */
+/* Sets *@reference to the topology with those links; it borrows everything from @topology. */
 void lh_measured_topology(const LhTopology *topology, const LhMeasuredOn *on,
                           LhTopology *reference);
 
 /*
- * Of rows that were measured on the very links that @before has: these turned out to be other ones,
- * those of @topology, since somebody knows better what these wires let through. Times stay. Rows
- * that were measured on other links keep these.
+ * For better knowledge of the same links: rows measured on the links of @before are now measured on
+ * those of @topology. Times stay. Rows measured on other links keep those.
  */
 void lh_measured_follow(LhTopology *topology, const LhTopology *before);
 
-/* Whether rows of @network's topology were measured on other links than a node has as it is, with
- * its faults: what protocols take of them is then not known. */
+/* Whether some row of @network's topology was measured on other links than the node has, faults
+ * included: how the protocols' time scales is then uncertain. */
 bool lh_measured_is_scaled(const LhNetwork *network);

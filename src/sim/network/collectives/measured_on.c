@@ -11,11 +11,11 @@
       .flags = LH_FIELD_REQUIRED,                                                                  \
       .min = LH_BANDWIDTH_MIN,                                                                     \
       .max = LH_BANDWIDTH_MAX,                                                                     \
-      .description = "What transfers reached there in each direction." },                          \
+      .description = "Bandwidth of transfers there in each direction." },                          \
     {                                                                                              \
         .name = "latency", .type = LH_FIELD_UNIT, .unit = LH_UNIT_TIME,                            \
         .offset = offsetof(owner, member.latency_ps), .flags = LH_FIELD_REQUIRED, .min = 0,        \
-        .max = LH_LATENCY_MAX_S, .description = "The latency of such a link there."                \
+        .max = LH_LATENCY_MAX_S, .description = "Latency of such a link there."                    \
     }
 
 static const LhField measured_scale_up_fields[] = {
@@ -30,24 +30,26 @@ static const LhField measured_level_fields[] = {
       .flags = LH_FIELD_REQUIRED,
       .min = 1,
       .max = LH_TOPOLOGY_TEXT_MAX,
-      .description = "A level of \"node.pcie.levels\"." },
+      .description = "Name of a level of \"node.pcie.levels\"." },
     LH_PCIE_RATE("up", LhMeasuredLevel, up,
-                 "What a group's link outwards carried there; never the limit if absent."),
-    LH_PCIE_LATENCY(LhMeasuredLevel, "Its latency there; 0 if absent."),
+                 "Bandwidth of a group's uplink there; never the limit if absent."),
+    LH_PCIE_LATENCY(LhMeasuredLevel, "Latency of the level there; 0 if absent."),
     { .name = NULL },
 };
 
 static const LhField measured_host_fields[] = {
     LH_PCIE_RATE("per_gpu", LhMeasuredOn, tree.per_gpu,
-                 "What each GPU reached there through memory; its own link's rate if absent."),
-    LH_PCIE_RATE("bandwidth", LhMeasuredOn, tree.memory,
-                 "What all messages reached there through one memory; never the limit if absent."),
+                 "Bandwidth of each GPU through memory there; its own link's rate if absent."),
+    LH_PCIE_RATE(
+        "bandwidth", LhMeasuredOn, tree.memory,
+        "Bandwidth of all messages through one memory together there; never the limit if absent."),
     { .name = "gpus",
       .type = LH_FIELD_UINT,
       .offset = offsetof(LhMeasuredOn, tree.memory_gpus),
       .min = 1,
       .max = UINT32_MAX,
-      .description = "GPUs in a row that had one memory; all of the node if absent." },
+      .description =
+          "Number of consecutive GPUs that shared one memory there; all of the node if absent." },
     { .name = NULL },
 };
 
@@ -60,7 +62,7 @@ static const LhField measured_pcie_fields[] = {
       .max = LH_PCIE_LEVELS_MAX,
       .fields = measured_level_fields,
       .element_size = sizeof(LhMeasuredLevel),
-      .description = "The levels that the node has, as they were there." },
+      .description = "The node's levels, with their values there." },
     { .name = "p2p",
       .type = LH_FIELD_STRING,
       .offset = offsetof(LhMeasuredOn, p2p),
@@ -70,13 +72,13 @@ static const LhField measured_pcie_fields[] = {
     { .name = "p2p_two",
       .type = LH_FIELD_BOOL,
       .offset = offsetof(LhMeasuredOn, tree.p2p_two),
-      .description = "Whether communicators of two GPUs did whatever \"p2p\" says; false if "
-                     "absent." },
+      .description = "Whether the GPUs of a communicator of two did so regardless of \"p2p\"; "
+                     "false if absent." },
     { .name = "host",
       .type = LH_FIELD_OBJECT,
       .offset = 0,
       .fields = measured_host_fields,
-      .description = "The way through memory, as it was there." },
+      .description = "Transfers through memory there." },
     { .name = NULL },
 };
 
@@ -85,12 +87,12 @@ const LhField lh_measured_on_fields[] = {
       .type = LH_FIELD_OBJECT,
       .offset = 0,
       .fields = measured_scale_up_fields,
-      .description = "The links between the GPUs of a node." },
+      .description = "Links between the GPUs of a node." },
     { .name = "pcie",
       .type = LH_FIELD_OBJECT,
       .offset = 0,
       .fields = measured_pcie_fields,
-      .description = "The PCIe links of the GPUs." },
+      .description = "PCIe links of the GPUs." },
     { .name = NULL },
 };
 

@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The links of a node as they were where collectives were timed, as topology files have them.
+ * The links of a node on which collectives were measured, as in topology files.
  */
 #pragma once
 
 #include "base/json/json.h"
 #include "sim/network/pcie.h"
 
-/* A link of a node as it was where a collective was timed; bandwidth 0: not said, or there is none.
- */
+/* A link of a node where a collective was measured; bandwidth 0: not stated, or none. */
 typedef struct {
     double bandwidth; /* nocheck:unit: bytes/s, named as in the file */
     LhTime latency_ps;
 } LhMeasuredLink;
 
-/* A level of PCIe as it was there. */
+/* A PCIe level where a collective was measured. */
 typedef struct {
     char *name;
     double up; /* nocheck:unit: bytes/s, named as in the file; 0: never the limit */
@@ -24,9 +23,9 @@ typedef struct {
 /* The links that a collective was timed on. */
 typedef struct {
     LhMeasuredLink scale_up, pcie;
-    GArray *levels;   /* of LhMeasuredLevel: those of "pcie" as a file has them; NULL: none */
+    GArray *levels;   /* of LhMeasuredLevel: levels of "pcie" as in the file; NULL: none */
     char *p2p;        /* likewise */
-    LhPcieRates tree; /* goes with @pcie; levels and reach follow from what a file has */
+    LhPcieRates tree; /* belongs to @pcie; levels and reach are derived from the file */
 } LhMeasuredOn;
 
 extern const LhField lh_measured_on_fields[]; /* of an LhMeasuredOn */

@@ -8,19 +8,20 @@
 
 #include <math.h>
 
-#define LONG_BYTES 1e9 /* of which latencies are no part to speak of */
+#define LONG_BYTES 1e9 /* size at which latencies are negligible */
 
 const char *const lh_times_source_names[] = { "measured", "scaled", "modelled", NULL };
 
-/* What the topology's file has of one kind for the group, and how the links of the group are beside
- * those that this was measured on. */
+/* What the topology's file has for the group and one kind, and the links of the group relative to
+ * those measured on. */
 typedef struct {
     bool is_found;
-    bool has_times; /* else the lines hold, if there are any */
+    bool has_times; /* else lines are used, if there are any */
     LhCollectiveRows times;
     const LhCollectiveLines *lines;
-    LhLinkSlowdown fewer, more; /* of the rows; of lines the first */
-    double bound_s_per_byte; /* what links allow; 0: one has failed, which ends a run elsewhere */
+    LhLinkSlowdown fewer, more; /* of the rows; for lines the first */
+    double bound_s_per_byte;    /* lower bound of the links; 0: a link has failed, which ends a run
+                                   elsewhere */
 } Filed;
 
 struct _LhNcclMeasured {
@@ -29,8 +30,8 @@ struct _LhNcclMeasured {
     const LhGroup *group;
     uint64_t ranks;
     bool in_node;
-    Filed filed[LH_COLL_KINDS]; /* as they are asked for */
-    LhNcclGroup *nccl;          /* NULL: not asked for yet */
+    Filed filed[LH_COLL_KINDS]; /* filled on demand */
+    LhNcclGroup *nccl;          /* NULL: not needed yet */
 };
 
 LhNcclMeasured *
@@ -55,8 +56,8 @@ lh_nccl_measured_free(LhNcclMeasured *native)
     g_free(native);
 }
 
-/* The links between members beside those that were measured: what the most loaded one takes for the
- * bytes of the collective, and the longest latency. */
+/* The links between members relative to those measured on: factors on the time of the most loaded
+ * link for the bytes of the collective, and on the longest latency. */
 static LhLinkSlowdown
 slowdown_beside(const LhNcclMeasured *n, LhCollectiveKind kind, int algorithm,
                 const LhMeasuredOn *on)
@@ -69,7 +70,7 @@ slowdown_beside(const LhNcclMeasured *n, LhCollectiveKind kind, int algorithm,
 
     lh_measured_topology(n->network->topology, on, &topology);
     ok = lh_network_init(&measured, &topology, n->network->nodes, n->network->ranks, NULL, NULL);
-    g_assert(ok); /* as the network was made */
+    g_assert(ok); /* the same nodes and ranks as the network */
     slowdown.bytes =
         lh_link_bound_s_per_byte(n->network, n->group, kind, (LhLinkAlgorithm)algorithm) /
         lh_link_bound_s_per_byte(&measured, n->group, kind, (LhLinkAlgorithm)algorithm);
@@ -161,7 +162,7 @@ lh_nccl_measured_parts(LhNcclMeasured *native, LhCollectiveKind kind, double sha
     }
     if (native->nccl == NULL)
         native->nccl = lh_nccl_group_new(native->network, native->device, native->group);
-    /* What trees over two nodes reach is not known (nccl_model.c). */
+    /* The rate of trees over two nodes is uncertain (nccl_model.c). */
     *provenance = native->nccl->nodes == 2 && kind == LH_COLL_ALL_REDUCE
                       ? LH_PROVENANCE_ASSUMED
                       : (int)lh_nccl_provenance(native->device);
@@ -170,7 +171,7 @@ lh_nccl_measured_parts(LhNcclMeasured *native, LhCollectiveKind kind, double sha
     return seconds;
 }
 
-/* ---- how good ---- */
+/* ---- error bars ---- */
 
 static bool
 is_as_measured(LhLinkSlowdown slowdown)
@@ -178,7 +179,7 @@ is_as_measured(LhLinkSlowdown slowdown)
     return slowdown.bytes == 1 && slowdown.latency == 1;
 }
 
-/* Rows that nobody measured are a model, too. */
+/* Rows that are not measured count as a model, too. */
 LhTimesSource
 lh_nccl_measured_source(LhNcclMeasured *native, LhCollectiveKind kind)
 {
@@ -190,7 +191,7 @@ lh_nccl_measured_source(LhNcclMeasured *native, LhCollectiveKind kind)
                                                                        : LH_TIMES_SCALED;
 }
 
-/* As a share of the time, how far the ends of what is not known are from it (LhLinkSlowdown). */
+/* Relative distance of the ends of the uncertain part (LhLinkSlowdown) from the time. */
 static double
 scaled_error(const Filed *filed, double bytes)
 {
@@ -221,7 +222,7 @@ lh_nccl_measured_error(LhNcclMeasured *native, LhCollectiveKind kind, double sha
     }
 }
 
-/* Whether lines of an all-reduce are faster than rings can be: a switch adds up, then. */
+/* Whether lines of an all-reduce are faster than rings can be: then the switch reduces. */
 static bool
 is_summed(const LhNcclMeasured *n, const Filed *filed, LhCollectiveKind kind)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a collective takes that NCCL runs as it likes: in one node as measured or by the lines of
- * the topology's file, else by NCCL's own model. Closed forms: they know nothing of other traffic.
+ * Times of collectives as NCCL would run them: within one node from measured times or lines of the
+ * topology file, else by NCCL's own model. Closed forms: other traffic is ignored.
  */
 #pragma once
 
@@ -17,49 +17,49 @@
  * the shorter, the less is known. Of those of two nodes in docs/results/accuracy.md. */
 double lh_modelled_error(double bytes);
 
-/* Where a time comes from. */
+/* Source of a time. */
 typedef enum {
-    LH_TIMES_MEASURED, /* on links as these are, at sizes nearby */
-    LH_TIMES_SCALED,   /* likewise, on other links */
+    LH_TIMES_MEASURED, /* on the same links, at sizes nearby */
+    LH_TIMES_SCALED,   /* measured on other links, scaled */
     LH_TIMES_MODELLED, /* by formula */
 } LhTimesSource;
 
 /* "measured", "scaled", "modelled"; NULL-terminated. */
 extern const char *const lh_times_source_names[];
 
-/* One communicator's; borrows what it was made of. */
+/* Times of one communicator; borrows what it was made from. */
 typedef struct _LhNcclMeasured LhNcclMeasured;
 
 LhNcclMeasured *lh_nccl_measured_new(const LhNetwork *network, const LhDevice *device,
                                      const LhGroup *group);
 void lh_nccl_measured_free(LhNcclMeasured *native);
 
-/* Whether the topology has measured times for @kind on the ranks of the group, which are in one
+/* Whether the topology has measured times for @kind on the ranks of the group, which must be in one
  * node. */
 bool lh_nccl_measured_is_measured(LhNcclMeasured *native, LhCollectiveKind kind);
 
-/* Whether there is a time at all: of all-to-alls there may be none. */
+/* Whether any time is known; it may not be for all-to-alls. */
 bool lh_nccl_measured_is_known(LhNcclMeasured *native, LhCollectiveKind kind);
 
 /*
- * Seconds of @shard_bytes per rank; of an all-to-all, what a rank sends, its own part included. The
- * kind must be known. Rows hold as far as links allow; no bytes are faster than these. Where the
- * links of the members are others than those that it was measured on (of an edited file, with a
- * fault, in a question of what if), what links and latencies took of a time changes along.
- * @provenance: of the times, lines or constants.
+ * Seconds of @shard_bytes per rank; for an all-to-all, the bytes that a rank sends, including its
+ * own part. The time of the kind must be known. It is at least the lower bound of the links. If the
+ * links of the members differ from those measured on (edited file, fault, what-if), the parts of
+ * the time due to links and latencies scale with them. Sets @provenance to that of the times, lines
+ * or constants.
  */
 double lh_nccl_measured_seconds(LhNcclMeasured *native, LhCollectiveKind kind, double shard_bytes,
                                 int *provenance);
 
-/* The same, and in @floor_s what of it no byte takes. */
+/* The same; sets @floor_s to the part that does not depend on bytes. */
 double lh_nccl_measured_parts(LhNcclMeasured *native, LhCollectiveKind kind, double shard_bytes,
                               double *floor_s, int *provenance);
 
-/* Where times of @kind come from, and how good they are: four measured ones in five are between
- * time / (1 + e) and time * (1 + e) for the error e of @shard_bytes. */
+/* The source of the times of @kind, and their relative error e at @shard_bytes: four in five
+ * measured times are between time / (1 + e) and time * (1 + e). */
 LhTimesSource lh_nccl_measured_source(LhNcclMeasured *native, LhCollectiveKind kind);
 double lh_nccl_measured_error(LhNcclMeasured *native, LhCollectiveKind kind, double shard_bytes);
 
-/* What carries the bytes: that of the row that holds; of several nodes rings, of an all-to-all
- * pairs. */
+/* The algorithm that carries the bytes: that of the row in use; rings across nodes; pairs for an
+ * all-to-all. */
 LhLinkAlgorithm lh_nccl_measured_algorithm(LhNcclMeasured *native, LhCollectiveKind kind);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Constants and formulas of NVIDIA/nccl v2.30.7, src/graph/tuning.cc, of its ring and tree with the
- * protocols LL, LL128 and Simple:
+ * Constants and formulas of NVIDIA/nccl v2.30.7, src/graph/tuning.cc, for its ring and tree with
+ * the protocols LL, LL128 and Simple:
  *
- *   time = latency + bytes / bandwidth, bytes those of the whole vector
+ *   time = latency + bytes / bandwidth, with the bytes of the whole vector
  *
- * Bandwidths of links are the network's; channels are derived from them. The hosts are not known
- * and are taken to be AMD's, as in DGX A100. NCCL lets trees over two nodes have twice the rate of
- * the NICs, which published runs show for vectors of a gigabyte and not below: here they have what
- * the NICs give together (an assumption). Left out: NVLS, CollNet and PAT, and that NCCL uses fewer
- * channels for short messages.
+ * Bandwidths of links are the network's; channels are derived from them. The hosts are unknown and
+ * assumed to be AMD's, as in DGX A100. NCCL assumes twice the rate of the NICs for trees over two
+ * nodes, which published runs show for vectors of a gigabyte and not below: here trees have the
+ * rate of all NICs together (an assumption). Not modelled: NVLS, CollNet and PAT, and NCCL's use of
+ * fewer channels for short messages.
  */
 #include "sim/network/collectives/nccl_model.h"
 
@@ -67,7 +67,7 @@ static const double tree_correction[LH_NCCL_PROTOCOLS]
                                          .5, .5, .5, .6, .7, .8, .7, .7, .8, .9, .9, .9 },
                                    };
 
-/* ---- what NCCL would find ---- */
+/* ---- NCCL's view of the group ---- */
 
 static int
 generation(uint64_t compute_capability)
@@ -78,9 +78,9 @@ generation(uint64_t compute_capability)
                                       : VOLTA;
 }
 
-/* What the walk along the sorted ranks finds. */
+/* Result of the walk along the sorted ranks. */
 typedef struct {
-    double intra, inter; /* GB/s: narrowest link between neighbours in a node, between nodes */
+    double intra, inter; /* GB/s: narrowest link between neighbours within a node, between nodes */
     uint64_t nics;
 } Survey;
 
@@ -102,7 +102,7 @@ survey_hop(const LhNetwork *network, const LhGroup *group, const uint32_t *hop, 
     }
 }
 
-/* What rings reach within nodes whose GPUs share more of PCIe than their own links. */
+/* Rate of rings within nodes whose GPUs share PCIe links beyond their own. */
 static double
 tree_gbps(const LhNetwork *network, const LhGroup *group)
 {
@@ -121,8 +121,8 @@ tree_gbps(const LhNetwork *network, const LhGroup *group)
     return gbps;
 }
 
-/* Rings enter and leave a node by all of the NICs that its members are near to, up to what
- * collectives reach there. */
+/* Rings enter and leave a node by all NICs that its members use, up to the limit of collectives
+ * there. */
 static void
 set_bandwidths(LhNcclGroup *g, const Survey *survey, double limit_gbps)
 {
@@ -138,8 +138,8 @@ set_bandwidths(LhNcclGroup *g, const Survey *survey, double limit_gbps)
     g->channels = CLAMP(g->channels, CHANNELS_PER_NIC, CHANNELS_MAX);
 }
 
-/* What rings reach over the links of a node where that was measured, at those that the network has
- * now: those of all-gathers, since NVLS has no part in them. */
+/* Rate of rings over the links of a node where that was measured, scaled to the network's links.
+ * From all-gathers, which do not use NVLS. */
 static double
 measured_gbps(const LhTopology *topology, double intra)
 {
@@ -209,7 +209,7 @@ size_index(const LhNcclGroup *g)
     return g->nodes == 1 ? ONE_NODE : g->nodes == 2 ? TWO_NODES : MORE_NODES;
 }
 
-/* GB/s of the vector; 0: NCCL does not use it here. */
+/* GB/s of the vector. */
 static double
 ring_bandwidth(const LhNcclGroup *g, LhCollectiveKind kind, LhNcclProtocol protocol)
 {
@@ -236,7 +236,7 @@ tree_bandwidth(const LhNcclGroup *g, LhNcclProtocol protocol)
     else if (protocol == LH_NCCL_LL128)
         bus = fmin(bus * (g->nodes == 1 ? 7.0 / 9 : 120.0 / 128),
                    (double)g->channels * tree_ll128_per_channel[age][size]);
-    return 0.5 * bus * (g->ranks == g->nodes ? 0.85 : 1); /* a plain tree: one GPU per node */
+    return 0.5 * bus * (g->ranks == g->nodes ? 0.85 : 1); /* plain tree: one GPU per node */
 }
 
 static double
@@ -246,7 +246,7 @@ ring_latency_us(const LhNcclGroup *g, LhCollectiveKind kind, LhNcclProtocol prot
     const int intra_hw = g->nvlink ? HW_NVLINK : HW_PCI;
     const bool all_reduce = kind == LH_COLL_ALL_REDUCE;
     const uint64_t inter_steps = (all_reduce ? 2 : 1) * (g->nodes - 1);
-    /* With one GPU per node network latencies are fully exposed: the tree's. */
+    /* With one GPU per node network latencies are fully exposed: use the tree's. */
     const int inter_row = g->ranks == g->nodes ? LH_NCCL_TREE : LH_NCCL_RING;
     const double inter = hop_us[HW_NET][inter_row][protocol];
     double intra = hop_us[intra_hw][LH_NCCL_RING][protocol];
@@ -269,13 +269,13 @@ tree_latency_us(const LhNcclGroup *g, LhNcclProtocol protocol)
 {
     const double intra = hop_us[g->nvlink ? HW_NVLINK : HW_PCI][LH_NCCL_TREE][protocol];
     const double depth = (double)(63 - __builtin_clzll(g->nodes));
-    const uint64_t local = g->ranks / g->nodes; /* ranks of a node */
+    const uint64_t local = g->ranks / g->nodes; /* ranks per node */
 
     return base_us[LH_NCCL_TREE][protocol] +
            2 * ((double)(local - 1) * intra + depth * hop_us[HW_NET][LH_NCCL_TREE][protocol]);
 }
 
-/* LL128 needs stores of 128 bytes that arrive whole: NVLink, and GPUs that NVIDIA tested. */
+/* LL128 needs 128-byte stores that arrive whole: NVLink, and GPUs that NVIDIA tested. */
 static bool
 is_allowed(const LhNcclGroup *g, LhNcclAlgorithm algorithm, LhCollectiveKind kind,
            LhNcclProtocol protocol)
@@ -287,7 +287,7 @@ is_allowed(const LhNcclGroup *g, LhNcclAlgorithm algorithm, LhCollectiveKind kin
     return protocol != LH_NCCL_LL128 || (g->nvlink && (c == 70 || c == 80 || c == 90 || c == 100));
 }
 
-/* Of the whole vector: @bytes. */
+/* The latency part; @bytes of the whole vector. */
 static double
 latency_s(const LhNcclGroup *g, LhNcclChoice by, LhCollectiveKind kind, uint64_t bytes)
 {
@@ -312,7 +312,7 @@ seconds_of(const LhNcclGroup *g, LhNcclChoice by, LhCollectiveKind kind, uint64_
     return latency_s(g, by, kind, bytes) + (double)bytes / (bandwidth * GIGA);
 }
 
-/* Of the vector of which each rank has so many bytes. */
+/* Bytes of the whole vector, from the bytes per rank. */
 static uint64_t
 vector_bytes(const LhNcclGroup *g, LhCollectiveKind kind, uint64_t shard_bytes)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * NCCL's own model of a collective: the time by which it chooses among its algorithms and
- * protocols. A closed form: it knows nothing of other traffic.
+ * NCCL's own model of a collective's time, by which it chooses among its algorithms and protocols.
+ * A closed form: other traffic is ignored.
  */
 #pragma once
 
@@ -16,9 +16,9 @@ typedef enum { LH_NCCL_LL, LH_NCCL_LL128, LH_NCCL_SIMPLE, LH_NCCL_PROTOCOLS } Lh
 typedef struct {
     uint64_t ranks, nodes;
     uint64_t channels;
-    uint64_t compute_capability; /* 80: 8.0; 0: not known */
-    bool nvlink;                 /* ranks of a node meet over NVLink, else over PCIe */
-    double bus_gbps;             /* GB/s of all channels: nocheck:unit: NCCL's unit */
+    uint64_t compute_capability; /* 80: 8.0; 0: unknown */
+    bool nvlink;                 /* ranks of a node communicate over NVLink, else over PCIe */
+    double bus_gbps;             /* GB/s of all channels together: nocheck:unit: NCCL's unit */
 } LhNcclGroup;
 
 typedef struct {
@@ -26,7 +26,7 @@ typedef struct {
     LhNcclProtocol protocol;
 } LhNcclChoice;
 
-/* Of the constants for this device; of links there is more in the topology. */
+/* Provenance of the constants for this device; links have their own in the topology. */
 LhProvenance lh_nccl_provenance(const LhDevice *device);
 
 /* Caller frees. */
@@ -35,13 +35,13 @@ LhNcclGroup *lh_nccl_group_new(const LhNetwork *network, const LhDevice *device,
 void lh_nccl_group_free(LhNcclGroup *group);
 
 /*
- * Seconds of a collective of @shard_bytes per rank: the least over the algorithms and protocols
- * that NCCL allows; @choice is which (NULL: do not say). Not for all-to-all, which NCCL composes of
- * sends.
+ * Seconds of a collective of @shard_bytes per rank: the minimum over the algorithms and protocols
+ * that NCCL allows. Sets @choice to the fastest, unless NULL. Not for all-to-all, which NCCL
+ * composes of sends.
  */
 double lh_nccl_seconds(const LhNcclGroup *group, LhCollectiveKind kind, uint64_t shard_bytes,
                        LhNcclChoice *choice);
 
-/* What of the time of a choice no byte takes. */
+/* The part of a choice's time that does not depend on bytes. */
 double lh_nccl_latency_s(const LhNcclGroup *group, LhCollectiveKind kind, uint64_t shard_bytes,
                          LhNcclChoice choice);

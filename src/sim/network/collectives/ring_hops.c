@@ -28,7 +28,7 @@ lh_ring_hop_route(const LhNetwork *network, const LhGroup *group, const LhRings 
     return route;
 }
 
-/* Hops that cross each link, of all rings in one step. */
+/* Number of hops of all rings that cross each link in one step. */
 static GHashTable *
 link_loads(const LhNetwork *network, const LhGroup *group, const LhRings *rings)
 {
@@ -49,8 +49,7 @@ link_loads(const LhNetwork *network, const LhGroup *group, const LhRings *rings)
     return loads;
 }
 
-/* Latencies are those of tiers, all but the GPU's on the way to another rail. @pair: hops that
- * share what messages of the pair reach together. */
+/* The costs of a hop over @route. @pair: number of hops that share the limit of the pair. */
 static LhRingHop
 hop_of(const LhNetwork *network, const LhRoute *route, GHashTable *loads, uint32_t pair)
 {
@@ -78,7 +77,7 @@ hop_of(const LhNetwork *network, const LhRoute *route, GHashTable *loads, uint32
     return hop;
 }
 
-/* How many rings go from one member to the other. */
+/* Number of rings that go from one member to the other. */
 static uint32_t
 rings_between(const LhRings *rings, uint32_t position, uint32_t next)
 {

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One ring has the group's ranks in ascending order; on one node whose PCIe groups are not in a
- * row, group by group if that is faster, as NCCL looks for rings that leave each switch once. Of
- * several, ring c has the members of each node rotated, so that the first is the first one at the
- * c-th of the NICs in use and the last stands at the NIC before; every other node is passed in
- * reverse, so that a message leaves and arrives by NICs of the same index and stays on its rail
- * (NCCL: "alternate rings to avoid crossing rails", src/graph/connect.cc). No two rings leave a
- * node by the same NIC, nor enter it. Where GPUs of a NIC are not in a row, that takes another
- * order of members, NIC by NIC, which is taken if rings are faster so.
+ * One ring has the group's ranks in ascending order. On one node whose PCIe groups are not
+ * consecutive, it goes group by group if that is faster, as NCCL searches for rings that leave each
+ * switch once. With several rings, ring c has the members of each node rotated: the first member is
+ * the first one at the c-th NIC in use, and the last is at the NIC before. Every other node is
+ * traversed in reverse, so that a message leaves and arrives by NICs of the same index and stays on
+ * its rail (NCCL: "alternate rings to avoid crossing rails", src/graph/connect.cc). No two rings
+ * leave a node by the same NIC, or enter it. If the GPUs of a NIC are not consecutive, that
+ * requires an order of members NIC by NIC, which is used if rings are faster that way.
  *
- * Where some GPUs of a node reach each other faster than the rest (pairs on NVLink), it is these
- * groups that are rotated, and then the members within each: a ring goes through a whole group
- * before it leaves it, as NCCL's search, which tries the nearest GPU first (src/graph/search.cc).
+ * Where some GPUs of a node reach each other faster than the rest (pairs on NVLink), these groups
+ * are rotated, and then the members within each: a ring traverses a whole group before it leaves
+ * it, as in NCCL's search, which tries the nearest GPU first (src/graph/search.cc).
  */
 #include "sim/network/collectives/rings.h"
 
@@ -46,7 +46,7 @@ lh_rings_init_plain(LhRings *rings, uint32_t size, bool pairs)
     *rings = (LhRings){ .count = 1, .size = size, .pairs = pairs };
 }
 
-/* Whether a node begins at @place of @ranks. */
+/* Whether a new node begins at @place of @ranks. */
 static bool
 begins_node(const LhNetwork *n, const uint32_t *ranks, uint32_t place)
 {
@@ -71,7 +71,7 @@ lh_first_at_nics(const LhNetwork *network, const uint32_t *ranks, uint64_t count
     return first;
 }
 
-/* The least number of NICs that a node's members use; nodes are counted, too. */
+/* The smallest number of NICs that a node's members use. Also counts nodes. */
 static uint32_t
 fewest_nics(const LhNetwork *network, const uint32_t *ranks, uint32_t size, uint32_t *nodes)
 {
@@ -112,7 +112,7 @@ find_entries(LhRings *rings, const LhNetwork *network, const uint32_t *ranks, ui
     rings->firsts[nodes] = rings->size;
 }
 
-/* How many members each group of @size GPUs has; UINT32_MAX if not all have as many. */
+/* Number of members in each group of @size GPUs; UINT32_MAX if not equal. */
 static uint32_t
 members_of_groups(const uint32_t *ranks, uint32_t count, uint32_t size)
 {
@@ -146,7 +146,7 @@ find_units(LhRings *rings, const LhNetwork *network, const uint32_t *ranks, uint
     }
 }
 
-/* The place @offset of a node's @count members turned by @by, group by group of each nest. */
+/* The place of @offset within a node rotated by @by, group by group for each nest. */
 static uint32_t
 turned(const LhRings *rings, uint32_t node, uint32_t offset, uint32_t by, bool forth)
 {
@@ -163,7 +163,7 @@ turned(const LhRings *rings, uint32_t node, uint32_t offset, uint32_t by, bool f
     return place;
 }
 
-/* A place in order of ranks to the one in a ring (@forth), or the reverse. */
+/* Maps a place in order of ranks to its place in a ring (@forth), or the inverse. */
 static uint32_t
 rotated(const LhRings *rings, uint32_t ring, uint32_t place, bool forth)
 {
@@ -230,7 +230,8 @@ find_nexts(const LhRings *rings)
     return nexts;
 }
 
-/* A member of a ring on one node: of each level, outermost first, the least rank of its group. */
+/* Sort key of a member of a ring on one node: per level, outermost first, the smallest rank of its
+ * group. */
 typedef struct {
     uint32_t firsts[LH_PCIE_LEVELS_MAX];
     uint32_t rank;
@@ -248,7 +249,7 @@ by_seat(gconstpointer x, gconstpointer y)
     return by_rank(&a->rank, &b->rank);
 }
 
-/* @ranks, ascending, group by group of each level; the first one stays. */
+/* Sorts @ranks, which are ascending, group by group of each level; the first one stays. */
 static void
 follow_tree(const LhNetwork *n, uint32_t *ranks, uint32_t size)
 {
@@ -283,8 +284,8 @@ forget_turns(LhRings *rings)
     g_clear_pointer(&rings->nexts, g_free);
 }
 
-/* Members stand in the order of @ranks, which is node by node; rings are turned against each other.
- */
+/* Sets the members' order to that of @ranks, which are node by node, and rotates the rings against
+ * each other. */
 static void
 set_order(LhRings *rings, const LhNetwork *network, const LhGroup *group, const uint32_t *ranks,
           uint32_t nodes)
@@ -312,7 +313,7 @@ slowest_of_order(const LhRings *rings, const LhNetwork *network, const LhGroup *
     return slowest_s_per_byte;
 }
 
-/* A member of rings on several nodes: its NIC of the cluster. */
+/* Sort key of a member of rings on several nodes: its NIC in the cluster. */
 typedef struct {
     uint32_t nic, rank;
 } NicSeat;
@@ -325,7 +326,7 @@ by_nic(gconstpointer x, gconstpointer y)
     return a->nic != b->nic ? (a->nic < b->nic ? -1 : 1) : by_rank(&a->rank, &b->rank);
 }
 
-/* @ranks, NIC by NIC, which is node by node. */
+/* Sorts @ranks NIC by NIC, hence node by node. */
 static void
 follow_nics(const LhNetwork *n, uint32_t *ranks, uint32_t size)
 {
@@ -348,8 +349,8 @@ is_by_nic(const LhNetwork *n, const uint32_t *ranks, uint32_t size)
     return true;
 }
 
-/* The order of ranks, which is set, or that of the tree or of NICs if rings are faster so: NVLink
- * may join GPUs of different groups. */
+/* Chooses between the order of ranks, which is set, and that of the PCIe tree or of NICs, whichever
+ * makes rings faster: NVLink may connect GPUs of different groups. */
 static void
 choose_order(LhRings *rings, const LhNetwork *network, const LhGroup *group, uint32_t *ranks,
              uint32_t nodes)

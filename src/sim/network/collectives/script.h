@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What one member of a collective sends and receives, and which of that waits for which, without
- * time: for those who write programs out for other simulators.
+ * Scripts: the messages of one member of a collective and their dependences, without times, for
+ * exporting programs to other simulators.
  */
 #pragma once
 
@@ -12,28 +12,28 @@
 typedef enum {
     LH_SCRIPT_SEND,
     LH_SCRIPT_RECEIVE,
-    LH_SCRIPT_JOIN, /* no message: it waits for all before it, and all behind wait for it */
+    LH_SCRIPT_JOIN, /* no message: waits for all before it, and all after it wait for it */
 } LhScriptKind;
 
-/* Of the messages that go from one member to another, the k-th of the one's script is the k-th of
- * the other's. */
+/* The k-th message to a peer in one member's script matches the k-th from that member in the
+ * peer's. */
 typedef struct {
     LhScriptKind kind;
     uint32_t peer; /* rank */
     uint64_t bytes;
-    const uint32_t *after; /* of those before it, by how many came before them */
+    const uint32_t *after; /* indices of earlier messages of the script */
     uint32_t after_count;
 } LhScriptMessage;
 
 struct _LhScript {
-    const LhCollective *collective; /* borrowed; its members and their state are not looked at */
+    const LhCollective *collective; /* borrowed; its members and their state are not used */
     void (*tell)(void *data, const LhScriptMessage *message);
     void *data;
-    uint32_t count; /* told so far */
+    uint32_t count; /* messages so far */
 };
 
-/* For algorithms: a message to or from the member @peer, behind those of @after that are not
- * LH_SCRIPT_NONE. Returns its number. */
+/* For algorithms: adds a message to or from the member @peer, after those of @after that are not
+ * LH_SCRIPT_NONE. Returns its index. */
 uint32_t lh_script_add(LhScript *script, LhScriptKind kind, uint32_t peer, uint64_t bytes,
                        const uint32_t *after, uint32_t after_count);
 void lh_script_join(LhScript *script);

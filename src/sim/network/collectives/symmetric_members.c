@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which members of a communicator stand for which: found from the ranks that do the same.
+ * Representatives of members of a communicator, derived from the equivalence of ranks.
  */
 #include "sim/network/collectives/symmetric_members.h"
 
@@ -18,7 +18,7 @@ lh_symmetric_members_free(LhSymmetricMembers *likes)
     g_free(likes);
 }
 
-/* Lists whom each member stands for. */
+/* Lists the members that each member represents. */
 static void
 list_likes(LhSymmetricMembers *likes, uint32_t size)
 {
@@ -37,8 +37,7 @@ list_likes(LhSymmetricMembers *likes, uint32_t size)
     }
 }
 
-/* The position of the next of those that are a shift apart, in turn; UINT32_MAX: it is no member.
- */
+/* The position of the next member a shift apart, cyclically; UINT32_MAX: it is no member. */
 static uint32_t
 shifted(const LhSymmetryGroups *fold, const LhGroup *group, uint32_t position)
 {
@@ -49,7 +48,7 @@ shifted(const LhSymmetryGroups *fold, const LhGroup *group, uint32_t position)
     return lh_group_position(group, rank - shift * fold->of.shift + next * fold->of.shift);
 }
 
-/* What the members' likes are; false if there are none. */
+/* Sets the members' representatives; false if every member represents only itself. */
 static bool
 find_likes(const LhSymmetryGroups *fold, const LhGroup *group, LhSymmetricMembers *likes)
 {
@@ -74,7 +73,7 @@ find_likes(const LhSymmetryGroups *fold, const LhGroup *group, LhSymmetricMember
     return any;
 }
 
-/* Whether the next member of a like is the like of the next one, in every ring. */
+/* Whether, in every ring, shifting a member and taking the next member commute. */
 static bool
 is_same_in_rings(const LhSymmetricMembers *likes, const LhRings *rings)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Members of a communicator that do the same, as far as the symmetry of the run says (symmetry.h):
- * only one of them is simulated, and the others are its likes.
+ * Equivalent members of a communicator, by the symmetry of the run (symmetry.h): one is simulated
+ * as the representative of the others.
  */
 #pragma once
 
@@ -9,16 +9,16 @@
 #include "sim/network/network.h"
 #include "sim/network/symmetry.h"
 
-/* Members of a communicator that others stand for, by position. */
+/* Equivalence of members, by position. */
 typedef struct {
-    uint32_t *stands; /* who is simulated for a member */
-    uint32_t *first,
-        *likes;        /* whom a member stands for: of the likes, up to the next one's first */
-    uint32_t *shifted; /* the next one of those that are a shift apart, in turn ... */
-    uint32_t shifts;   /* ... and how many these are */
-    bool rows;         /* there are likes within rows */
-    bool alien;        /* who stands for one of them is no member */
-    bool rails_same;   /* what a member does in the rings, its likes do to the likes of the other */
+    uint32_t *stands;        /* the representative of a member */
+    uint32_t *first, *likes; /* the members that a member represents: entries of `likes` up to the
+                                next one's first */
+    uint32_t *shifted;       /* the next of the members a shift apart, cyclically ... */
+    uint32_t shifts;         /* ... and their number */
+    bool rows;               /* some members are equivalent within rows */
+    bool alien;              /* a member's representative is not a member */
+    bool rails_same;         /* equivalent members have equivalent neighbours in all rings */
 } LhSymmetricMembers;
 
 /* NULL: every member is simulated, also if @fold is NULL. Caller frees. */
