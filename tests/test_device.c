@@ -443,7 +443,8 @@ START_TEST(device_rejects_broken_rows)
           "dir/d.json:2:13: error: \"schema\" is longhaul.device/1, which has no \"attention\"; "
           "allowed: longhaul.device/2" },
         { "\"attention_kernel\": \"lib\"", "\"attention_kernel\": \"lob\"",
-          "dir/d.json:8:23: error: there is no library \"lob\" in \"attention\"" },
+          "dir/d.json:8:23: error: unknown library \"lob\"; \"attention\" has no row of "
+          "it" },
         { "[\"full\", \"causal\"]", "[\"full\", \"full\"]",
           "dir/d.json:11:24: error: \"attention[0].masks[1]\" is \"full\"; allowed: full, causal, "
           "each once" },
@@ -454,13 +455,13 @@ START_TEST(device_rejects_broken_rows)
           "dir/d.json:13:31: error: \"attention[0].rate\" is 400 TFLOP/s, above the device's "
           "\"matrix_rate\" 300 TFLOP/s" },
         { "\"150TFLOP/s\"", "\"250TFLOP/s\"",
-          "dir/d.json:13:63: error: \"attention[0].sustained_rate\" is above the row's \"rate\"" },
+          "dir/d.json:13:63: error: \"attention[0].sustained_rate\" exceeds the row's \"rate\"" },
         { ", \"beyond_l2\": \"1TB/s\"", "",
           "dir/d.json:14:17: error: \"attention[0].serving\" has one of \"l2\" and "
           "\"beyond_l2\"; allowed: both or none" },
         { "\"tile_of\": \"queries\"", "\"tile_of\": \"keys\"",
           "dir/d.json:10:5: error: \"attention[0]\" packs groups into tiles of keys; allowed: "
-          "tiles of queries" },
+          "into tiles of queries" },
         { "\"bwd\"", "\"fwd\"",
           "dir/d.json:16:5: error: \"attention[1]\" is the second row for library lib, direction "
           "fwd, head_dim 128 and one of its masks; the first is \"attention[0]\"" },
@@ -480,8 +481,8 @@ START_TEST(device_rejects_broken_rows)
           "allowed: "
           "each \"until\" above the one before, none in the last entry" },
         { "\"prologue\": 1.5", "\"prologue\": 1.5, \"resident\": 2",
-          "dir/d.json:10:5: error: \"attention[0]\" has tiles that share an SM in an order that is "
-          "not known; allowed: linear" },
+          "dir/d.json:10:5: error: \"attention[0]\" has an order that is not supported for "
+          "tiles that share an SM; allowed: linear" },
     };
 
     for (gsize i = 0; i < G_N_ELEMENTS(broken); i++) {

@@ -519,7 +519,7 @@ START_TEST(tree_needs_what_it_was_measured_on)
         { MEASURED_USUAL(", \"levels\": [{\"name\": \"board\"}]"),
           "\"node.measured_on.pcie.levels[0].name\" is \"board\"" },
         { MEASURED_USUAL(", \"levels\": [{\"name\": \"switch\"}, {\"name\": \"switch\"}]"),
-          "levels[1].name\" is \"switch\" again" },
+          "levels[1].name\" is \"switch\", which occurs twice" },
         { MEASURED_USUAL(", \"p2p\": \"rack\", \"host\": {\"per_gpu\": \"16GB/s\", "
                          "\"bandwidth\": \"60GB/s\", \"gpus\": 4}, \"levels\": [{\"name\": "
                          "\"switch\", \"up\": "

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A kernel's time is its makespan in tiles at the rate of its SMs. Rates fall from R0 to Rs within
- * milliseconds, as power limits the clocks; training never lets a device cool, so simulations have
- * Rs. The terms of serving systems, which append keys to a cache and split long ones among SMs, are
- * for judging their measurements alone.
+ * A kernel's time is the makespan of its tiles at the rate of its SMs. The rate falls from R0 to Rs
+ * within milliseconds, as power limits the clocks. Training never lets a device cool, so
+ * simulations use Rs. The terms of serving systems, which append keys to a cache and split long
+ * ones among SMs, are only for comparison with their measurements.
  */
 #include "sim/cost/attention_cost.h"
 
 #include <math.h>
 #include <string.h>
 
-#define ELEMENT_BYTES 2 /* rates are of 16-bit kernels */
-/* Of FlashAttention-3's rule for split keys (hopper/heuristics.h). */
-#define SPLIT_BUSY 0.8        /* share of the SMs with a tile from which on nothing is split */
-#define SPLIT_BLOCKS 4        /* so few blocks are not split either */
-#define SPLIT_EFFICIENCY 0.85 /* of the best one's, that suffices */
+#define ELEMENT_BYTES 2 /* rates are those of 16-bit kernels */
+/* FlashAttention-3's rule for split keys (hopper/heuristics.h). */
+#define SPLIT_BUSY 0.8        /* fraction of the SMs with a tile from which on nothing is split */
+#define SPLIT_BLOCKS 4        /* up to this many blocks are not split */
+#define SPLIT_EFFICIENCY 0.85 /* of the best one's, sufficient */
 
 static uint64_t
 count_tiles(const GArray *runs)
@@ -34,7 +34,7 @@ wave_efficiency(uint64_t tiles, uint64_t sms)
     return waves / ceil(waves);
 }
 
-/* The least number of parts that is nearly as good as the best one. */
+/* The smallest number of parts that is nearly as efficient as the best one. */
 static uint64_t
 split_parts(uint64_t tiles, uint64_t blocks, uint64_t sms)
 {
@@ -69,7 +69,7 @@ add_serving(const LhAttentionRow *row, const LhKernelArgs *args, uint64_t parts,
             fmax(load->append_bytes + 2 * load->query_bytes - (double)row->serving.l2_bytes / 2, 0);
 }
 
-/* 4 d flops for each pair of a block forward, 10 backward. */
+/* Per pair of a block 4 d flops forward, 10 d backward. */
 static double
 block_flops(const LhAttentionRow *row, const LhKernelArgs *args)
 {

@@ -8,38 +8,39 @@
 
 #include "sim/cost/device.h"
 
-/* What one call comes to, whatever the rates are. */
+/* The amount of work of one call, independent of rates. */
 typedef struct {
-    double flops; /* of all SMs from the first to the last tile's end, busy or not */
-    double busy;  /* share of that in which they are busy, (0, 1]; 0: no tiles */
-    /* Of serving systems alone; else 0. */
-    double append_bytes;    /* keys and values */
-    double query_bytes;     /* queries, and as much output */
-    double append_elements; /* of a block for each token, at most LH_APPEND_ELEMENTS of it */
-    double partial_bytes;   /* outputs of split keys */
-    double spilled_bytes;   /* what is beyond half of the L2 */
+    double flops; /* of all SMs until the end of the last tile, busy or not */
+    double busy;  /* fraction of that in which they are busy, (0, 1]; 0: no tiles */
+    /* For serving systems only; else 0. */
+    double append_bytes; /* keys and values appended to the cache */
+    double query_bytes;  /* queries; the output is as large */
+    double
+        append_elements;  /* elements of keys per token, at most LH_APPEND_ELEMENTS, times tokens */
+    double partial_bytes; /* outputs of split keys */
+    double spilled_bytes; /* beyond half of the L2 */
 } LhAttentionLoad;
 
 #define LH_APPEND_ELEMENTS 512
 
-/* Of a call with @args, whose rows stand in @q_parts and @k_parts parts, on @sms SMs; @serving: as
- * serving systems call it. */
+/* The load of a call with @args, whose rows are in @q_parts and @k_parts parts, on @sms SMs;
+ * @serving: as serving systems call it. */
 LhAttentionLoad lh_attention_load(const LhAttentionRow *row, uint64_t sms, const LhKernelArgs *args,
                                   uint32_t q_parts, uint32_t k_parts, bool serving);
 
-/* Seconds of the tiles: at the sustained rate, or @cool, of a device that comes to it cool. */
+/* Seconds of the tiles, at the sustained rate; @cool: on a device that is cool at the start. */
 double lh_attention_tiles_seconds(const LhAttentionRow *row, double flops, bool cool);
 
-/* Seconds of the call; @serving: the only one, of a serving system, with all that it needs beside
+/* Seconds of the call; @serving: of a single call of a serving system, including its work around
  * the kernel. */
 double lh_attention_seconds(const LhAttentionRow *row, const LhAttentionLoad *load, bool serving);
 
-/* What a call that takes @seconds is good to by the row's quantiles; 0: it has none. */
+/* Relative error of a call of @seconds, from the row's quantiles; 0: it has none. */
 double lh_attention_quantile(const LhAttentionRow *row, double seconds);
 
 /*
- * The row of @library (NULL: the first that there is) for @bwd passes and @head_dim under a mask;
- * NULL if there is none. Borrowed.
+ * The row of @library (NULL: the first one) for @bwd passes and @head_dim under a mask; NULL if
+ * there is none. Borrowed.
  */
 const LhAttentionRow *lh_attention_find(const LhDevice *device, const char *library, bool bwd,
                                         uint32_t head_dim, bool causal);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tiles and their schedule. Which keys a row sees is an interval of token positions whose ends
- * never go back from row to row (model/mask.h), so what a tile touches follows from its first and
- * its last row in each part; no pair is looked at. What is left out: clusters of SMs that share a
+ * Tiles and their schedule. The keys that a row attends to are an interval of token positions whose
+ * ends never decrease from row to row (model/mask.h), so the blocks of a tile follow from its first
+ * and last row in each part, without looking at pairs. Not modelled: clusters of SMs that share a
  * tile.
  */
 #include "sim/cost/attention_tiles.h"
@@ -11,13 +11,13 @@
 
 const char *const lh_tile_orders[] = { "linear", "longest_first", NULL };
 
-/* Beyond every sequence. */
+/* Beyond any sequence. */
 #define POSITION_END (UINT64_C(1) << 62)
 
 /* --- what a tile touches ------------------------------------------------------------------------
  */
 
-/* One side's rows in the sequence. */
+/* Positions of one side's rows in the sequence. */
 typedef struct {
     LhRowsPosition at;
     uint64_t stride, part_rows;
@@ -27,11 +27,11 @@ typedef struct {
 typedef struct {
     const LhTiling *tiling;
     const LhKernelArgs *args;
-    Rows tile, other; /* the sides of tiles and of blocks */
-    GArray *touched;  /* of LhInterval: columns, of the present tile */
-    uint64_t packed;  /* rows of the tile's side that are one token: query heads, or 1 */
-    uint64_t rows;    /* tokens of that side */
-    uint64_t columns; /* of the other */
+    Rows tile, other; /* sides of the tiles and of the blocks */
+    GArray *touched;  /* of LhInterval: columns of the current tile */
+    uint64_t packed;  /* rows of the tile's side per token: query heads, or 1 */
+    uint64_t rows;    /* tokens of the tile's side */
+    uint64_t columns; /* tokens of the other side */
 } Geometry;
 
 static uint64_t
@@ -46,7 +46,7 @@ position(const Rows *rows, uint32_t part, uint64_t row)
     return (uint64_t)(rows->at.start + (int64_t)part * rows->at.part_step) + row * rows->stride;
 }
 
-/* The first row of the part that stands at @at or behind it. */
+/* The first row of the part at or after position @at. */
 static uint64_t
 row_at(const Rows *rows, uint32_t part, uint64_t at)
 {
@@ -67,7 +67,7 @@ touch_columns(Geometry *g, uint32_t part, uint64_t first, uint64_t end)
         g_array_append_val(g->touched, columns);
 }
 
-/* Keys that the queries at positions [from, last] see. */
+/* Adds the keys that queries at positions [from, last] attend to. */
 static void
 touch_keys(Geometry *g, uint64_t from, uint64_t last)
 {
@@ -79,7 +79,8 @@ touch_keys(Geometry *g, uint64_t from, uint64_t last)
         touch_columns(g, p, row_at(&g->other, p, first), row_at(&g->other, p, end));
 }
 
-/* The first query of the part whose keys end behind @key; or, @begins, begin behind it. */
+/* The first query of the part whose keys end after @key; with @begins, whose keys begin after it.
+ */
 static uint64_t
 query_behind(const Geometry *g, uint32_t part, uint64_t key, bool begins)
 {
@@ -98,7 +99,7 @@ query_behind(const Geometry *g, uint32_t part, uint64_t key, bool begins)
     return low;
 }
 
-/* Queries that see a key at positions [from, last]. */
+/* Adds the queries that attend to a key at positions [from, last]. */
 static void
 touch_queries(Geometry *g, uint64_t from, uint64_t last)
 {
@@ -114,11 +115,11 @@ compare_intervals(gconstpointer a, gconstpointer b)
     return x->first < y->first ? -1 : x->first > y->first;
 }
 
-/* The blocks that hold the touched columns, each once. */
+/* The number of distinct blocks that contain touched columns. */
 static uint64_t
 count_touched(Geometry *g)
 {
-    uint64_t blocks = 0, next = 0; /* block that is not counted yet */
+    uint64_t blocks = 0, next = 0; /* first block not counted yet */
 
     g_array_sort(g->touched, compare_intervals);
     for (guint i = 0; i < g->touched->len; i++) {
@@ -134,7 +135,7 @@ count_touched(Geometry *g)
     return blocks;
 }
 
-/* Under LH_MASK_POSITIONS: of the tokens [first, end) of the tile's side. */
+/* Under LH_MASK_POSITIONS: blocks of the tokens [first, end) of the tile's side. */
 static uint64_t
 blocks_by_position(Geometry *g, uint64_t first, uint64_t end)
 {
@@ -156,7 +157,7 @@ blocks_by_position(Geometry *g, uint64_t first, uint64_t end)
     return count_touched(g);
 }
 
-/* Key j of query i: j <= i + shift. */
+/* Query i attends to key j if j <= i + shift. */
 static uint64_t
 blocks_of_triangle(const Geometry *g, uint64_t first, uint64_t end)
 {
@@ -263,14 +264,14 @@ lh_tiles_split(const GArray *runs, uint64_t parts)
 /* --- schedules ----------------------------------------------------------------------------------
  */
 
-/* When each SM is free; a heap, the earliest first. */
+/* Heap of the times at which SMs are free, earliest first. */
 typedef struct {
     double *free_at;
     uint64_t sms;
-    double end; /* of the last tile */
+    double end; /* end of the last tile */
 } Machine;
 
-/* The SM that is free first takes a tile. */
+/* Gives a tile to the first free SM. */
 static void
 take_tile(Machine *m, double tile)
 {
@@ -304,24 +305,23 @@ take_runs(Machine *m, const GArray *runs, double prologue, uint64_t copies)
 
 /* An SM whose thread blocks share its rate. */
 typedef struct {
-    double next;                    /* when it has room: now, or when a thread block is done */
-    double at;                      /* when `left` was counted */
-    double left[LH_TILES_RESIDENT]; /* of each, in blocks */
+    double next;                    /* when it has room for a thread block */
+    double at;                      /* time of `left` */
+    double left[LH_TILES_RESIDENT]; /* remaining work of each, in blocks */
     uint64_t count;
-    uint64_t staying; /* of these, at `next` */
+    uint64_t staying; /* thread blocks still there at `next` */
     uint64_t index;
 } Shared;
 
 typedef struct {
-    Shared *sms; /* a heap, the first to have room first; of these, the one with most of it; of
-                    these, in turn */
+    Shared *sms; /* a heap by time of room; then by most room; then by index */
     uint64_t count;
     uint64_t resident;
     double alone;
     double end;
 } SharedMachine;
 
-/* What each of @count thread blocks of one SM gets of its rate. */
+/* The rate of each of @count thread blocks on one SM. */
 static double
 share_of(const SharedMachine *m, uint64_t count)
 {
@@ -340,7 +340,7 @@ least(const Shared *sm)
     return least;
 }
 
-/* Goes on until a thread block of @sm is done; those that are done with it are, too. */
+/* Advances @sm until a thread block ends, with any others that end at the same time. */
 static void
 finish_some(SharedMachine *m, Shared *sm)
 {
@@ -358,7 +358,7 @@ finish_some(SharedMachine *m, Shared *sm)
     sm->next = sm->at;
 }
 
-/* Sets when the SM has room, and how much. */
+/* Computes when the SM has room, and how much. */
 static void
 foresee(const SharedMachine *m, Shared *sm)
 {
@@ -414,7 +414,7 @@ take_shared(SharedMachine *m, double tile)
     sink_first(m);
 }
 
-/* No tile is left: all end. */
+/* Runs all SMs to their end. */
 static double
 end_shared(SharedMachine *m)
 {

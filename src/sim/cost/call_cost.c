@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A copy reads and writes every element once, a copy into zeros writes it once more before. Not
- * counted: statistics of rows, which are 1/d of the elements, and indices, which are one for each
- * token.
+ * A copy reads and writes every element once; a copy into zeros also writes the zeros. Not counted:
+ * statistics of rows, which are 1/d of the elements, and indices, one per token.
  */
 #include "sim/cost/call_cost.h"
 
@@ -11,8 +10,8 @@
 
 #include <string.h>
 
-/* Tensors with the queries' elements and with the keys', that a pass of attention reads and writes:
- * q and k, v to o; q, o, do and k, v to dq and dk, dv. */
+/* Number of tensors of the queries' size and of the keys' size that a pass of attention reads and
+ * writes: q and k, v to o; q, o, do and k, v to dq and dk, dv. */
 typedef struct {
     double queries_read, queries_written, keys_written;
 } Tensors;
@@ -20,7 +19,7 @@ typedef struct {
 static const Tensors forward = { .queries_read = 1, .queries_written = 1, .keys_written = 0 };
 static const Tensors backward = { .queries_read = 3, .queries_written = 1, .keys_written = 1 };
 
-/* Whether an op is a call of a library's kernel of softmax attention. */
+/* Whether the op is a call of a library's softmax attention kernel. */
 static bool
 is_call(const LhOp *op)
 {

@@ -11,29 +11,28 @@
 #include "program/program.h"
 #include "sim/cost/device.h"
 
-/* What is known of calls that came before. A zeroed one knows nothing. */
+/* State from earlier calls. Initially zero. */
 typedef struct {
-    bool shifted; /* the last block of attention leaves out the first query and the last key */
+    bool shifted; /* the latest block of attention leaves out the first query and the last key */
 } LhCallHistory;
 
 /*
- * Bytes that @framework moves around compute op @op, as if all were moved in order: what is copied
- * by index counts call_slowdown times. 0 for ops that are no call of softmax attention and no merge
- * behind one. Ops of a rank come in program order; @history is that of the rank's step.
+ * Bytes that @framework moves around compute op @op, as equivalent contiguous bytes: copies by
+ * index count call_slowdown times. 0 for ops other than calls of softmax attention and merges after
+ * them. Ops of a rank come in program order; @history belongs to the rank's step.
  */
 double lh_call_bytes(const LhFramework *framework, const LhProgram *program, const LhOp *op,
                      LhCallHistory *history);
 
-/* Time that the host spends on @op beside launching it; 0 for other ops than calls of softmax
- * attention. */
+/* Host time of @op beside its launch; 0 for ops other than calls of softmax attention. */
 LhTime lh_call_host_ps(const LhFramework *framework, const LhOp *op);
 
-/* How far what the framework's file says of these can be trusted. What its code says is exact. */
+/* Provenance of these numbers in the framework's file. What its code states is exact. */
 typedef struct {
     LhProvenance copies; /* around a call */
     LhProvenance slices; /* around a merge */
     LhProvenance host;
 } LhCallTrust;
 
-/* Of NULL: measured, since nothing is used. */
+/* For NULL: measured, since nothing is used. */
 LhCallTrust lh_call_trust(const LhFramework *framework);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Kernel times. Attention: flops over a fitted rate R(s) = R_inf / (1 + s0/s), s the key length of
- * the block (on processors also 1 + s0/s + s1/q, q its length of queries), times the rounding of
- * the thread blocks to whole waves of SMs. Linear attention: flops at a share of the matrix units'
- * peak, likewise rounded, and so products with scores that are written out; products outside
- * attention by tiles (product_cost.h). Everything else: memory traffic at the rate that elementwise
- * kernels reach. What a device file does not know falls back to the roofline. What is left out:
- * caches, clocks and power.
+ * Kernel times. Attention: flops over a fitted rate R(s) = R_inf / (1 + s0/s), with s the key
+ * length of the block (on CPUs 1 + s0/s + s1/q, with q the query length), times the rounding of
+ * thread blocks to whole waves of SMs. Linear attention, and products with scores that are written
+ * out: flops at a fraction of the matrix units' peak, rounded likewise. Products outside attention:
+ * by tiles (product_cost.h). Everything else: memory traffic at the rate of elementwise kernels.
+ * What a device file does not cover falls back to the roofline. Not modelled: caches, clocks and
+ * power.
  */
 #include "sim/cost/cost.h"
 
@@ -18,14 +18,14 @@
 #include <string.h>
 
 #define FLOPS_MODE_RATE 1e15
-/* Share of the peak that large products reach which write their scores out: batched ones of a short
- * inner dimension, d or n. */
+/* Fraction of the peak of large products that write their scores out: batched, with a short inner
+ * dimension, d or n. */
 #define GEMM_EFFICIENCY 0.6
-/* Part of the rectangle's pairs from which on a block counts as full: half way between a triangle
- * and the rectangle. */
+/* Fraction of the rectangle's pairs from which on a block counts as full: halfway between a
+ * triangle and the rectangle. */
 #define FULL_SHARE 0.75
 
-/* Matrix products take a curve only if it is their own: attention's say nothing of them. */
+/* Matrix products use a curve only if it is their own: curves of attention do not apply to them. */
 static bool
 find_curve(const LhDevice *device, const LhKernel *kernel, bool causal, uint32_t head_dim,
            LhKernelRate *rate)
@@ -35,8 +35,8 @@ find_curve(const LhDevice *device, const LhKernel *kernel, bool causal, uint32_t
            (kernel->cost == LH_COST_ATTENTION || strcmp(rate->kernel, kernel->name) == 0);
 }
 
-#define CURVE_COLUMNS 64 /* a block of kernels that are known by curves */
-#define LOADS_MAX 65536  /* shapes that are kept */
+#define CURVE_COLUMNS 64 /* block length of kernels known by curves */
+#define LOADS_MAX 65536  /* limit of the cache */
 
 const char *const lh_cost_mode_names[] = { "device", "flops", "unit", NULL };
 
@@ -80,7 +80,7 @@ fill_curves(LhCostCurves *curves, const LhDevice *device, uint32_t head_dim)
     }
 }
 
-/* The curves of a head dimension; the last place is that of all that have no other. */
+/* The curves of a head dimension. The last entry is shared by all that do not fit. */
 static const LhCostCurves *
 curves_of(LhCost *cost, uint32_t head_dim)
 {
@@ -107,7 +107,7 @@ use(LhCost *cost, int provenance)
     use_fit(cost, provenance, &(const LhFitResiduals){ 0 });
 }
 
-/* Notes blocks that no point of the curve is as short or as long as: from @shortest to @longest. */
+/* Notes blocks outside the range of the curve's points: from @shortest to @longest. */
 static void
 note_extrapolation(LhCost *cost, const LhKernelRate *curve, double shortest, double longest)
 {
@@ -123,7 +123,7 @@ note_extrapolation(LhCost *cost, const LhKernelRate *curve, double shortest, dou
     lh_extrapolation_join(&cost->beyond, &here);
 }
 
-/* Thread blocks come in waves of one per SM; the last wave costs as much as a full one. */
+/* Thread blocks run in waves of one per SM; the last wave costs as much as a full one. */
 static double
 wave_rounding(const LhDevice *device, const LhKernelArgs *args)
 {
@@ -153,17 +153,18 @@ elementwise_seconds(LhCost *cost, const LhOp *op, uint64_t bytes)
 }
 
 /*
- * Which curve a block of pairs by position takes, and the key length at which: full blocks that of
- * the keys that a row sees on average; others, of which a triangle is the type, twice that, as in a
- * triangle. So a window within a long block is timed by its own length, since kernels skip the
- * tiles that it does not touch.
+ * Decides which curve a block of pairs by position uses, and the key length to use: full blocks the
+ * average number of keys that a row attends to; others, typically triangles, twice that, as in a
+ * triangle. So a window within a long block is timed by its own length, since kernels skip tiles
+ * outside it.
  */
 bool
 lh_cost_is_triangle(const LhKernelArgs *args, double *keys)
 {
     const double seen = fmax((double)args->pairs / (double)MAX(args->nq, 1), 1);
 
-    *keys = (double)(args->nk > 0 ? args->nk : args->nq); /* of products with states: one of them */
+    *keys = (double)(args->nk > 0 ? args->nk
+                                  : args->nq); /* products with states have only one of them */
     if (args->mask != LH_MASK_POSITIONS)
         return args->mask == LH_MASK_CAUSAL;
     if (seen > FULL_SHARE * (double)args->nk) {
@@ -174,7 +175,8 @@ lh_cost_is_triangle(const LhKernelArgs *args, double *keys)
     return true;
 }
 
-/* The length of queries of a block, by the same rule: of pairs by position, how many see a key. */
+/* The query length of a block by the same rule: for pairs by position, the number of queries that
+ * attend to a key. */
 static double
 queries_of(const LhKernelArgs *args, bool triangle)
 {
@@ -215,9 +217,9 @@ curve_seconds(LhCost *cost, const LhKernelRate curves[2], const LhOp *op, double
 /* --- kernels by their tiles ---------------------------------------------------------------------
  */
 
-/* All that a load depends on, in words without gaps. */
+/* Cache key: everything that a load depends on, in words without padding. */
 typedef struct {
-    uint64_t rows, columns, how, prologue, alone; /* of the tiling; the last two in billionths */
+    uint64_t rows, columns, how, prologue, alone; /* of the tiling; the last two in units of 1e-9 */
     guintptr rule;
     uint64_t nq, nk, stride, heads, groups, batch, head_dim, parts, mask, l2;
     int64_t q_start, q_step, k_start, k_step;
@@ -227,7 +229,7 @@ static guint
 shape_hash(gconstpointer shape)
 {
     const uint64_t *words = shape;
-    uint64_t hash = UINT64_C(1469598103934665603); /* FNV-1a, by words */
+    uint64_t hash = UINT64_C(1469598103934665603); /* FNV-1a over words */
 
     for (gsize i = 0; i < sizeof(Shape) / sizeof(*words); i++)
         hash = (hash ^ words[i]) * UINT64_C(1099511628211);
@@ -240,7 +242,7 @@ shape_equal(gconstpointer a, gconstpointer b)
     return memcmp(a, b, sizeof(Shape)) == 0;
 }
 
-/* Without documents only distances of positions matter. */
+/* Without documents only differences of positions matter. */
 static Shape
 shape_of(const LhAttentionRow *row, const LhKernelArgs *args, uint32_t q_parts, uint32_t k_parts)
 {
@@ -340,9 +342,9 @@ tiles_seconds(LhCost *cost, const LhAttentionRow *row, const LhOp *op, double *r
 }
 
 /*
- * What a curve of R(s) is in tiles: s0 tokens are its tiles' prologue. Of a triangle s0 is that of
- * a rate over the pairs up to the diagonal; half a tile of what it has to explain are the pairs
- * beyond it in the diagonal's blocks, which are counted as they are.
+ * Converts a curve R(s) to tiles: s0 tokens become the prologue of its tiles. For a triangle, s0
+ * belongs to a rate over the pairs up to the diagonal; half a tile of it accounts for the pairs
+ * beyond the diagonal in its blocks, which tiles count themselves.
  */
 static LhAttentionRow
 row_of_curve(const LhDevice *device, const LhKernelRate *curve, bool bwd, bool triangle)
@@ -415,7 +417,7 @@ product_seconds(LhCost *cost, const LhOp *op, uint64_t bytes, double *rounding)
     return matrix_s;
 }
 
-/* A device with tiles of one row has none: a CPU. */
+/* CPUs are devices with tiles of one row, that is, without tiles. */
 static bool
 is_tiled(const LhDevice *device, const LhKernel *kernel)
 {
@@ -439,7 +441,7 @@ lh_cost_curve_call(const LhDevice *device, const LhKernelRate *curve, LhKernelId
         &row, lh_attention_load(&row, device->sm_count, args, 1, 1, false).flops, false);
 }
 
-/* @rounding is set where it is in the result. */
+/* Sets @rounding if it affects the result. */
 static double
 device_seconds(LhCost *cost, const LhProgram *program, const LhOp *op, double *rounding)
 {
@@ -469,7 +471,7 @@ device_seconds(LhCost *cost, const LhProgram *program, const LhOp *op, double *r
     return roofline_seconds(cost, op, bytes, rounding);
 }
 
-/* What the training system does around the call, at the device's memory bandwidth. */
+/* Seconds of the training framework's work around the call, at the device's memory bandwidth. */
 static double
 around_seconds(LhCost *cost, const LhProgram *program, const LhOp *op)
 {
@@ -483,7 +485,7 @@ around_seconds(LhCost *cost, const LhProgram *program, const LhOp *op)
     return bytes / (cost->device->memory_bandwidth * cost->device->memory_efficiency);
 }
 
-/* The same, and notes how far it can be trusted. */
+/* Seconds of both, with accounting of their errors. */
 static double
 judged_seconds(LhCost *cost, const LhProgram *program, const LhOp *op, double *rounding)
 {
@@ -501,8 +503,8 @@ judged_seconds(LhCost *cost, const LhProgram *program, const LhOp *op, double *r
     return seconds + around;
 }
 
-/* Whether a call is the one that computes a block's scores: attention itself, or, where they are
- * written out, their product. */
+/* Whether a kernel computes a block's scores: attention itself, or the product of scores that are
+ * written out. */
 static bool
 is_block(LhEffect effect)
 {

@@ -10,7 +10,7 @@
 
 typedef enum {
     LH_COST_DEVICE, /* the device's kernel curves */
-    LH_COST_FLOPS,  /* exact attention flops at 1 PFLOP/s; everything else, communication included,
+    LH_COST_FLOPS,  /* exact attention flops at 1 PFLOP/s; everything else, including communication,
                        is free */
     LH_COST_UNIT,   /* every attention block takes 1 s; everything else is free */
 } LhCostMode;
@@ -18,65 +18,67 @@ typedef enum {
 /* "device", "flops", "unit"; NULL-terminated. */
 extern const char *const lh_cost_mode_names[];
 
-/* Blocks beyond those that the curves of attention were fitted to, in tokens; 0: none. */
+/* Blocks outside the range that the curves of attention were fitted to, in tokens; 0: none. */
 typedef struct {
-    double shortest, fitted_from; /* the shortest, and where its curve's points begin */
-    double longest, fitted_to;    /* the longest, and where they end */
+    double shortest, fitted_from; /* the shortest such block, and the start of its curve's range */
+    double longest, fitted_to;    /* the longest such block, and the end of that range */
 } LhExtrapolation;
 
-/* Makes @all reach as far as @other, too. */
+/* Widens @all to include @other. */
 void lh_extrapolation_join(LhExtrapolation *all, const LhExtrapolation *other);
 
 /* The device's curve for each kernel and mask (0 full, 1 causal) at one head dimension; rate 0:
- * none, roofline instead. */
+ * none, use the roofline. */
 typedef struct {
-    uint32_t head_dim; /* 0: not filled */
+    uint32_t head_dim; /* 0: not computed yet */
     LhKernelRate rate[LH_KERNELS_COUNT][2];
 } LhCostCurves;
 
-#define LH_COST_HEAD_DIMS 4 /* that curves are kept for; more are looked up again and again */
+#define LH_COST_HEAD_DIMS 4 /* head dimensions cached; others are looked up each time */
 
 typedef struct {
     LhCostMode mode;
     const LhDevice *device;
-    bool serving;      /* kernels are those of serving systems, one at a time */
-    GHashTable *loads; /* of attention kernels by their shapes; NULL: none yet; owned */
+    bool serving;      /* serving systems' kernels, one at a time */
+    GHashTable *loads; /* cache of attention loads by shape; NULL: none yet; owned */
     LhCostCurves curves[LH_COST_HEAD_DIMS];
-    const LhKernelTraffic *traffic[LH_KERNELS_COUNT]; /* NULL: by the device's memory */
-    LhProvenance provenance;                          /* the weakest of what was asked for so far */
-    double op_error; /* of the constants of the present op, the largest */
-    bool op_judged;  /* it is of measurements of such calls: the model's error is in it */
-    double spent_s, uncertain_s; /* of all ops so far: their time, and that times its error */
-    double judged_s;             /* time of those whose error is of such measurements */
+    const LhKernelTraffic *traffic[LH_KERNELS_COUNT]; /* NULL: the device's memory rate */
+    LhProvenance provenance;                          /* the weakest used so far */
+    double op_error; /* largest relative error of the constants of the current op */
+    bool op_judged;  /* op_error comes from measurements of such calls, and so includes the model's
+                        error */
+    double spent_s, uncertain_s; /* sums over all ops: time, and time x error */
+    double judged_s;             /* time of ops with op_judged */
     LhExtrapolation beyond;
-    const LhFramework *framework; /* what is done around calls of attention; NULL: nothing */
-    LhCallTrust trust;            /* of that */
+    const LhFramework *framework; /* for work around attention calls; NULL: none */
+    LhCallTrust trust;            /* of that work */
     LhCallHistory calls;
 } LhCost;
 
 /*
- * Attention takes the rows of the device's attention_kernel where there are any, for the pass, the
- * head dimension and the mask; else curves of this very head dimension; else the first row for
- * these; else the nearest curves. @device is borrowed.
+ * Attention uses, in this order: rows of the device's attention_kernel for the pass, the head
+ * dimension and the mask; curves of exactly this head dimension; the first row for these; the
+ * nearest curves. @device is borrowed.
  */
 void lh_cost_init(LhCost *cost, LhCostMode mode, const LhDevice *device);
 void lh_cost_clear(LhCost *cost);
 
-/* Whether an attention block takes the curve of triangles, and the length of its keys there. */
+/* Whether an attention block uses the curve of triangles; sets @keys to the length of its keys
+ * there. */
 bool lh_cost_is_triangle(const LhKernelArgs *args, double *keys);
 
-/* Seconds that @curve, of a kernel of attention, makes of a call on the device, alone. */
+/* Seconds of a call alone on the device by @curve, of an attention kernel. */
 double lh_cost_curve_call(const LhDevice *device, const LhKernelRate *curve, LhKernelId kernel,
                           const LhKernelArgs *args);
 
 /*
- * Picoseconds of compute op @op of @program alone on its device, without jitter or stragglers.
- * @occupancy is set to the share of the SMs that it keeps busy meanwhile, (0, 1]: the rest idles in
- * its last wave.
+ * Picoseconds of compute op @op of @program alone on its device, without jitter or stragglers. Sets
+ * @occupancy to the fraction of the SMs that it keeps busy, (0, 1]: the rest idles in its last
+ * wave.
  */
 LhTime lh_cost_compute(LhCost *cost, const LhProgram *program, const LhOp *op, double *occupancy);
 
-/* Whether an op only stands for what somebody else issues. */
+/* Whether an op only represents work that someone else issues. */
 static inline bool
 lh_op_is_outside(const LhOp *op)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Devices: what one GPU does in a second, from a file. A device is a roofline (peak rates and
- * memory bandwidth) and, where measurements were published or made, a fitted curve per attention
- * kernel. Clocks, power limits and thermal throttling are left out.
+ * Devices: the performance of one GPU, from a file. A device is a roofline (peak rates and memory
+ * bandwidth) and, where measurements exist, a fitted curve per attention kernel. Not modelled:
+ * clocks, power limits and thermal throttling.
  */
 #include "sim/cost/device.h"
 
@@ -13,8 +13,8 @@
 
 #include <string.h>
 
-/* No measurement is published; LASP's and flash-linear-attention's throughput suggests a quarter to
- * a third. */
+/* No measurement is published; the throughput of LASP and flash-linear-attention suggests a quarter
+ * to a third. */
 #define LINEAR_EFFICIENCY 0.3
 
 static const LhKernelRate *
@@ -185,8 +185,8 @@ lh_device_free(LhDevice *device)
     g_free(device);
 }
 
-/* `kernel` if the device has curves for it, else the first with curves and the same effect, or
- * NULL. */
+/* `kernel` if the device has curves for it, else the first kernel with curves and the same effect,
+ * or NULL. */
 static const char *
 find_curves(const LhDevice *device, const char *kernel)
 {

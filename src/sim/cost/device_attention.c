@@ -33,26 +33,30 @@ static const char *const tile_sides[] = { "queries", "keys", NULL };
     }
 
 static const LhField serving_fields[] = {
-    DELAY(launch, launch_ps, "To launch all kernels of a call."),
-    SERVING_BANDWIDTH(append, "Of keys and values into the cache; absent: takes no time."),
-    SERVING_BANDWIDTH(queries,
-                      "Of queries and as much output, counted once; absent: takes no time."),
+    DELAY(launch, launch_ps, "Time to launch all kernels of a call."),
+    SERVING_BANDWIDTH(
+        append, "Bandwidth of appending keys and values to the cache; takes no time if absent."),
+    SERVING_BANDWIDTH(
+        queries,
+        "Bandwidth of queries and output of the same size, counted once; takes no time if absent."),
     DELAY(append_token, append_token_ps,
-          "Of the append, for a token whose keys have 512 elements or more; less for fewer."),
+          "Time of the append for a token whose keys have 512 elements or more; proportionally "
+          "less for fewer."),
     { .name = "split_keys",
       .type = LH_FIELD_BOOL,
       .offset = offsetof(LhServing, split_keys),
-      .description = "Whether few tiles are split by their keys among the SMs, as "
-                     "FlashAttention-3 does." },
-    SERVING_BANDWIDTH(partials, "Of the outputs of split keys; absent: takes no time."),
+      .description = "Whether a small number of tiles is split by keys among the SMs, as in "
+                     "FlashAttention-3." },
+    SERVING_BANDWIDTH(partials, "Bandwidth of the outputs of split keys; takes no time if absent."),
     { .name = "l2",
       .type = LH_FIELD_UNIT,
       .unit = LH_UNIT_BYTES,
       .offset = offsetof(LhServing, l2_bytes),
       .min = 1,
       .max = CACHE_BYTES_MAX,
-      .description = "The device's L2 cache, where what half of it cannot hold takes time." },
-    SERVING_BANDWIDTH(beyond_l2, "Of what half of the L2 cannot hold."),
+      .description =
+          "Size of the device's L2 cache; data beyond half of it takes additional time." },
+    SERVING_BANDWIDTH(beyond_l2, "Bandwidth of data beyond half of the L2."),
     { .name = NULL },
 };
 
@@ -69,14 +73,14 @@ static const LhField quantile_fields[] = {
       .offset = offsetof(LhAttentionQuantile, until_ps),
       .min = 0,
       .max = QUANTILE_MAX_S,
-      .description = "Of calls that are predicted to be shorter; the last entry has none." },
+      .description = "Upper limit of the predicted time of the calls; absent in the last entry." },
     { .name = "error",
       .type = LH_FIELD_DOUBLE,
       .offset = offsetof(LhAttentionQuantile, error),
       .flags = LH_FIELD_REQUIRED,
       .min = 0,
       .max = LH_RESIDUAL_MAX,
-      .description = "Four in five are within it." },
+      .description = "Relative error that four in five of the calls are within." },
     { .name = NULL },
 };
 
@@ -86,12 +90,13 @@ static const LhField row_residual_fields[] = {
       .offset = offsetof(LhAttentionResiduals, rows),
       .min = 1,
       .max = MEASUREMENTS_MAX,
-      .description = "Measurements that the constants were fitted to." },
-    ROW_RESIDUAL(mean, "Mean error of these, relative."),
-    ROW_RESIDUAL(worst, "The worst of them."),
-    ROW_RESIDUAL(holdout_mean,
-                 "Mean error of the half of them that a fit to the other did not see."),
-    ROW_RESIDUAL(holdout, "The worst of that half."),
+      .description = "Number of measurements that the constants were fitted to." },
+    ROW_RESIDUAL(mean, "Mean absolute relative error of these."),
+    ROW_RESIDUAL(worst, "Worst relative error of these."),
+    ROW_RESIDUAL(
+        holdout_mean,
+        "Mean absolute relative error of half of them, held out from a fit to the other half."),
+    ROW_RESIDUAL(holdout, "Worst relative error of the held-out half."),
     { .name = "quantiles",
       .type = LH_FIELD_ARRAY,
       .offset = offsetof(LhAttentionResiduals, quantiles),
@@ -99,7 +104,7 @@ static const LhField row_residual_fields[] = {
       .max = QUANTILES_MAX,
       .fields = quantile_fields,
       .element_size = sizeof(LhAttentionQuantile),
-      .description = "How far off calls of about one length are, the shortest first." },
+      .description = "Relative errors by the time of calls, the shortest first." },
     { .name = NULL },
 };
 
@@ -127,64 +132,67 @@ const LhField lh_attention_fields[] = {
       .flags = LH_FIELD_REQUIRED,
       .min = 1,
       .max = NAME_MAX_LENGTH,
-      .description = "Whose kernel it is, such as fa3." },
+      .description = "Library of the kernel, such as fa3." },
     WORD("direction", direction, directions, "Forward or backward pass."),
-    SIZE("head_dim", head_dim, LH_HEAD_DIM_MAX, "Head dimension, and no other."),
+    SIZE("head_dim", head_dim, LH_HEAD_DIM_MAX,
+         "Head dimension; the row applies to this one only."),
     { .name = "masks",
       .type = LH_FIELD_STRINGS,
       .offset = offsetof(LhAttentionRow, masks),
       .flags = LH_FIELD_REQUIRED,
       .min = 1,
       .max = (int)G_N_ELEMENTS(lh_device_masks) - 1,
-      .description = "Which blocks the row holds for: full, causal." },
-    SIZE("tile_rows", tiling.rows, TILE_MAX, "Rows of one thread block."),
-    SIZE("tile_keys", tiling.columns, TILE_MAX,
-         "Rows of the other side that it takes at once: a block, of queries in tiles of keys."),
-    WORD("tile_of", tile_of, tile_sides, "Whose rows a thread block has."),
+      .description = "Masks of the blocks that the row applies to: full, causal." },
+    SIZE("tile_rows", tiling.rows, TILE_MAX, "Rows of a tile, computed by one thread block."),
+    SIZE(
+        "tile_keys", tiling.columns, TILE_MAX,
+        "Rows of a block, the unit of the other side; blocks are of queries if tiles are of keys."),
+    WORD("tile_of", tile_of, tile_sides, "Side whose rows form the tiles."),
     { .name = "pack_groups",
       .type = LH_FIELD_BOOL,
       .offset = offsetof(LhAttentionRow, tiling.pack_groups),
       .description = "Whether the query heads of a key-value head share tiles of queries." },
     WORD("order", order, lh_tile_orders,
-         "In which order tiles are taken, each by the SM free first."),
+         "Order in which tiles are assigned, each to the first free SM."),
     { .name = "resident",
       .type = LH_FIELD_UINT,
       .offset = offsetof(LhAttentionRow, tiling.resident),
       .min = 1,
       .max = LH_TILES_RESIDENT,
-      .description = "Thread blocks that an SM holds at once, in linear order; default 1." },
+      .description = "Thread blocks resident on an SM, for linear order only; default 1." },
     { .name = "alone",
       .type = LH_FIELD_DOUBLE,
       .offset = offsetof(LhAttentionRow, tiling.alone),
       .min = ALONE_MIN,
       .max = 1,
-      .description = "Share of the SM's rate that one of them alone has; default 1." },
+      .description =
+          "Fraction of the SM's rate that a single resident thread block reaches; default 1." },
     { .name = "prologue",
       .type = LH_FIELD_DOUBLE,
       .offset = offsetof(LhAttentionRow, tiling.prologue),
       .min = 0,
       .max = PROLOGUE_MAX,
-      .description = "What a tile costs beside its blocks, in blocks." },
-    RATE(rate, LH_FIELD_REQUIRED, "Of all SMs, busy, of a device that is cool."),
-    RATE(sustained_rate, 0, "The same in the long run, which simulations use; default the rate."),
+      .description = "Cost of a tile beside its blocks, in blocks." },
+    RATE(rate, LH_FIELD_REQUIRED, "Rate of all SMs when busy, on a cool device."),
+    RATE(sustained_rate, 0, "Sustained rate of all SMs, used by simulations; default: \"rate\"."),
     { .name = "knee",
       .type = LH_FIELD_UNIT,
       .unit = LH_UNIT_TIME,
       .offset = offsetof(LhAttentionRow, knee_ps),
       .min = 0,
       .max = TIME_MAX_S,
-      .description = "How long a kernel is that is half way between the two; default 4ms." },
+      .description = "Length of a kernel whose rate is halfway between the two; default 4ms." },
     { .name = "serving",
       .type = LH_FIELD_OBJECT,
       .offset = offsetof(LhAttentionRow, serving),
       .fields = serving_fields,
-      .description = "What a serving system needs beside the tiles: for judging measurements of "
-                     "it, in no simulation." },
+      .description = "Work of a serving system beside the tiles: for comparison with its "
+                     "measurements, not used by simulations." },
     { .name = "residuals",
       .type = LH_FIELD_OBJECT,
       .offset = offsetof(LhAttentionRow, residuals),
       .fields = row_residual_fields,
-      .description = "How far the fit is from what it was made of." },
+      .description = "Relative errors of the fit." },
     LH_FIELDS_EVIDENCE(LhAttentionRow, from, LH_FIELD_REQUIRED, LH_DEVICE_TEXT_MAX, "the row",
                        "the row comes"),
     { .name = NULL },
@@ -198,7 +206,7 @@ lh_attention_init(void *row)
     ((LhAttentionRow *)row)->tiling.alone = 1;
 }
 
-/* Of the word; 0: it is none. */
+/* The bit of a mask word; 0: unknown. */
 static unsigned
 mask_bit(const char *word)
 {
@@ -207,7 +215,7 @@ mask_bit(const char *word)
     return strcmp(word, lh_device_masks[1]) == 0 ? 2 : 0;
 }
 
-/* The masks of a row as bits; 0 with @error if one of them is none. */
+/* The masks of a row as bits; 0 with @error if one is unknown or occurs twice. */
 static unsigned
 mask_bits(const LhJson *json, const LhAttentionRow *row, const char *path, GError **error)
 {
@@ -229,7 +237,7 @@ mask_bits(const LhJson *json, const LhAttentionRow *row, const char *path, GErro
     return bits;
 }
 
-/* Whether both are about one kernel; @bits are the masks of @a. */
+/* Whether both rows are for the same kernel; @bits are the masks of @a. */
 static bool
 overlap(const LhAttentionRow *a, unsigned bits, const LhAttentionRow *b)
 {
@@ -260,7 +268,7 @@ check_rates(const LhJson *json, const LhDevice *device, const LhAttentionRow *ro
     if (row->sustained_rate > row->rate) {
         g_autofree char *at = g_strconcat(path, ".sustained_rate", NULL);
 
-        return lh_json_error(json, at, error, "\"%s\" is above the row's \"rate\"", at);
+        return lh_json_error(json, at, error, "\"%s\" exceeds the row's \"rate\"", at);
     }
     if ((row->serving.l2_bytes > 0) != (row->serving.beyond_l2 > 0)) {
         g_autofree char *at = g_strconcat(path, ".serving", NULL);
@@ -272,7 +280,7 @@ check_rates(const LhJson *json, const LhDevice *device, const LhAttentionRow *ro
     return true;
 }
 
-/* Each longer than the one before, the last for all that are longer still. */
+/* Checks that each limit exceeds the one before, and the last entry has none. */
 static bool
 check_quantiles(const LhJson *json, const LhAttentionRow *row, const char *path, GError **error)
 {
@@ -310,14 +318,14 @@ check_attention_row(const LhJson *json, LhDevice *device, guint index, GError **
     row->tiling.of_keys = row->tile_of == 1;
     row->tiling.order = (LhTileOrder)row->order;
     if (row->tiling.of_keys && row->tiling.pack_groups)
-        return lh_json_error(json, path, error,
-                             "\"%s\" packs groups into tiles of keys; allowed: tiles of queries",
-                             path);
+        return lh_json_error(
+            json, path, error,
+            "\"%s\" packs groups into tiles of keys; allowed: into tiles of queries", path);
     if (row->tiling.resident > 1 && row->tiling.order != LH_TILES_LINEAR)
-        return lh_json_error(json, path, error,
-                             "\"%s\" has tiles that share an SM in an order that is not known; "
-                             "allowed: linear",
-                             path);
+        return lh_json_error(
+            json, path, error,
+            "\"%s\" has an order that is not supported for tiles that share an SM; allowed: linear",
+            path);
     for (guint i = 0; i < index; i++) {
         if (overlap(row, bits, &g_array_index(device->attention, LhAttentionRow, i)))
             return lh_json_error(json, path, error,
@@ -345,6 +353,6 @@ lh_attention_check(const LhJson *json, LhDevice *device, GError **error)
     }
     if (library != NULL && !lh_attention_has(device, library))
         return lh_json_error(json, "attention_kernel", error,
-                             "there is no library \"%.60s\" in \"attention\"", library);
+                             "unknown library \"%.60s\"; \"attention\" has no row of it", library);
     return true;
 }

@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The rows "attention" of device files: attention kernels of libraries, by their tiles.
+ * Rows "attention" of device files: attention kernels of libraries, by their tiles.
  */
 #pragma once
 
 #include "sim/cost/device.h"
 
-/* Limits of device files, the words of their "mask". */
+/* Limits of device files, and the choices of their "mask". */
 #define LH_DEVICE_TEXT_MAX 1000
 #define LH_HEAD_DIM_MAX 65536
-#define LH_RATE_MIN 1.0 /* flop/s, bytes/s: more than nothing */
+#define LH_RATE_MIN 1.0 /* flop/s, bytes/s: positive */
 #define LH_RATE_MAX 1e18
 #define LH_RESIDUAL_MAX 1e6
 extern const char *const lh_device_masks[3];
 
-/* Of one row, LhAttentionRow. */
+/* Fields of a row, LhAttentionRow. */
 extern const LhField lh_attention_fields[];
 
-/* Sets what a row starts from. */
+/* Sets the defaults of a row. */
 void lh_attention_init(void *row);
 
-/* Refuses a decoded device whose rows do not go together with its version, with its other values or
- * with each other; completes the rows otherwise. */
+/* Rejects a decoded device whose rows are inconsistent with its version, its other values or each
+ * other; completes the rows otherwise. */
 bool lh_attention_check(const LhJson *json, LhDevice *device, GError **error);

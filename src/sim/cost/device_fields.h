@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Device files: their fields, and those of the rows of their list "kernels".
+ * Fields of device files, and of the rows of their list "kernels".
  */
 #pragma once
 

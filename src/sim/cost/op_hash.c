@@ -9,7 +9,7 @@ mix_group(uint64_t hash, const LhGroup *g)
     return lh_mix(hash, g->outer_stride);
 }
 
-/* All that a time may depend on: of the region, and of its slot. */
+/* Mixes everything of the region and its slot that a time may depend on. */
 static uint64_t
 mix_region(uint64_t hash, const LhProgram *program, LhRegion region)
 {

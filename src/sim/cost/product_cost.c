@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A library cuts the result into tiles, one for each SM at a time, and chooses the tile with which
- * it is through first: large tiles read less and multiply faster, small ones leave fewer SMs idle
- * in the last wave. Each tile costs a prologue and an epilogue besides its products.
+ * A library cuts the result into tiles, one per SM at a time, and chooses the fastest tile size:
+ * large tiles read less and multiply faster, small ones leave fewer SMs idle in the last wave. Each
+ * tile has a prologue and an epilogue besides its products.
  */
 #include "sim/cost/product_cost.h"
 
 #include <math.h>
 
-/* What filling the pipeline and writing the tile cost, in steps of the inner dimension. */
+/* Cost of filling the pipeline and writing the tile, in steps of the inner dimension. */
 #define TILE_STEPS 256
 
 typedef struct {
@@ -16,8 +16,8 @@ typedef struct {
     double share; /* of the speed of the largest tiles */
 } Tile;
 
-/* Tiles of cuBLAS and CUTLASS. With TILE_STEPS they meet cuBLAS on an A100 (square products of 2K
- * to 8K) to 10 %. */
+/* Tiles of cuBLAS and CUTLASS. With TILE_STEPS they match cuBLAS on an A100 (square products of 2K
+ * to 8K) within 10 %. */
 static const Tile product_tiles[] = {
     { 128, 256, 1 },
     { 256, 128, 1 },

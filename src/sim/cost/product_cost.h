@@ -8,8 +8,8 @@
 #include "sim/cost/device.h"
 
 /*
- * Seconds that the matrix units take for the products of @shape in one call, alone on the device
- * and without regard to memory. Tiles of all of them fill waves together. @rounding is set to whole
- * waves over those needed, at least 1.
+ * Seconds of the matrix units for the products of @shape in one call, alone on the device and
+ * without memory limits. Tiles of all products share waves. Sets @rounding to whole waves over
+ * waves needed, at least 1.
  */
 double lh_product_seconds(const LhDevice *device, const LhProductShape *shape, double *rounding);

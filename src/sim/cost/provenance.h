@@ -11,21 +11,21 @@ typedef enum {
     LH_PROVENANCE_MEASURED,
     LH_PROVENANCE_FITTED,
     LH_PROVENANCE_DATASHEET,
-    LH_PROVENANCE_ASSUMED, /* from memory or by analogy: measure before you trust it */
+    LH_PROVENANCE_ASSUMED, /* from memory or by analogy: measure before relying on it */
 } LhProvenance;
 
 /* NULL-terminated, indexed by LhProvenance. */
 extern const char *const lh_provenance_names[];
 
-/* What is said for a number, or for several that go together. */
+/* Evidence for a number, or for several that belong together. */
 typedef struct {
     int provenance; /* LhProvenance */
     char *source;   /* NULL: not stated */
 } LhEvidence;
 
-/* Rows of tables of fields, @member where @Type has it: a provenance alone, and both of an
- * LhEvidence: how far @trusted can be trusted, and where @come ("the numbers come") from, in
- * @longest characters at most, -1 for any number. */
+/* Rows of tables of fields, for @member of @Type: a provenance alone; or both members of an
+ * LhEvidence, of @trusted ("the bandwidth"), from where @come ("the numbers come"), with at most
+ * @longest characters of source, -1: no limit. */
 #define LH_FIELD_PROVENANCE(key, Type, member, needed, text)                                       \
     {                                                                                              \
         .name = (key), .type = LH_FIELD_CHOICE, .offset = offsetof(Type, member),                  \
@@ -33,7 +33,7 @@ typedef struct {
     }
 #define LH_FIELDS_EVIDENCE(Type, member, needed, longest, trusted, come)                           \
     LH_FIELD_PROVENANCE("provenance", Type, member.provenance, needed,                             \
-                        "How far " trusted " can be trusted."),                                    \
+                        "Provenance of " trusted "."),                                             \
     {                                                                                              \
         .name = "source", .type = LH_FIELD_STRING, .offset = offsetof(Type, member.source),        \
         .flags = (needed), .min = 1, .max = (longest), .description = "Where " come " from."       \
@@ -42,16 +42,16 @@ typedef struct {
 /* How far a fit is from what it was made of: |fitted / measured - 1|; 0: not known. */
 typedef struct {
     double median, worst;
-    double holdout; /* worst of measurements that were not fitted */
-    double spread;  /* (slowest rank - fastest) / median, where ranks were measured at once */
+    double holdout; /* worst of the held-out measurements */
+    double spread;  /* (slowest rank - fastest) / median, if ranks were measured at the same time */
 } LhFitResiduals;
 
 /* What predictions are off by even where every constant is known: of the ten times of
  * docs/results/accuracy.md that nothing was fitted to, eight are within it. */
 #define LH_MODEL_ERROR 0.05
 
-/* A constant of @provenance (LhProvenance) is good to this share of itself, in (0, 1). */
+/* Relative error of a constant of @provenance (LhProvenance), in (0, 1). */
 double lh_provenance_error(int provenance);
 
-/* The same of a fit: its worst residual, if it is known and @provenance is no guess. */
+/* Relative error of a fit: its worst residual if known, unless @provenance is assumed. */
 double lh_fit_error(int provenance, const LhFitResiduals *residuals);
