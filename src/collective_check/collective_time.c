@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is played is a program in which every member of the group calls the
- * operation once, at the same time; hosts take nothing, since nccl-tests issues ahead.
+ * The simulated program calls the operation once on every member of the group, at the same time.
+ * Hosts take no time, since nccl-tests issues ahead.
  */
 #include "collective_check/collective_time.h"
 
@@ -13,18 +13,17 @@
 
 #include <string.h>
 
-/* NCCL's all-gathers and reduce-scatters are timed in pieces of 16 bytes, all-to-alls in elements
- * of 4: what is odd is left out. */
+/* nccl-tests rounds all-gathers and reduce-scatters to 16 bytes and all-to-alls to elements of 4
+ * bytes per rank. */
 const LhNcclTestOp lh_nccl_test_ops[] = {
-    { "all_reduce", "all-reduce", "All ranks have the sum of the vectors of all.",
-      LH_COLL_ALL_REDUCE, 0 },
-    { "all_gather", "all-gather", "All ranks have the parts of all.", LH_COLL_ALL_GATHER, 16 },
-    { "reduce_scatter", "reduce-scatter", "Each rank has its part of the sum.",
+    { "all_reduce", "all-reduce", "All ranks get the sum of all vectors.", LH_COLL_ALL_REDUCE, 0 },
+    { "all_gather", "all-gather", "All ranks get the parts of all ranks.", LH_COLL_ALL_GATHER, 16 },
+    { "reduce_scatter", "reduce-scatter", "Each rank gets its part of the sum.",
       LH_COLL_REDUCE_SCATTER, 16 },
-    { "alltoall", "all-to-all", "Each rank sends a part of its vector to each.", LH_COLL_ALL_TO_ALL,
-      4 },
-    { "broadcast", "broadcast", "All ranks have the vector of one.", LH_COLL_BROADCAST, 0 },
-    { "sendrecv", NULL, "Each rank sends its vector to the next one.", LH_NCCL_TEST_SENDS, 0 },
+    { "alltoall", "all-to-all", "Each rank sends a part of its vector to every rank.",
+      LH_COLL_ALL_TO_ALL, 4 },
+    { "broadcast", "broadcast", "All ranks get the vector of one rank.", LH_COLL_BROADCAST, 0 },
+    { "sendrecv", NULL, "Each rank sends its vector to the next.", LH_NCCL_TEST_SENDS, 0 },
     { .name = NULL },
 };
 
@@ -64,7 +63,7 @@ lh_nccl_test_op_find(const char *name, GError **error)
     names[count] = NULL;
     near = lh_nearest_word(name, names);
     g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
-                "\"%.60s\" is no operation; allowed, as nccl-tests calls them: %s%s%s%s", shown,
+                "unknown operation \"%.60s\"; known, by nccl-tests' names: %s%s%s%s", shown,
                 all->str, near != NULL ? "; did you mean " : "", near != NULL ? near : "",
                 near != NULL ? "?" : "");
     return NULL;
@@ -170,7 +169,7 @@ program_of_single(const LhNcclTest *s, uint64_t bytes)
 
 /* ---- the cluster ---- */
 
-/* Where so many ranks each stand: on nodes, or on hosts. */
+/* Units that ranks are placed on: nodes, or hosts. */
 typedef struct {
     const char *word;
     uint64_t ranks;
@@ -185,7 +184,7 @@ boxes_of(const LhNetwork *n, LhNcclTestPlace place)
     return (Boxes){ "node", MAX(place.per_node, place.per_host), n->gpus_per_node, n->nodes };
 }
 
-/* Whether members are there so often in each box, and in whole boxes. */
+/* Checks that the ranks per unit fit, and that the ranks fill whole units. */
 static bool
 check_boxes(const LhNcclTest *s, Boxes boxes, GError **error)
 {
@@ -193,12 +192,12 @@ check_boxes(const LhNcclTest *s, Boxes boxes, GError **error)
 
     if (boxes.ranks > boxes.gpus)
         return lh_scenario_error(s->setup->scenario, "cluster", error,
-                                 "%" G_GUINT64_FORMAT " ranks on a %s; %s has %u GPUs in each",
+                                 "%" G_GUINT64_FORMAT " ranks per %s; %s has %u GPUs in each",
                                  boxes.ranks, boxes.word, name, boxes.gpus);
     if (s->ranks % boxes.ranks != 0 || s->ranks / boxes.ranks > boxes.count)
         return lh_scenario_error(s->setup->scenario, "cluster", error,
                                  "%" G_GUINT64_FORMAT " ranks, %" G_GUINT64_FORMAT
-                                 " on each %s, on %u %ss; allowed: a multiple of these on each "
+                                 " per %s, on %u %ss; allowed: a multiple of the ranks per "
                                  "%s, up to %" G_GUINT64_FORMAT,
                                  s->ranks, boxes.ranks, boxes.word, boxes.count, boxes.word,
                                  boxes.word, boxes.ranks * boxes.count);
@@ -212,12 +211,12 @@ check_ranks(const LhNcclTest *s, GError **error)
 
     if (s->ranks >= 2 && s->ranks <= MIN(n->ranks, LH_NCCL_TEST_MEMBERS_MAX))
         return true;
-    return lh_scenario_error(s->setup->scenario, "cluster", error,
-                             "%" G_GUINT64_FORMAT " rank%s on %u node%s of %u GPU%s; allowed: 2 to "
-                             "all of them, and to %d",
-                             s->ranks, s->ranks == 1 ? "" : "s", n->nodes, n->nodes == 1 ? "" : "s",
-                             n->gpus_per_node, n->gpus_per_node == 1 ? "" : "s",
-                             LH_NCCL_TEST_MEMBERS_MAX);
+    return lh_scenario_error(
+        s->setup->scenario, "cluster", error,
+        "%" G_GUINT64_FORMAT " rank%s on %u node%s of %u GPU%s; allowed: from 2 to "
+        "one per GPU, at most %d",
+        s->ranks, s->ranks == 1 ? "" : "s", n->nodes, n->nodes == 1 ? "" : "s", n->gpus_per_node,
+        n->gpus_per_node == 1 ? "" : "s", LH_NCCL_TEST_MEMBERS_MAX);
 }
 
 static bool
@@ -269,7 +268,7 @@ lh_nccl_test_free(LhNcclTest *single)
 
 /* ---- times ---- */
 
-/* Whether the times are those of the topology's file, if it has any. */
+/* Whether the times are those of the topology file, if it has any. */
 static bool
 is_native(const LhNcclTest *s)
 {

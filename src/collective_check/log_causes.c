@@ -1,37 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which single thing explains a log: every lever of the topology's file is turned, and NCCL told to
- * go other ways, and what most rows are within their bars of holds. Rows are weighed by their bars,
- * as logarithms, so that twice and half are alike. What explains no more than what was predicted is
- * not named, and of what explains equally well all is.
+ * Search for the single cause of a log: every lever of the topology file is varied, and NCCL
+ * settings that change its algorithm are tried. The cause that brings most rows within their error
+ * bars is reported. Rows are weighted by their error bars, in logarithms, so that twice and half
+ * count the same. Causes that do not improve on the prediction are not reported; equally good ones
+ * all are.
  */
 #include "collective_check/log_causes.h"
 
 #include <math.h>
 
-/* What a lever gives at first; then the best of these is refined. */
+/* Multiples tried first; the best one is then refined. */
 static const double first_factors[] = { 0.125, 0.25, 0.5, 0.75, 0.875 };
 #define FACTORS G_N_ELEMENTS(first_factors)
 #define LEAST_FACTOR 0.02
 #define REFINEMENTS 8
 #define GOLDEN 0.6180339887498949
 
-/* Bars hold four rows in five; what is off must be halved; equal is what differs by so many bars.
- */
+/* An error bar covers four rows in five. A cause must at least halve the error. Causes within
+ * ALIKE_BARS are equally good. */
 #define SHARE_INSIDE 0.8
 #define LEAST_GAIN 0.5
 #define ALIKE_BARS 0.05
 
-/* ---- playing ---- */
+/* ---- simulating a cause ---- */
 
-/* A lever at a factor, or a way. */
+/* A lever at a factor, or a setting. */
 typedef struct {
     const LhLever *lever;
     double factor;
     const struct Way *way;
 } Play;
 
-/* A way of NCCL's. */
+/* A setting of NCCL. */
 struct Way {
     const char *name;
     bool (*is_there)(const LhNcclTest *single);
@@ -52,14 +53,13 @@ static bool
 time_with_lever(const LhNcclTest *s, const LhLever *lever, double factor, uint64_t bytes,
                 double *seconds)
 {
-    LhTopology topology = *s->setup->topology; /* strings stay the setup's */
+    LhTopology topology = *s->setup->topology; /* strings belong to the setup */
 
     lh_lever_scale(&topology, lever, factor);
     return time_on(s, &topology, bytes, seconds);
 }
 
-/* Without NVLS an all-reduce is a ring's: a reduce-scatter and an all-gather, which start as one.
- */
+/* Without NVLS an all-reduce is a ring's reduce-scatter and all-gather, with one start. */
 static bool
 time_without_nvls(const LhNcclTest *s, uint64_t bytes, double *seconds)
 {
@@ -89,7 +89,7 @@ has_way_around(const LhNcclTest *s)
            t->pcie.bandwidth > 0;
 }
 
-/* GPUs that do not reach each other meet in the memory of the host, over PCIe. */
+/* GPUs that do not reach each other directly go through the memory of the host, over PCIe. */
 static bool
 time_through_memory(const LhNcclTest *s, uint64_t bytes, double *seconds)
 {
@@ -117,7 +117,7 @@ time_play(const LhNcclTest *s, const Play *play, uint64_t bytes, double *seconds
 
 typedef struct {
     guint inside;
-    double squares; /* of bars that rows are off */
+    double squares; /* sum of squared deviations, in error bars */
 } Fit;
 
 static void
@@ -129,7 +129,7 @@ add_fit(Fit *fit, const LhLogCheckRow *row, double seconds)
     fit->squares += bars * bars;
 }
 
-/* Of all rows of logs; with @play NULL as predicted. False if it cannot be played. */
+/* Fits all rows of logs; @play NULL: as predicted. False if it cannot be simulated. */
 static bool
 judge_play(const LhLogCheck *held, const Play *play, Fit *fit)
 {
@@ -161,7 +161,7 @@ squares_of(const LhLogCheck *held, const Play *play)
 
 /* ---- the best factor of a lever ---- */
 
-/* As people say a factor. */
+/* Rounds to two digits. */
 static double
 two_digits(double factor)
 {
@@ -170,14 +170,14 @@ two_digits(double factor)
     return round(factor * digit) / digit;
 }
 
-/* In the direction in which rows are off, factors beyond 1 are the inverse ones. */
+/* Directs the factor as rows deviate: for fast rows it is inverted, above 1. */
 static double
 directed(double factor, bool slow)
 {
     return slow ? factor : 1 / factor;
 }
 
-/* The golden section of [@low, @high], in logarithms. */
+/* Golden-section search in [@low, @high], in logarithms. */
 static double
 refine(const LhLogCheck *held, Play play, double low, double high)
 {
@@ -209,7 +209,7 @@ refine(const LhLogCheck *held, Play play, double low, double high)
     return exp((a + b) / 2);
 }
 
-/* 1 for a lever that changes nothing. */
+/* Returns 1 for a lever that changes nothing. */
 static double
 best_factor(const LhLogCheck *held, const LhLever *lever, bool slow, double predicted)
 {
@@ -267,7 +267,7 @@ by_fit(gconstpointer a, gconstpointer b)
     return x->off != y->off ? (x->off < y->off ? -1 : 1) : 0;
 }
 
-/* Those that explain as much as the best one. */
+/* Keeps causes that explain as much as the best one. */
 static void
 keep_best(LhLogCheck *held)
 {
@@ -285,7 +285,7 @@ keep_best(LhLogCheck *held)
     }
 }
 
-/* Whether rows are slow on the whole. */
+/* Whether rows are slow overall. */
 static bool
 is_slow(const LhLogCheck *held)
 {

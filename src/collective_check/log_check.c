@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- where it runs ---- */
+/* ---- placement ---- */
 
 static bool fail_log(const LhNcclLog *log, GError **error, const char *format, ...)
     G_GNUC_PRINTF(3, 4);
@@ -35,17 +35,18 @@ set_field(LhScenario *scenario, const char *field, uint64_t value)
     lh_scenario_replace(scenario, field, text);
 }
 
-/* A log does not say which hosts are of one node: nodes are filled one after the other. */
+/* The number of nodes. A log does not state which hosts share a node, so nodes are filled one after
+ * another. */
 static uint64_t
 nodes_of_hosts(const char *cluster, uint64_t hosts)
 {
-    g_autoptr(LhTopology) t = lh_topology_load(cluster, NULL); /* the setup says what is wrong */
+    g_autoptr(LhTopology) t = lh_topology_load(cluster, NULL); /* the setup reports errors */
     const uint64_t each = t == NULL ? 1 : lh_topology_hosts(t);
 
     return (hosts + each - 1) / each;
 }
 
-/* A cluster that does not say how many nodes it has has those that the ranks need. */
+/* Sets the number of nodes that the ranks need, for a cluster that does not state one. */
 static void
 size_held_cluster(LhScenario *scenario, LhNcclTestPlace place)
 {
@@ -64,18 +65,18 @@ size_held_cluster(LhScenario *scenario, LhNcclTestPlace place)
     lh_scenario_replace(scenario, "cluster", sized);
 }
 
-/* The log's own place, which what was asked must not contradict. */
+/* The log's placement, which must not contradict the query. */
 static bool
 place_log(const LhLogCheckQuery *query, const LhNcclLog *log, LhNcclTestPlace *place,
           GError **error)
 {
     *place = (LhNcclTestPlace){ .ranks = log->ranks, .per_host = log->ranks / log->hosts };
     if (query->place.ranks > 0 && query->place.ranks != log->ranks)
-        return fail_log(log, error, "%u ranks ran; --ranks says %" G_GUINT64_FORMAT, log->ranks,
-                        query->place.ranks);
+        return fail_log(log, error, "the log has %u ranks, but --ranks is %" G_GUINT64_FORMAT,
+                        log->ranks, query->place.ranks);
     if (query->place.per_node > 0 && query->place.per_node != place->per_host)
         return fail_log(log, error,
-                        "%" G_GUINT64_FORMAT " ranks ran on each host; --per-node says "
+                        "the log has %" G_GUINT64_FORMAT " ranks on each host, but --per-node is "
                         "%" G_GUINT64_FORMAT,
                         place->per_host, query->place.per_node);
     return true;
@@ -88,12 +89,12 @@ check_log_hosts(const LhLogCheckRun *run, GError **error)
 
     return (run->log->hosts + n->hosts_per_node - 1) / n->hosts_per_node == n->nodes ||
            fail_log(run->log, error,
-                    "%u ranks ran on %u host%s; the cluster has %u node%s of %u GPUs",
+                    "the log has %u ranks on %u host%s, but the cluster has %u node%s of %u GPUs",
                     run->log->ranks, run->log->hosts, run->log->hosts == 1 ? "" : "s", n->nodes,
                     n->nodes == 1 ? "" : "s", n->gpus_per_node);
 }
 
-/* ---- which rows ---- */
+/* ---- rows ---- */
 
 static bool
 add_row(LhLogCheckRun *run, LhLogCheckRow row, GError **error)
@@ -117,13 +118,13 @@ add_sizes(const LhLogCheckQuery *query, LhLogCheckRun *run, GError **error)
             return false;
         last = row.bytes;
         if (bytes > query->bytes_max / query->factor)
-            break; /* the next one may not be a number */
+            break; /* avoids overflow */
     }
     if (run->rows->len > 0)
         return true;
     g_set_error(error, LH_ERROR, LH_ERROR_INPUT,
-                "%s on %" G_GUINT64_FORMAT " ranks has sizes of a multiple of %" G_GUINT64_FORMAT
-                " bytes; there is none up to --maxbytes",
+                "sizes of %s on %" G_GUINT64_FORMAT " ranks are multiples of %" G_GUINT64_FORMAT
+                " bytes; none is at most --maxbytes",
                 run->single->op->name, run->single->ranks,
                 run->single->ranks * run->single->op->grain_bytes);
     return false;
@@ -143,7 +144,7 @@ add_log_rows(const LhLogCheckQuery *query, LhLogCheckRun *run, GError **error)
             return false;
     }
     return run->rows->len > 0 ||
-           fail_log(run->log, error, "no row of a size between --minbytes and --maxbytes");
+           fail_log(run->log, error, "no row has a size between --minbytes and --maxbytes");
 }
 
 /* ---- runs ---- */
@@ -173,11 +174,12 @@ op_of_log(const LhLogCheckQuery *query, const LhNcclLog *log, GError **error)
     }
     if (query->op == NULL || query->op == op)
         return op;
-    fail_log(log, error, "the log is of %s; %s was asked for", log->program, query->op->name);
+    fail_log(log, error, "the log is of %s, but the operation requested is %s", log->program,
+             query->op->name);
     return NULL;
 }
 
-/* @log, which it takes, may be NULL. */
+/* Adds a run. Takes @log, which may be NULL. */
 static bool
 add_run(const LhLogCheckQuery *query, LhNcclLog *log, GPtrArray *runs, GError **error)
 {

@@ -1,59 +1,59 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What operations of NCCL take on a cluster, and logs of nccl-tests held against it: which rows are
- * slower or faster than their bars allow, and what would explain them.
+ * Predicted times of NCCL operations on a cluster, compared with logs of nccl-tests: rows outside
+ * their error bars, and causes that would explain them.
  */
 #pragma once
 
 #include "collective_check/collective_time.h"
 #include "import/cluster/nccl_tests.h"
 
-/* A size, predicted, and as a log has it. */
+/* A size, with its predicted and its logged time. */
 typedef struct {
     uint64_t bytes;
     LhNcclTestTime time;
-    double log_s; /* 0: there is no log */
-    guint line;   /* of the log */
+    double log_s; /* 0: no log */
+    guint line;   /* in the log */
 } LhLogCheckRow;
 
 typedef struct {
-    LhScenario *scenario; /* owned: its cluster has the nodes of the log */
+    LhScenario *scenario; /* owned: its cluster has the log's number of nodes */
     LhNcclTest *single;   /* owned */
     LhNcclLog *log;       /* owned; NULL: none */
     GArray *rows;         /* of LhLogCheckRow, by size */
     GArray *loads;        /* of LhLinkLoad, the largest first */
 } LhLogCheckRun;
 
-/* One thing that is other than predicted. */
+/* A possible cause: one deviation from the prediction. */
 typedef struct {
-    const LhLever *lever; /* NULL: it is a way */
-    const char *way;      /* "NCCL_NVLS_ENABLE=0"; NULL: it is a lever ... */
-    double factor;        /* ... that gives so much of what the file says */
-    guint inside;         /* so many rows are within their bars then */
-    double off;           /* root of the mean square of how many bars rows are off then */
+    const LhLever *lever; /* NULL: `way` is set */
+    const char *way;      /* setting of NCCL, "NCCL_NVLS_ENABLE=0"; NULL: `lever` is set ... */
+    double factor;        /* ... at this multiple of the file's speed */
+    guint inside;         /* number of rows that are within their error bars then */
+    double off;           /* root mean square error of rows then, in error bars */
 } LhLogCheckCause;
 
 typedef struct {
     GPtrArray *runs;      /* of LhLogCheckRun */
-    guint logged, inside; /* rows that logs have; those of them within their bars */
-    GArray *causes; /* of LhLogCheckCause: those that explain the rest, each alone, equally well */
+    guint logged, inside; /* rows with a log; those of them within their error bars */
+    GArray *causes;       /* of LhLogCheckCause: each explains the rest alone, all equally well */
 } LhLogCheck;
 
 typedef struct {
-    const LhScenario *scenario; /* says which cluster */
+    const LhScenario *scenario; /* gives the cluster */
     const LhNcclTestOp *op;     /* NULL: that of each log */
     const GPtrArray *logs;      /* of char *: files; NULL: none */
     uint64_t bytes_min, bytes_max;
-    uint64_t factor;       /* between sizes; 0: those of the logs */
+    uint64_t factor;       /* between sizes; 0: sizes of the logs */
     LhNcclTestPlace place; /* 0: that of each log */
 } LhLogCheckQuery;
 
-/* LH_ERROR_INPUT if a log is of another operation or of other ranks, or has no row of such a size.
- * Caller frees. */
+/* LH_ERROR_INPUT if a log has another operation or other ranks, or no row of such a size. Caller
+ * frees. */
 LhLogCheck *lh_log_check_new(const LhLogCheckQuery *query, GError **error);
 void lh_log_check_free(LhLogCheck *held);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhLogCheck, lh_log_check_free)
 
-/* How many bars the log's time is off, by the logarithms of both: within it from -1 (fast) to 1
- * (slow). */
+/* The logged time's deviation from @predicted_s in error bars, by logarithms: within the error bar
+ * from -1 (fast) to 1 (slow). */
 double lh_log_check_bars(const LhLogCheckRow *row, double predicted_s);
