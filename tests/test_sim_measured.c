@@ -427,7 +427,7 @@ START_TEST(overuse_is_an_error)
         } else {
             ck_assert_ptr_nonnull(engine.error);
             ck_assert_int_eq(engine.error->code, LH_ERROR_RUNTIME);
-            ck_assert_ptr_nonnull(strstr(engine.error->message, "internal: link "));
+            ck_assert_ptr_nonnull(strstr(engine.error->message, "internal: utilisation of link "));
         }
         if (uses[i] > 1.1)
             ck_assert_ptr_nonnull(

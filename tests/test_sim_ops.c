@@ -577,8 +577,8 @@ START_TEST(sim_hosts_are_a_window_ahead)
         world_clear(&w);
         window_init(&w, &script, lines, LH_HOST_WINDOW + 1);
         check_failure(&w, LH_ERROR_RUNTIME,
-                      (const char *[]){ "2 of 2 ranks", "rank 0, op 0", "its host, 1024 ops ahead",
-                                        "rank 1, op 0", NULL });
+                      (const char *[]){ "2 of 2 ranks", "rank 0, op 0",
+                                        "its host is 1024 ops ahead", "rank 1, op 0", NULL });
     }
 }
 END_TEST

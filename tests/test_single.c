@@ -323,7 +323,7 @@ START_TEST(hosts_have_so_many_gpus)
     lh_scenario_replace(scenario, "cluster", "nvl72:1");
     ck_assert_ptr_null(
         lh_nccl_test_new(scenario, lh_nccl_test_op_find("all_reduce", NULL), five, &error));
-    ck_assert_msg(strstr(error->message, "5 ranks on a host; nvl72 has 4 GPUs in each") != NULL,
+    ck_assert_msg(strstr(error->message, "5 ranks per host; nvl72 has 4 GPUs in each") != NULL,
                   "%s", error->message);
 }
 END_TEST
