@@ -7,8 +7,8 @@
 #include "base/error.h"
 #include "sim/network/collectives/collective_measured.h"
 
-/* Maps the receiver to its representative, and the links of the route to those that represent them.
- */
+/* Maps the receiver to its representative, and the links of the route to those that represent
+ * them. */
 static void
 fold_hop(const LhEngine *e, LhEnds *ends, LhRoute *route)
 {

@@ -48,8 +48,8 @@ void lh_path_recorder_flow_starts(LhPathRecorder *causes, uint32_t flow, const L
 void lh_path_recorder_flow_left(LhPathRecorder *causes, uint32_t flow, LhTime now);
 void lh_path_recorder_flow_arrived(LhPathRecorder *causes, uint32_t flow, LhTime now);
 
-/* The current cause delivers something to op @id of @rank: a message, or the end of a closed form.
- */
+/* The current cause delivers something to op @id of @rank: a message, or the end of a closed
+ * form. */
 void lh_path_recorder_delivered(LhPathRecorder *causes, uint32_t rank, uint32_t id);
 
 /* The next cause is a join: op @id of @rank has started and received what it has so far, and so

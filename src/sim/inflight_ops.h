@@ -99,8 +99,8 @@ lh_nodes_in_window(const LhNodes *nodes, uint32_t id)
     return id <= nodes->first || id - nodes->first <= LH_HOST_WINDOW;
 }
 
-/* Whether every op named in `after` is complete. Removes completed ones from the end of the list.
- */
+/* Whether every op named in `after` is complete. Removes completed ones from the end of the
+ * list. */
 static inline bool
 lh_node_is_free(const LhNodes *nodes, LhNode *node)
 {

@@ -79,7 +79,7 @@ typedef struct {
  * borrowed. */
 void lh_sim_begin_cost(LhCost *cost, const LhSimParams *params);
 
-/* Factors on kernel times in such a run: of @rank, if it is a straggler; of a single op, by jitter.
- */
+/* Factors on kernel times in such a run: of @rank, if it is a straggler; of a single op, by
+ * jitter. */
 double lh_sim_slowdown(const LhSimParams *params, uint32_t rank);
 double lh_sim_variation(const LhSimParams *params, uint32_t rank, uint32_t op);

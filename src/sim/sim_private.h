@@ -157,8 +157,8 @@ typedef struct {
     GError *error;
 } LhEngine;
 
-/* Folding: whether the rank is simulated itself; its representative; how many ranks it represents.
- */
+/* Folding: whether the rank is simulated itself; its representative; how many ranks it
+ * represents. */
 static inline bool
 lh_engine_plays(const LhEngine *e, uint32_t r)
 {
@@ -279,8 +279,8 @@ lh_engine_machine(const LhEngine *e, const LhSimRank *rank)
     return &e->machines[rank->index / e->params->device->machine_ranks];
 }
 
-/* Communication takes @ctas more SMs (negative: gives them back); concurrent compute has the rest.
- */
+/* Communication takes @ctas more SMs (negative: gives them back); concurrent compute has the
+ * rest. */
 void lh_share_change(LhEngine *e, LhSimRank *rank, int32_t ctas);
 
 static inline void
@@ -442,8 +442,8 @@ void lh_transit_end(LhEngine *e, LhTimelineRecord *record);
 LhFastForward *lh_fast_forward_new(const LhEngine *e);
 void lh_fast_forward_free(LhFastForward *repeat, uint32_t ranks);
 
-/* @op of the rank has been issued as @node; ids are those of nodes. @first: first op of its step.
- */
+/* @op of the rank has been issued as @node; ids are those of nodes. @first: first op of its
+ * step. */
 void lh_fast_forward_issue(LhEngine *e, const LhSimRank *rank, LhNode *node, const LhOp *op,
                            bool first);
 

@@ -14,8 +14,7 @@ const char *const lh_tile_orders[] = { "linear", "longest_first", NULL };
 /* Beyond any sequence. */
 #define POSITION_END (UINT64_C(1) << 62)
 
-/* --- what a tile touches ------------------------------------------------------------------------
- */
+/* ---- what a tile touches ---- */
 
 /* Positions of one side's rows in the sequence. */
 typedef struct {
@@ -79,8 +78,8 @@ touch_keys(Geometry *g, uint64_t from, uint64_t last)
         touch_columns(g, p, row_at(&g->other, p, first), row_at(&g->other, p, end));
 }
 
-/* The first query of the part whose keys end after @key; with @begins, whose keys begin after it.
- */
+/* The first query of the part whose keys end after @key; with @begins, whose keys begin after
+ * it. */
 static uint64_t
 query_behind(const Geometry *g, uint32_t part, uint64_t key, bool begins)
 {
@@ -261,8 +260,7 @@ lh_tiles_split(const GArray *runs, uint64_t parts)
     return split;
 }
 
-/* --- schedules ----------------------------------------------------------------------------------
- */
+/* ---- schedules ---- */
 
 /* Heap of the times at which SMs are free, earliest first. */
 typedef struct {

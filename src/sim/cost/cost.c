@@ -214,8 +214,7 @@ curve_seconds(LhCost *cost, const LhKernelRate curves[2], const LhOp *op, double
     return formula_seconds(cost->device, curve, op->compute.kernel, args, rounding);
 }
 
-/* --- kernels by their tiles ---------------------------------------------------------------------
- */
+/* ---- kernels by their tiles ---- */
 
 /* Cache key: everything that a load depends on, in words without padding. */
 typedef struct {

@@ -26,8 +26,8 @@ typedef struct {
     /* For each, the sum of the times of its ops, and the part of it in micro-batch 0, without the
      * optimizer and without what occurs in micro-batch 0 only. Equal layers add equal amounts. */
     LhTime sums_ps[LH_LEAST_SUMS], first_ps[LH_LEAST_SUMS];
-    /* Parts of first_ps of stream 0: the forward pass, and the backward pass without recomputation.
-     */
+    /* Parts of first_ps of stream 0: the forward pass, and the backward pass without
+     * recomputation. */
     LhTime forward_ps, backward_ps;
     LhTime accumulate_ps; /* part of backward_ps: accumulating reduced gradients */
 } LhLowerBoundTimes;

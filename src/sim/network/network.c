@@ -321,8 +321,8 @@ route_within_node(const LhNetwork *n, uint32_t src, uint32_t dst, bool directly,
         lh_pcie_route(n, directly, route);
 }
 
-/* Number of levels of trunks between two nodes: those below the innermost group that contains both.
- */
+/* Number of levels of trunks between two nodes: those below the innermost group that contains
+ * both. */
 static inline uint32_t
 levels_between(const LhNetwork *n, uint32_t src_node, uint32_t dst_node)
 {

@@ -58,8 +58,8 @@ typedef enum {
     LH_ROUTE_CLASSES
 } LhRouteKind;
 
-/* Placement of the ranks of a communicator; it determines how many SMs NCCL uses for its messages.
- */
+/* Placement of the ranks of a communicator; it determines how many SMs NCCL uses for its
+ * messages. */
 typedef enum {
     LH_SPAN_NODE,  /* all ranks in one node */
     LH_SPAN_NODES, /* ranks in several nodes */
@@ -105,8 +105,8 @@ typedef struct {
     LhTime level_latency_ps;    /* latency of each level of trunks beyond the first */
     const uint64_t *nic_of_gpu; /* by GPU of a node; NULL: consecutive */
     uint32_t access_first;      /* links from a GPU to its NIC; UINT32_MAX: none */
-    /* Limits of a pair of GPUs in two nodes: of its messages, of its hops of collectives; 0: none.
-     */
+    /* Limits of a pair of GPUs in two nodes: of its messages, of its hops of collectives; 0:
+     * none. */
     double pair_p2p_bytes_per_s, pair_collective_bytes_per_s;
     /* Fraction of link bandwidth that a message between GPUs of a node reaches (sends.h). */
     double sends[LH_TIER_PCIE + 1];

@@ -142,8 +142,7 @@ lh_pcie_scale_rates(LhPcieRates *rates, double factor)
     rates->memory = round(rates->memory * factor);
 }
 
-/* --- rules --------------------------------------------------------------------------------------
- */
+/* ---- rules ---- */
 
 static char *
 path_in(uint32_t level, const char *field)

@@ -27,8 +27,7 @@ lh_topology_divisors(uint64_t number)
     return g_string_free(text, FALSE);
 }
 
-/* --- what cannot be -----------------------------------------------------------------------------
- */
+/* ---- what cannot be ---- */
 
 /* Reasons that apply to any change of NICs. */
 static char *
@@ -119,8 +118,7 @@ lh_topology_change_refusal(const LhTopologyChange *change, const LhTopology *t, 
     return reason;
 }
 
-/* --- the change ---------------------------------------------------------------------------------
- */
+/* ---- the change ---- */
 
 /* Replaces the rate, which becomes an assumption. The source of the other numbers remains. */
 static void

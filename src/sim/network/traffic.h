@@ -16,8 +16,8 @@ typedef struct {
     uint32_t id, from, to;
     double bandwidth_bytes_per_s;
     uint8_t tier;
-    /* The other direction carries the same, as one flow with it: this link comes first, or second.
-     */
+    /* The other direction carries the same, as one flow with it: this link comes first, or
+     * second. */
     bool leads, follows;
 } LhTrafficLink;
 

@@ -93,7 +93,8 @@ struct _LhCollective {
 void lh_collective_left(LhCollective *c, const LhHop *hop);
 void lh_collective_arrived(LhCollective *c, const LhHop *hop);
 
-/* Frees it, whoever has joined; frees it only if all of its members have ended. */
+/* Frees the collective unconditionally; the second function only if all of its members have
+ * ended. */
 void lh_collective_free(LhCollective *c);
 void lh_collective_settle(LhCollective *c);
 

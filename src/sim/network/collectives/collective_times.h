@@ -10,8 +10,8 @@
 /* The size of a collective as nccl-tests prints it, from @shard_bytes per rank. */
 double lh_collective_printed_bytes(LhCollectiveKind kind, uint64_t ranks, double shard_bytes);
 
-/* Moves rows of this version of NCCL to the front, so that they are used; false if there are none.
- */
+/* Moves rows of this version of NCCL to the front, so that they are used; false if there are
+ * none. */
 bool lh_collective_times_choose(GArray *times, const char *version);
 
 /* The rows that apply to a kind on a number of GPUs: two, for a number without a row. */

@@ -130,8 +130,8 @@ gathered(const LhCollective *c, uint32_t tree, uint32_t position)
 
 /* ---- rounds ---- */
 
-/* The number of the edge of a hop: in each tree every member has one to its parent and one from it.
- */
+/* The number of the edge of a hop: in each tree every member has one to its parent and one from
+ * it. */
 static uint32_t
 number_of_edge(const LhCollective *c, uint32_t from, uint32_t to, uint32_t lane)
 {
