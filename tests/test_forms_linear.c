@@ -257,7 +257,7 @@ START_TEST(linear_refuses)
     for (unsigned s = 0; s < G_N_ELEMENTS(names); s++) {
         p = make_params(4, LH_PASS_BOTH);
         p.mask.causal = false;
-        check_refused(names[s], &p, "causal mask only");
+        check_refused(names[s], &p, "only the causal mask");
         p = make_params(4, LH_PASS_BOTH);
         set_option(&p, "gradient_wire", LH_WIRE_16BIT);
         check_refused(names[s], &p, "travel in fp32");
@@ -433,7 +433,7 @@ START_TEST(linear_by_heads_takes_odd_shapes)
     for (unsigned s = 0; s < G_N_ELEMENTS(by_heads); s++)
         lh_verdict_free(prove(by_heads[s], &p));
     p.mask.causal = false;
-    check_refused("ulysses", &p, "causal mask only");
+    check_refused("ulysses", &p, "only the causal mask");
 }
 END_TEST
 

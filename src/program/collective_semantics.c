@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One row of offsets for each kind. */
+/* Share offsets of each kind of collective. */
 #include "program/collective_semantics.h"
 
 #include <stddef.h>
@@ -15,7 +15,7 @@ lh_collective_call(const LhOp *op, const uint32_t *counts, uint32_t rank)
     };
 }
 
-/* Of an uneven call: the parts of a tensor that are sent to (or received from) each member. */
+/* The parts of a tensor sent to (or received from) each member of an uneven call. */
 static const uint32_t *
 counts_of(const LhCollectiveCall *call, uint32_t tensor, bool received)
 {
@@ -33,7 +33,7 @@ counted_piece(const LhCollectiveCall *call, uint32_t tensor, bool received, uint
     return piece;
 }
 
-/* Piece @index of @parts parts cut evenly. */
+/* Piece @index of @parts parts split evenly. */
 static LhShare
 even_piece(const LhCollectiveCall *call, uint32_t parts, uint32_t index)
 {

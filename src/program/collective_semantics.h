@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a collective means: which parts of its send region a member gives to which other member, and
- * where they land. The verifier moves symbols by it, the runtime bytes, the simulator's algorithms
- * send as much as it says. A region counts as its parts laid end to end, part 0 its first one.
+ * Semantics of collectives: which parts of its send region a member contributes to each other
+ * member, and where they land. The verifier moves symbols by these rules and the runtime bytes; the
+ * simulator's algorithms send the amounts they give. A region is treated as its parts laid end to
+ * end, numbered from 0.
  *
  *   all-gather      member i's send region lands at i times its length, at every member
- *   reduce-scatter  the i-th of equal pieces of every send region is added up at member i
- *   all-reduce      all send regions are added up, at every member
+ *   reduce-scatter  the i-th of equal pieces of every send region is reduced at member i
+ *   all-reduce      all send regions are reduced, at every member
  *   all-to-all      piece k of member i's send region lands as piece i at member k
  *   broadcast       the first member's send region lands at every member
  */
@@ -28,33 +29,34 @@ typedef struct {
 
 LhCollectiveCall lh_collective_call(const LhOp *op, const uint32_t *counts, uint32_t rank);
 
-/* What of tensor @tensor's send region goes to member @to, possibly the rank itself or nothing. */
+/* The share of tensor @tensor's send region that goes to member @to. @to may be the caller
+ * itself; the share may be empty. */
 LhShare lh_collective_sends(const LhCollectiveCall *call, uint32_t tensor, uint32_t to);
 
-/* Where in the receive region lands what comes from member @from, or is added up. */
+/* The share of the receive region that member @from's data is written or reduced into. */
 LhShare lh_collective_receives(const LhCollectiveCall *call, uint32_t tensor, uint32_t from);
 
-/* How many parts each of the two has. */
+/* The number of parts in each of these two shares. */
 uint32_t lh_collective_sent_parts(const LhCollectiveCall *call, uint32_t tensor, uint32_t to);
 uint32_t lh_collective_received_parts(const LhCollectiveCall *call, uint32_t tensor, uint32_t from);
 
-/* Whether what lands in one place is added up; otherwise one thing lands there. */
+/* Whether the pieces received for one place are reduced; otherwise one piece is received there. */
 bool lh_collective_reduces(LhCollectiveKind kind);
 
-/* Whether regions of @send and @receive parts can be those of one tensor. Uneven calls: whether the
- * counts add up to them. */
+/* Whether the sizes of the @send and @receive regions of a tensor match the collective. For
+ * uneven calls: whether the counts add up to these sizes. */
 bool lh_collective_fits(const LhCollectiveCall *call, uint32_t tensor);
 
 /*
- * Whether a tensor's regions may overlap: libraries work in place where the rank's own piece lies
- * inside the gathered or scattered buffer, or one buffer is both.
+ * Whether a tensor is processed in place, so that its regions may overlap: the rank's own piece
+ * lies inside the gathered or scattered buffer, or both regions are one buffer.
  */
 bool lh_collective_is_in_place(const LhCollectiveCall *call, uint32_t tensor);
 
 /*
- * What @rank sends in a collective over @group, by its bandwidth-optimal ring or pairwise
- * algorithm, @shard_bytes being one rank's contribution. A broadcast is a chain in group order, so
- * that the last member sends nothing. Of all-to-all, pieces are equal.
+ * Bytes @rank sends in a collective over @group by its bandwidth-optimal ring or pairwise
+ * algorithm. @shard_bytes is one rank's contribution. A broadcast is a chain in group order: the
+ * last member sends nothing. All-to-all is assumed to have equal pieces.
  */
 uint64_t lh_collective_bytes_sent(LhCollectiveKind kind, const LhGroup *group, uint32_t rank,
                                   uint64_t shard_bytes);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Appending ops to the buffer of a step. Hot: the simulator pulls millions of ops per second
- * through here, so only fields that are used are written, and nothing is allocated once the buffer
- * has grown.
+ * through here, so only fields in use are written, and nothing is allocated once the buffer has
+ * grown.
  */
 #include "program/emit.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a generator uses to write the ops of a step. Ops are appended in program order; `after`
- * edges are given as marks: small numbered registers in the cursor that remember the id of an op of
- * an earlier step.
+ * The emitter: how a generator writes the ops of a step. Ops are appended in program order. `after`
+ * edges are given as marks: small numbered registers in the cursor that hold the id of an op of an
+ * earlier step.
  */
 #pragma once
 
@@ -13,24 +13,24 @@ struct _LhEmitter {
     LhOpBuffer *buffer;
     LhCursorState *state;
     LhEmbeddedState *embedded;
-    uint32_t *marks; /* of the state */
+    uint32_t *marks; /* those of @state */
     uint32_t rank;
-    /* Written into every op; the generator sets what it knows better. */
-    uint32_t step; /* the cursor's, at first */
-    uint8_t phase; /* LH_PHASE_FORWARD, at first */
+    /* Defaults written into every op; the generator changes them as needed. */
+    uint32_t step; /* initially the cursor's */
+    uint8_t phase; /* initially LH_PHASE_FORWARD */
     uint16_t layer, micro_batch;
     uint8_t communicator; /* of exchanges and collectives */
 };
 
-/* Appends an op of the given kind and returns its id. Its fields beyond the header are the caller's
- * to fill through lh_emit_last(). */
+/* Appends an op of the given kind and returns its id. The caller fills the kind's own fields
+ * through lh_emit_last(). */
 uint32_t lh_emit_compute(LhEmitter *e, uint8_t stream, LhKernelId kernel, const LhKernelArgs *args);
-uint32_t lh_emit_exchange(LhEmitter *e, uint8_t stream); /* parts follow by lh_emit_part */
+uint32_t lh_emit_exchange(LhEmitter *e, uint8_t stream); /* add messages with lh_emit_part */
 uint32_t lh_emit_collective(LhEmitter *e, uint8_t stream, LhCollectiveKind kind,
-                            LhGroup group); /* tensors follow by lh_emit_tensor */
+                            LhGroup group); /* add tensors with lh_emit_tensor */
 uint32_t lh_emit_sync(LhEmitter *e);
 
-/* Of all parts of a slot, or of some. */
+/* Allocates or frees all parts of a slot, or one region. */
 uint32_t lh_emit_alloc(LhEmitter *e, uint16_t slot);
 uint32_t lh_emit_free(LhEmitter *e, uint16_t slot);
 uint32_t lh_emit_alloc_region(LhEmitter *e, LhRegion region);
@@ -46,18 +46,18 @@ lh_emit_last(LhEmitter *e)
 /* Adds an operand to the last compute op (in the kernel's operand order). */
 void lh_emit_operand(LhEmitter *e, uint16_t slot, uint32_t part, uint32_t count);
 
-/* Appends a message to the last exchange; regions follow by lh_emit_region. */
+/* Appends a message to the last exchange; add its regions with lh_emit_region. */
 void lh_emit_part(LhEmitter *e, bool send, uint32_t peer, uint16_t tag, uint64_t wire_bytes);
 void lh_emit_region(LhEmitter *e, uint16_t slot, uint32_t part, uint32_t count);
-void lh_emit_part_region(LhEmitter *e, LhRegion region); /* likewise; perhaps of one half */
+void lh_emit_part_region(LhEmitter *e, LhRegion region); /* as above; may name one half */
 
 /* Adds a tensor to the last collective. */
 void lh_emit_tensor(LhEmitter *e, LhRegion send, LhRegion receive);
 
-/* Adds a tensor to the last all-to-all, of which @sent[i] parts go to member i of the group and
- * @received[i] come from it. All tensors of a call are added this way, or none. */
+/* Adds a tensor to the last all-to-all: @sent[i] parts go to member i of the group and
+ * @received[i] parts come from it. All tensors of a call are added this way, or none. */
 void lh_emit_tensor_uneven(LhEmitter *e, LhRegion send, LhRegion receive, const uint32_t *sent,
                            const uint32_t *received);
 
-/* The last op must come after op @id; LH_OP_NONE and ids already listed are ignored. */
+/* Orders the last op after op @id. Ignores LH_OP_NONE and ids already listed. */
 void lh_emit_after(LhEmitter *e, uint32_t id);

@@ -34,7 +34,7 @@ lh_group_position(const LhGroup *group, uint32_t rank)
     return UINT32_MAX;
 }
 
-/* No member twice: the first common multiple of the strides that are taken lies outside. */
+/* Whether no member occurs twice: the first common multiple of the strides in use lies outside. */
 static bool
 is_distinct(LhGroup group)
 {
@@ -84,7 +84,7 @@ lh_group_canonical(LhGroup group)
     return group;
 }
 
-/* The fields of a key, one after the other. */
+/* The fields of a key as an array. */
 typedef struct {
     uint32_t word[6];
 } Words;

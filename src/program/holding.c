@@ -43,7 +43,7 @@ lh_slot_parts(const LhProgram *program, const LhSlot *slot)
     return segments * slices;
 }
 
-/* Of the second halves of zigzag, the group's first rank has the last, unless it is split. */
+/* Second halves of zigzag are in reverse order within the group, unless the placement is split. */
 static LhHolding
 saved_holding(const LhProgram *program, uint32_t slices, uint32_t rank, uint32_t part)
 {

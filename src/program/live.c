@@ -23,7 +23,7 @@ lh_live_change(LhLive *live, const LhProgram *program, LhRegion region, bool all
     const LhSlot *slot = &program->slots[region.slot];
     const uint64_t bytes = lh_region_bytes(program, region);
 
-    /* What was never there can only go in a program that is not proven. */
+    /* Only a program that is not proven frees more than it has allocated. */
     if (!alloc) {
         live->bytes -= MIN(bytes, live->bytes);
         live->by_tensor[slot->kind] -= MIN(bytes, live->by_tensor[slot->kind]);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names of the words of operations, and their buffer.
+ * Names of op kinds, phases, collectives, reductions and masks; the op buffer.
  */
 #include "program/op.h"
 
@@ -57,7 +57,7 @@ lh_op_buffer_clear(LhOpBuffer *buffer)
     *buffer = (LhOpBuffer){ 0 };
 }
 
-/* The capacity that holds @wanted more than @count, doubled from @capacity. */
+/* The capacity for @wanted elements beyond @count, by doubling @capacity. */
 static uint32_t
 grown(uint32_t capacity, uint32_t count, uint32_t wanted, uint32_t least)
 {

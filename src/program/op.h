@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Operations: what a program is made of. A rank's host issues them in order; each runs on one of
- * the rank's in-order streams, or on the host itself, and starts when the ops that it names in
- * `after` are complete.
+ * Operations, the elements of a program. A rank's host issues them in order. Each runs on one of
+ * the rank's in-order streams or on the host itself, and starts when the ops listed in `after` are
+ * complete.
  */
 #pragma once
 
@@ -20,13 +20,13 @@
 /*
  * How far a host runs ahead of its device: it issues op i only when ops 0 to i - LH_HOST_WINDOW - 1
  * of its rank are complete (CUDA blocks a launch when about a thousand are queued). A program that
- * needs the host to look further ahead does not end: the verifier refuses it, and the simulator and
- * the runtime say that it cannot end.
+ * needs more lookahead deadlocks: the verifier rejects it, and the simulator and the runtime report
+ * the deadlock.
  */
 #define LH_HOST_WINDOW 1024
 
-/* Which of the two tensors that the parts of a slot hold one after the other: k and v (kind kv), or
- * dk and dv (kind dkv). Each takes half of a part's bytes. */
+/* Selects one of the two tensors stored one after the other in each part of a slot: k and v
+ * (kind kv), or dk and dv (kind dkv). Each takes half of a part's bytes. */
 typedef enum {
     LH_HALF_BOTH,
     LH_HALF_K,
@@ -35,8 +35,8 @@ typedef enum {
 } LhHalf;
 
 /*
- * Parts [part, part + count) of slot `slot`. What exchanges and collectives without a reduction
- * move may be one half of these parts; all other ops name both.
+ * Parts [part, part + count) of slot `slot`. Exchanges and collectives without a reduction may move
+ * one half of these parts; all other ops name both.
  */
 typedef struct {
     uint16_t slot;
@@ -62,26 +62,26 @@ typedef enum {
     LH_OP_KINDS
 } LhOpKind;
 
-/* What part of a step an op belongs to, for reports. */
+/* The part of a training step an op belongs to, for reports. */
 typedef enum {
     LH_PHASE_FORWARD,
     LH_PHASE_BACKWARD,
-    LH_PHASE_RECOMPUTE, /* of the forward pass, during the backward pass */
+    LH_PHASE_RECOMPUTE, /* the forward pass repeated during the backward pass */
     LH_PHASE_OPTIMIZER,
     LH_PHASES
 } LhPhase;
 
 /*
  * One message of an exchange. On one communicator, the k-th message that a rank sends to another
- * one is the k-th that the other receives from it, in order of posting. The tag is a label: both
- * ends of a message have the same, but it does not decide which ends meet, since NCCL has no tags.
+ * one matches the k-th message that the other receives from it, in order of posting. The tag is a
+ * label, the same at both ends. It does not affect matching, since NCCL has no tags.
  */
 typedef struct {
     uint32_t peer;
     uint16_t tag;
     bool send; /* else receive */
     uint8_t regions_count;
-    uint64_t wire_bytes; /* what crosses the network; memory bytes are the regions' */
+    uint64_t wire_bytes; /* bytes sent over the network; memory bytes are those of the regions */
     LhRegion regions[LH_PART_REGIONS_MAX];
 } LhPart;
 
@@ -105,10 +105,10 @@ typedef struct {
     uint8_t stream; /* index into the program's streams; ignored for sync, alloc, free */
     uint8_t phase;  /* LhPhase */
     uint8_t after_count;
-    uint32_t step;                   /* the schedule's step; like the next three a label */
+    uint32_t step;                   /* the schedule's step; a label, like the next three */
     uint16_t layer, micro_batch;     /* from 0 */
-    uint8_t module;                  /* which embedded program it comes from, from 1; 0: none */
-    uint8_t communicator;            /* of exchanges and collectives; its number */
+    uint8_t module;                  /* the embedded program it comes from, from 1; 0: none */
+    uint8_t communicator;            /* number, for exchanges and collectives */
     uint32_t after[LH_OP_AFTER_MAX]; /* ids of earlier ops of this rank */
     union {
         struct {
@@ -125,13 +125,12 @@ typedef struct {
             LhCollectiveKind kind;
             LhReduction reduction;
             LhGroup group;
-            /* The same collective of several tensors, as one group call: tensor i goes from send[i]
+            /* One collective over several tensors, as one group call: tensor i goes from send[i]
              * to receive[i]. */
             uint8_t tensors_count;
             /*
-             * All-to-all of unequal pieces: the buffer's counts[] have, from counts_first on and
-             * for each tensor, the parts that go to each member in the order of the group, and then
-             * those that come from each.
+             * Uneven all-to-all: from counts_first on, the buffer's counts[] hold for each tensor
+             * the parts sent to each member in group order, then the parts received from each.
              */
             bool uneven;
             uint32_t counts_first;
@@ -156,7 +155,7 @@ typedef struct {
 
 void lh_op_buffer_clear(LhOpBuffer *buffer); /* frees; a zeroed buffer is empty and valid */
 
-/* Makes room for so many more of each. */
+/* Reserves room for this many more of each. */
 void lh_op_buffer_reserve(LhOpBuffer *buffer, uint32_t ops, uint32_t parts, uint32_t counts);
 
 /* Indexed by their enums, NULL-terminated. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What messages call ops and parts of slots, the same whoever speaks: verifier, simulator, runtime.
+ * Names of ops and regions in messages, shared by verifier, simulator and runtime.
  */
 #pragma once
 
@@ -9,15 +9,15 @@
 /* "attention_fwd", "all-gather", "exchange"; borrowed. */
 const char *lh_op_name(const LhOp *op);
 
-/* "op 12 (exchange, stream comm)"; caller frees. What does not exist is left out. */
+/* "op 12 (exchange, stream comm)". An unknown stream is left out. Caller frees. */
 char *lh_op_text(const LhProgram *program, const LhOp *op);
 
-/* "kv_a", or "kv_a[3]" when the slot has several parts; caller frees. */
+/* "kv_a", or "kv_a[3]" if the slot has several parts. Caller frees. */
 char *lh_cell_text(const LhProgram *program, uint32_t slot, uint32_t part);
 
-/* "", ":k" or ":v", by LhHalf. */
+/* "", ":k" or ":v", indexed by LhHalf. */
 extern const char *const lh_half_suffixes[];
 
-/* "kv" for a whole slot, "kv[1]" for a part, "kv[1..2]" for several, and ":k" or ":v" behind it for
- * one half: as in files. Caller frees. */
+/* A region as written in files: "kv" for a whole slot, "kv[1]" for a part, "kv[1..2]" for
+ * several, with a suffix ":k" or ":v" for one half. Caller frees. */
 char *lh_region_text(const LhProgram *program, const LhRegion *region);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What was given of a program's options is a short list, which is searched. */
+/* The options set in a program's params are a short list, searched linearly. */
 #include "program/option.h"
 
 #include "program/program.h"
 
 #include <inttypes.h>
 
-/* Where it stands among those that are set; behind them if it is not. */
+/* The index of @option among those set, or their number if it is not set. */
 static uint32_t
 index_of(const LhProgramParams *p, const LhOption *option)
 {
@@ -113,7 +113,8 @@ take_divisor(uint32_t divisor, uint32_t wanted, uint32_t end, uint32_t *below, u
         *above = MIN(*above, divisor);
 }
 
-/* Divisors come in pairs, of which one is at most the root: numbers from files may be large. */
+/* Divisors come in pairs, one of them at most the root. Searching only up to the root matters
+ * because numbers from files may be large. */
 void
 lh_divisors_near(uint32_t number, uint32_t wanted, uint32_t most, uint32_t *below, uint32_t *above)
 {

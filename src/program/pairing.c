@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* All ends are listed, put in order, and those next to each other meet. */
+/* Collects all ends of messages and collectives and sorts them so that matching ends are
+ * adjacent. */
 #include "program/pairing.h"
 
 #include "program/cursor.h"
 
 /* A message's sender or receiver, or a member of a collective. */
 typedef struct {
-    uint32_t communicator; /* of messages the number; of collectives one for each group */
+    uint32_t communicator; /* a message's communicator number; for collectives one index per
+                              communicator */
     bool collective;
-    uint32_t from, to; /* of a message; else 0 */
+    uint32_t from, to; /* of a message; 0 for a collective */
     bool send;
-    uint32_t number; /* of those of its rank on this communicator, in order */
+    uint32_t number; /* position among the ends of its rank on this communicator */
     guint record;
 } End;
 
@@ -19,11 +21,11 @@ struct _LhPairing {
     guint *others;
 };
 
-/* Where ends are collected. */
+/* Collects ends. */
 typedef struct {
     GArray *ends;        /* of End */
-    GHashTable *numbers; /* LhCommunicatorKey *, owned -> number of a collective's communicator */
-    GHashTable *counts;  /* of a rank: key of End -> how many there were */
+    GHashTable *numbers; /* LhCommunicatorKey *, owned -> index of a collective's communicator */
+    GHashTable *counts;  /* of the current rank: communicator index -> number of ends so far */
 } Collector;
 
 static guint
@@ -59,7 +61,7 @@ compare_numbers(uint32_t a, uint32_t b)
     return a < b ? -1 : a > b;
 }
 
-/* By what tells meetings apart but the number. */
+/* Compares channels: everything that identifies a match except the number. */
 static int
 compare_ways(const End *a, const End *b)
 {
@@ -72,7 +74,7 @@ compare_ways(const End *a, const End *b)
     return order != 0 ? order : compare_numbers(a->to, b->to);
 }
 
-/* Of one way in the order of each end's ops. */
+/* Sorts by channel, and within it by side and op order. */
 static int
 by_way(const void *a, const void *b)
 {
@@ -95,7 +97,7 @@ by_meeting(const void *a, const void *b)
 
 /* ---- ends ---- */
 
-/* Ends of a way are numbered where they come from: sends of a rank apart from its receives. */
+/* Numbers the ends of each channel: sends of a rank separately from its receives. */
 static void
 number_ends(GArray *ends)
 {
@@ -124,7 +126,7 @@ add_exchange(Collector *c, const LhOpBuffer *buffer, const LhOp *op, uint32_t ra
                           .from = part->send ? rank : part->peer,
                           .to = part->send ? part->peer : rank,
                           .send = part->send,
-                          .number = c->ends->len, /* rises with the rank's ops */
+                          .number = c->ends->len, /* ascending with the rank's ops */
                           .record = record };
 
         g_array_append_val(c->ends, end);
@@ -145,7 +147,8 @@ add_collective(Collector *c, const LhOp *op, guint record)
     g_array_append_val(c->ends, end);
 }
 
-/* The ends of a rank, whose records are @record and those behind it; returns the next rank's. */
+/* Adds the ends of a rank, whose records start at @record. Returns the first record of the next
+ * rank. */
 static guint
 add_rank(Collector *c, const LhProgram *program, uint32_t rank, LhOpBuffer *buffer, guint record)
 {
@@ -167,9 +170,9 @@ add_rank(Collector *c, const LhProgram *program, uint32_t rank, LhOpBuffer *buff
     return record;
 }
 
-/* ---- meetings ---- */
+/* ---- matches ---- */
 
-/* Calls @with for every two ends that meet, both ways. */
+/* Calls @with for every ordered pair of matching ends. */
 static void
 for_all(const GArray *ends, void (*with)(LhPairing *m, guint record, guint other), LhPairing *m)
 {
@@ -208,7 +211,7 @@ fill_meetings(LhPairing *m, const GArray *ends, guint records)
         m->first[i + 1] += m->first[i];
     m->others = g_new(guint, MAX(m->first[records], 1));
     for_all(ends, add_other, m);
-    for (guint i = records; i > 0; i--) /* each has gone on to where the next one begins */
+    for (guint i = records; i > 0; i--) /* each has advanced to the start of the next */
         m->first[i] = m->first[i - 1];
     m->first[0] = 0;
 }
@@ -245,8 +248,8 @@ lh_pairing_free(LhPairing *m)
     g_free(m);
 }
 
-/* Where clocks of ranks differ by more than a transfer, others may seem to begin when it is over:
- * then its own beginning counts. */
+/* If the clocks of ranks differ by more than a transfer, other ends may seem to start after this
+ * op has ended. Then the op's own start counts. */
 LhTime
 lh_pairing_took(const LhPairing *m, const GArray *records, guint index)
 {
@@ -266,7 +269,8 @@ by_from(const void *a, const void *b)
     return x->from_ps < y->from_ps ? -1 : x->from_ps > y->from_ps;
 }
 
-/* Those that touch or overlap become one; the last one ends with the op, which it has made wait. */
+/* Merges intervals that touch or overlap. The last one is extended to the end of the op, which
+ * waited for it. */
 static void
 join_motions(GArray *motions, LhTime end_ps)
 {

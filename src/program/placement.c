@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Segments and the exact masks between them. All segments of a placement have one stride, so that a
- * causal mask between two of them is a straight edge in local indices.
+ * Segments and the exact masks between them. All segments of a placement have the same stride, so
+ * the edge of a causal mask between two of them is a straight line in local indices.
  */
 #include "program/placement.h"
 
@@ -37,7 +37,7 @@ lh_placement_segment_id(const LhPlacement *p, uint32_t rank, uint32_t part)
         return 0;
     if (part == 0)
         return rank;
-    /* The second half-chunk of group rank / split, and in it the same piece as in the first. */
+    /* The second half-chunk of group rank / split; within it the same piece as in the first. */
     return (2 * (p->ranks / split) - 1 - rank / split) * split + rank % split;
 }
 
@@ -86,7 +86,7 @@ lh_block(LhSegment q, LhSegment k, const LhMaskRule *rule)
 
     if (lh_mask_is_plain(rule))
         return block;
-    /* Windows and documents only take away: as many pairs are the same pairs. */
+    /* Windows and documents only remove pairs: an equal count means the same pairs. */
     pairs = lh_mask_pairs(rule, q, k);
     if (pairs == block.pairs)
         return block;

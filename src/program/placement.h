@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where tokens live. N tokens are cut into segments (start, stride, count); a rank holds `parts`
- * segments (its chunk). Segments are numbered globally; placement maps (rank, part) -> segment and
- * back.
+ * Placement of tokens on ranks. N tokens are split into segments (start, stride, count); a rank
+ * holds `parts` segments (its chunk). Segments are numbered globally; a placement maps (rank, part)
+ * to segments and back.
  */
 #pragma once
 
@@ -15,12 +15,13 @@
 typedef enum {
     LH_PLACE_CONTIGUOUS, /* one part: rank r holds tokens [r n, (r+1) n) */
     /*
-     * Two parts: half-chunks r and 2P-1-r. With a split of U, groups of U consecutive ranks hold
-     * the half-chunks of one rank out of P/U, in U pieces each: rank r has piece r mod U of both.
+     * Two parts: half-chunks r and 2P-1-r. With a split of U, each group of U consecutive ranks
+     * holds the half-chunks that one of P/U ranks would have, in U pieces each: rank r has piece r
+     * mod U of both.
      */
     LH_PLACE_ZIGZAG,
     LH_PLACE_STRIPED, /* one part: tokens r, r+P, r+2P, ... */
-    LH_PLACE_HEADS,   /* one part: all tokens, of the rank's slice of the heads */
+    LH_PLACE_HEADS,   /* one part: all tokens, for the rank's slice of the heads */
 } LhPlacementKind;
 
 /* Indexed by LhPlacementKind, NULL-terminated: "contiguous", "zigzag", "striped", "heads". */
@@ -29,14 +30,14 @@ extern const char *const lh_placement_names[];
 typedef struct {
     LhPlacementKind kind;
     uint32_t ranks;
-    uint64_t seq_length; /* a multiple of the segments */
-    uint32_t split;      /* of zigzag; divides ranks; 0 and 1: none */
+    uint64_t seq_length; /* a multiple of the number of segments */
+    uint32_t split;      /* zigzag only; divides ranks; 0 and 1: none */
 } LhPlacement;
 
-/* Which pairs of a query segment and a key segment a mask allows, in local indices. */
+/* The pairs of a query segment and a key segment that a mask allows, in local indices. */
 typedef struct {
     LhMaskKind kind;
-    int64_t shift;  /* of LH_MASK_CAUSAL; other values than 0 and -1 have no kernel */
+    int64_t shift;  /* of LH_MASK_CAUSAL; kernels exist for 0 and -1 only */
     uint64_t pairs; /* exact */
 } LhBlock;
 
@@ -48,6 +49,6 @@ LhSegment lh_placement_segment(const LhPlacement *p, uint32_t segment_id);
 
 /*
  * The block of query segment @q against key segment @k under @rule, exact for any two segments of
- * equal stride; LH_MASK_POSITIONS where no mask in local indices says it.
+ * equal stride. LH_MASK_POSITIONS if no mask in local indices describes it.
  */
 LhBlock lh_block(LhSegment q, LhSegment k, const LhMaskRule *rule);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Making programs, and the rules that every program keeps, worded so that the nearest legal value
- * is named.
+ * Creating programs, and the rules that every program keeps. Error messages name the nearest legal
+ * value.
  */
 #include "program/program.h"
 
@@ -12,7 +12,7 @@
 #include <string.h>
 
 #define TOKENS_MAX (UINT64_C(1) << 31)
-#define COUNT_LIMIT 0x1p63 /* of what is counted per rank */
+#define COUNT_LIMIT 0x1p63 /* of counts per rank */
 #define LINEAR_TILE 128    /* tokens; see kernels/sizes.h */
 
 const char *const lh_role_names[] = {
@@ -49,10 +49,10 @@ const char *const lh_pass_names[] = {
     NULL,
 };
 
-/* --- making one ---------------------------------------------------------------------------------
- */
+/* --- creation
+ * ----------------------------------------------------------------------------------- */
 
-/* What the options are that @params has, as texts; NULL: none. */
+/* The options set in @params as texts; NULL: none. */
 static char **
 record_of(const LhProgramParams *params)
 {
@@ -148,8 +148,8 @@ lh_program_add_stream(LhProgram *program, const char *name, LhStreamKind kind)
     return (uint8_t)program->streams_count++;
 }
 
-/* --- asking one ---------------------------------------------------------------------------------
- */
+/* --- queries
+ * ------------------------------------------------------------------------------------ */
 
 uint32_t
 lh_program_ranks(const LhProgram *program)
@@ -258,14 +258,15 @@ check_length(const LhAttention *a, uint64_t cut, GError **error)
 }
 
 /*
- * What is counted of one op or of one rank is held in 64 bits, by every reader and in the closed
- * forms. So the most that any schedule can count must stay below 2^63, as a real number: the bounds
- * here are not sharp, and a rounding error is far smaller than what they leave.
+ * Counts of one op or one rank are 64-bit, in every reader and in the closed forms. So an upper
+ * bound of what any schedule can count must stay below 2^63. The bounds here are computed in
+ * floating point; they are not tight, and their slack far exceeds the rounding errors.
  *
  * Flops: 4 d forward and 10 d backward for every pair of the rank's rows with all keys. A rank may
- * have almost twice the mean (uneven heads) or compute the forward pass again, which is below 2^64.
- * Linear attention has its pairs within tiles, and products with states of d^2. A product of the
+ * have almost twice the mean (uneven heads) or recompute the forward pass; that stays below 2^64.
+ * Linear attention has pairs within tiles, and products with states of d^2. A product of the
  * activations with a weight is one op.
+ *
  * Bytes: all tokens of every tensor, several times over; states of all ranks; weights; and scores
  * of the rank's rows with all keys.
  */
@@ -311,10 +312,9 @@ check_mask(const LhProgramParams *p, GError **error)
     if (rule->window != 0 && !rule->causal)
         return lh_program_refuse(error, "a sliding window needs a causal mask");
     if (p->attention.linear && !(rule->causal && lh_mask_is_plain(rule)))
-        return lh_program_refuse(error, "linear attention has the causal mask only");
+        return lh_program_refuse(error, "linear attention supports only the causal mask");
     if (p->attention.linear && !(p->attention.decay >= 0 && p->attention.decay <= 1))
-        return lh_program_refuse(error, "a decay of %g; 0 (none) to 1 are possible",
-                                 p->attention.decay);
+        return lh_program_refuse(error, "decay %g; allowed: 0 (none) to 1", p->attention.decay);
     for (uint32_t i = 0; i < rule->documents_count; i++) {
         if (rule->document_ends[i] <= (i == 0 ? 0 : rule->document_ends[i - 1]))
             return lh_program_refuse(error, "document %u is empty", i);
@@ -336,9 +336,11 @@ lh_program_check(LhPlacementKind placement, const LhProgramParams *p, GError **e
         return lh_program_refuse(error, "%" PRIu32 " ranks; 1 to %" PRIu32 " are possible",
                                  p->ranks, LH_RANKS_MAX);
     if (lh_params_ranks(p) > LH_RANKS_MAX)
-        return lh_program_refuse(
-            error, "%" PRIu32 " groups of %" PRIu32 " ranks; %" PRIu32 " ranks are possible in all",
-            p->data_parallel_size, p->ranks, LH_RANKS_MAX);
+        return lh_program_refuse(error,
+                                 "%" PRIu32 " groups of %" PRIu32 " ranks; %" PRIu32
+                                 " ranks are allowed in "
+                                 "total",
+                                 p->data_parallel_size, p->ranks, LH_RANKS_MAX);
     if (a->batch == 0 || a->heads == 0 || a->groups == 0 || a->head_dim == 0)
         return lh_program_refuse(
             error, "batch, heads, query groups and head dimension must be at least 1");
@@ -350,7 +352,7 @@ lh_program_check(LhPlacementKind placement, const LhProgramParams *p, GError **e
             error, "%" PRIu32 " query groups for %" PRIu32 " heads; at most one per head",
             a->groups, a->heads);
     if (p->pass < LH_PASS_FWD || p->pass > LH_PASS_BOTH)
-        return lh_program_refuse(error, "no such pass");
+        return lh_program_refuse(error, "unknown pass");
     return check_mask(p, error) && check_groups(a, error) &&
            check_length(a, (uint64_t)p->ranks * lh_placement_parts(&one), error) &&
            check_sizes(p, error);

@@ -83,7 +83,7 @@ rename_regions(const LhSubprogram *embedding, LhOp *op, LhPart *parts)
     }
 }
 
-/* The first op of a stream begins behind the entry. */
+/* Orders the first op of each stream after the entry. */
 static void
 enter(LhEmbeddedState *s, LhOp *op)
 {

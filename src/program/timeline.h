@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What simulator and runtime tell about an op: the same record, so that every report works on both.
+ * The record of one op in a timeline. Simulator and runtime produce the same record, so that every
+ * report works on both.
  */
 #pragma once
 
 #include "base/units.h"
 #include "program/program.h"
 
-/* Of an op that crosses no network, or a network without tiers. */
+/* Tier of an op that uses no network, or a network without tiers. */
 #define LH_TIMELINE_NO_TIER UINT8_MAX
 
-/* Time in which something of an op is on its way. */
+/* Interval in which bytes of an op are in flight. */
 typedef struct {
     LhTime from_ps, to_ps;
 } LhMotion;
@@ -21,8 +22,7 @@ typedef struct {
     uint8_t kind; /* LhOpKind */
     uint8_t stream;
     uint8_t phase;
-    uint8_t
-        tier; /* exchange: highest tier crossed by any of its messages; LH_TIERS or above: none */
+    uint8_t tier; /* exchange: highest tier used by any of its messages; LH_TIERS or above: none */
     uint32_t step;
     uint16_t layer, micro_batch;
     uint8_t module;
@@ -30,14 +30,13 @@ typedef struct {
     LhTime issued_ps, start_ps, end_ps;
     uint64_t bytes; /* sent */
     uint64_t flops;
-    /* exchange, collective: the times, in order, in which its bytes are on their way, none of which
-     * touches the next; in the rest of its time, the op waits for others. NULL: that is not known.
-     * As long as the call in which the record is told. */
+    /* exchange, collective: disjoint, ordered intervals in which its bytes are in flight; in the
+     * rest of its time the op waits for others. NULL: unknown. Valid during the sink's call. */
     const LhMotion *motions;
     uint32_t motions_count;
 } LhTimelineRecord;
 
-/* How long the op waited for others between its start and its end; 0 where that is not known. */
+/* How long the op waited for others between its start and its end; 0 if unknown. */
 static inline LhTime
 lh_timeline_waited(const LhTimelineRecord *r)
 {
@@ -48,7 +47,7 @@ lh_timeline_waited(const LhTimelineRecord *r)
     return r->motions == NULL ? 0 : waited_ps;
 }
 
-/* For g_array_sort(): by rank, and of a rank by op. */
+/* For g_array_sort(): by rank, then by op. */
 static inline int
 lh_timeline_by_rank_and_op(const void *a, const void *b)
 {
@@ -62,25 +61,25 @@ lh_timeline_by_rank_and_op(const void *a, const void *b)
 /* Called when an op completes, in completion order. */
 typedef void (*LhTimelineSink)(void *data, const LhTimelineRecord *record);
 
-/* The op that takes or gives back memory, as reports name it. */
+/* An op that allocates or frees memory, for reports. */
 typedef struct {
-    uint32_t op; /* its id; LH_OP_NONE: none, what is there before the first op */
+    uint32_t op; /* its id; LH_OP_NONE: memory live before the first op */
     uint16_t layer, micro_batch;
     uint16_t phase;    /* LhPhase */
-    uint16_t category; /* LhCategory of its slot; LH_CATEGORIES: of many */
+    uint16_t category; /* LhCategory of its slot; LH_CATEGORIES: several */
 } LhMemoryOp;
 
-/* What a rank holds after an alloc or a free. */
+/* Live memory of a rank after an alloc or a free. */
 typedef struct {
     uint32_t rank;
-    LhTime time_ps; /* when the host gets there */
+    LhTime time_ps; /* host time */
     LhMemoryOp op;
     uint64_t category_bytes; /* of op.category */
     uint64_t bytes;          /* of all categories */
 } LhMemoryRecord;
 
 /*
- * Called at every alloc and free, for each rank in the order of its host, so in order of time. What
- * is there before the first op comes first: a record at time 0 for each category that has any.
+ * Called at every alloc and free, for each rank in host order and so in order of time. Memory live
+ * before the first op is reported first: a record at time 0 for each category in use.
  */
 typedef void (*LhMemorySink)(void *data, const LhMemoryRecord *record);

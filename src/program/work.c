@@ -75,7 +75,7 @@ messages_bytes(const LhOp *op, const LhPart *parts)
     return bytes;
 }
 
-/* All that is not the rank's own piece. */
+/* All but the rank's own piece. */
 static uint64_t
 uneven_bytes(const LhProgram *program, const LhCollectiveCall *call)
 {

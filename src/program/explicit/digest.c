@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The digest goes field by field, as structs have gaps. */
+/* Hashes field by field, because structs contain padding. */
 #include "program/explicit/digest.h"
 
 #include "base/json/json_encode.h"
@@ -10,7 +10,7 @@ typedef struct {
     GChecksum *sum;
     const LhProgram *program;
     const LhFormOrder *order;
-    GString *text; /* of the arguments of an op */
+    GString *text; /* the arguments of an op */
 } Digest;
 
 static void
@@ -66,7 +66,7 @@ digest_collective(GChecksum *sum, const LhOp *op, const LhOpBuffer *buffer)
         digest_number(sum, buffer->counts[op->collective.counts_first + i]);
 }
 
-/* As in files. */
+/* Hashes the arguments in the form that files have. */
 static void
 digest_args(const Digest *digest, const LhOp *op)
 {
@@ -103,7 +103,7 @@ digest_op(const Digest *digest, const LhOp *op, const LhOpBuffer *buffer)
     }
 }
 
-/* ---- what ops name by number ---- */
+/* ---- what ops reference by number ---- */
 
 static void
 digest_slots(GChecksum *sum, const LhProgram *program)

@@ -32,7 +32,7 @@ steps(const LhProgram *program, uint32_t rank)
     return all->ranks[rank].steps_count;
 }
 
-/* The messages and counts of an op behind those in the buffer. */
+/* Appends the messages and counts of an op to the buffer's. */
 static void
 copy_lists(LhOpBuffer *buffer, const LhExplicitRank *rank, LhOp *op)
 {

@@ -8,20 +8,20 @@
 #include "base/json/json.h"
 #include "program/program.h"
 
-/* The name of the format, as it stands in a file. */
+/* Schema name of the format. */
 #define LH_EXPLICIT_SCHEMA "longhaul.schedule/1"
 
-/* Ops of a program in the explicit form, and messages; more are refused when reading and writing.
- */
+/* Limits on the ops and messages of an explicit program; files beyond them are neither read nor
+ * written. */
 #define LH_EXPLICIT_OPS_MAX (UINT32_C(1) << 20)
 #define LH_EXPLICIT_PARTS_MAX (UINT32_C(1) << 21)
 
-/* --- for the files of the form ------------------------------------------------------------------
- */
+/* --- internal to the files of the form
+ * ---------------------------------------------------------- */
 
-/* The program of one rank. Ops that follow each other with the same phase and step are a step. */
+/* The program of one rank. Consecutive ops with the same phase and step form one step. */
 typedef struct {
-    LhOp *ops; /* exchange.parts_first indexes parts, collective.counts_first counts */
+    LhOp *ops; /* exchange.parts_first indexes parts, collective.counts_first indexes counts */
     uint32_t ops_count;
     LhPart *parts;
     uint32_t parts_count;
@@ -35,9 +35,9 @@ typedef struct {
     uint32_t ranks_count;
 } LhExplicit;
 
-/* The generator of explicit programs, whose plan is an LhExplicit. */
+/* The generator of explicit programs; its plan is an LhExplicit. */
 extern const LhGenerator lh_explicit_generator;
 void lh_explicit_free(gpointer explicit_ops); /* an LhExplicit; NULL is allowed */
 
-/* The pairs of a mask over nq x nk, which a file need not state. Both at most 2^31. */
+/* The number of unmasked pairs of an nq x nk block (both at most 2^31), for files that omit it. */
 uint64_t lh_explicit_pairs(LhMaskKind mask, int64_t shift, uint64_t nq, uint64_t nk);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The arguments of kernels in the explicit JSON form, as they are read and written. Those of
- * attention have defaults that the program decides; all others go by the table of kinds: where a
- * kernel's kind of arguments has a field of the form, what is absent is 0, which the field cannot
- * be where it is needed.
+ * Reads and writes kernel arguments in the explicit JSON form. Attention arguments default to the
+ * program's values. All others follow the table of argument kinds: an absent field that the
+ * kernel's kind has reads as 0, which is invalid where the field is required.
  */
 #include "program/explicit/explicit_args.h"
 
@@ -79,13 +78,14 @@ check_positions(const LhFormReader *r, const LhFormOp *form)
 {
     if (form->mask != LH_MASK_POSITIONS && has_positions(form))
         return lh_form_fail(r, "mask",
-                            "only the mask \"positions\" takes q_start, k_start and the like");
+                            "q_start, q_part_step, k_start and k_part_step are allowed only "
+                            "with the mask \"positions\"");
     if (form->mask == LH_MASK_POSITIONS && form->pairs == LH_FORM_ABSENT)
-        return lh_form_fail(r, "mask", "with the mask \"positions\" an op says its pairs");
+        return lh_form_fail(r, "mask", "the mask \"positions\" requires pairs");
     return true;
 }
 
-/* Those that no other kind has. */
+/* Whether arguments are given that only attention kernels take. */
 static bool
 has_attention_args(const LhFormOp *form)
 {
@@ -97,7 +97,8 @@ has_attention_args(const LhFormOp *form)
            !isnan(form->scale) || !isnan(form->decay);
 }
 
-/* Softmax alone is told what it moves, so little that bytes fit wherever other kernels' do. */
+/* Only softmax kernels have their traffic stated. It is limited so that byte counts stay within
+ * the range of other kernels'. */
 static bool
 check_softmax_traffic(const LhFormReader *r, const LhFormOp *form)
 {
@@ -123,18 +124,18 @@ read_attention_args(const LhFormReader *r, const LhFormOp *form, LhKernelArgs *a
     return true;
 }
 
-/* ---- all others ---- */
+/* ---- all other kernels ---- */
 
 typedef enum {
     UINT,
-    SHARED, /* UINT; with attention, where it may be absent and 0 both */
-    STRIDE, /* shared with attention, and 1 if absent */
+    SHARED, /* UINT that attention also has; may be absent or 0 there */
+    STRIDE, /* also an attention argument; 1 if absent */
     REAL,
     FLAG,
 } FieldType;
 
 typedef struct {
-    const char *name; /* that of the member, in any kind of arguments */
+    const char *name; /* the member's name, the same in all kinds of arguments */
     FieldType type;
     size_t offset;
 } FormField;
@@ -144,7 +145,7 @@ typedef struct {
         .name = #word, .type = of, .offset = offsetof(LhFormOp, word)                              \
     }
 
-/* In the order in which one that a kernel does not take is named. */
+/* Ordered: the first field present that a kernel does not take is the one reported. */
 static const FormField form_fields[] = {
     FIELD(m, UINT),          FIELD(n, UINT),          FIELD(k, UINT),
     FIELD(experts, UINT),    FIELD(batch, SHARED),    FIELD(members, UINT),
@@ -220,12 +221,12 @@ take(const FormField *f, const LhArgMember *member, const LhFormOp *form, LhKern
     }
 }
 
-/* A kernel is given its own kind of arguments: others would be silently lost. */
+/* Rejects arguments of other kinds than the kernel's own, which would be lost silently. */
 static bool
 check_kind_of_args(const LhFormReader *r, const LhFormOp *form, LhArgsKind kind)
 {
     if (kind != LH_ARGS_ATTENTION && has_attention_args(form))
-        return lh_form_fail(r, "kernel", "%s takes no arguments of attention, such as nq",
+        return lh_form_fail(r, "kernel", "%s takes no attention arguments such as nq",
                             form->kernel);
     for (size_t i = 0; i < G_N_ELEMENTS(form_fields); i++) {
         const FormField *f = &form_fields[i];
@@ -271,7 +272,7 @@ read_other_args(const LhFormReader *r, const LhFormOp *form, LhArgsKind kind, Lh
     return true;
 }
 
-/* Flops and bytes can be counted, and there are no experts where none are meant. */
+/* Checks that flops and bytes can be counted, and that only kernels of experts have experts. */
 static bool
 check_size(const LhFormReader *r, const LhKernel *kernel, const LhKernelArgs *args)
 {
@@ -404,7 +405,7 @@ lh_form_note_args(const LhProgram *program, const LhOp *op, LhFormOp *form)
     form->first = args->first;
 }
 
-/* ---- the order of what is written ---- */
+/* ---- order of the written fields ---- */
 
 static void
 add_row(LhFormRows *rows, const LhField *field)
@@ -423,7 +424,7 @@ op_field(const char *name)
     return field;
 }
 
-/* From @first on, up to @end. */
+/* Appends the rows from @first up to @end, exclusive. */
 static void
 add_rows(LhFormRows *rows, const LhField *first, const LhField *end)
 {
@@ -435,7 +436,7 @@ static void
 add_args(LhFormRows *rows, LhArgsKind kind)
 {
     for (const LhArgMember *m = lh_args_rows[kind].members; m->name != NULL; m++)
-        if (m->type != LH_ARG_RULE) /* the program's */
+        if (m->type != LH_ARG_RULE) /* taken from the program */
             add_row(rows, op_field(m->name));
     add_row(rows, op_field("first"));
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a file of the explicit JSON form says, field by field. Reading decodes it into these structs
- * and then makes a program of them.
+ * A file of the explicit JSON form, field by field. Reading decodes a file into these structs and
+ * then builds a program from them.
  */
 #pragma once
 
 #include "base/json/json_writer.h"
 #include "program/explicit/explicit.h"
 
-/* Optional numbers and choices that were not given. */
+/* Values of absent optional numbers and choices. */
 #define LH_FORM_ABSENT UINT64_MAX
 #define LH_FORM_NO_CHOICE (-1)
 #define LH_FORM_NO_SHIFT INT64_MIN
@@ -31,7 +31,7 @@ typedef struct {
 
 typedef struct {
     char *name;
-    int kind, role, dtype; /* dtype: or LH_FORM_NO_CHOICE */
+    int kind, role, dtype; /* dtype may be LH_FORM_NO_CHOICE */
     bool by_heads;
     uint64_t parts, part_bytes, element_bytes;
     uint64_t head_dim;
@@ -51,7 +51,7 @@ typedef struct {
     uint64_t base, stride, count, outer_stride, outer_count;
 } LhFormGroup;
 
-/* Every op has a few of these; the others are as if they were absent. */
+/* An op. Each kind of op uses a few of these fields; the others are absent. */
 typedef struct {
     int op, phase;
     uint64_t step, layer, micro_batch, module, communicator;
@@ -63,7 +63,7 @@ typedef struct {
     int mask;
     int64_t shift;
     uint64_t nq, nk, pairs, batch, heads, groups, head_dim;
-    uint64_t m, n, k, elements; /* these and the next: 0 if absent */
+    uint64_t m, n, k, elements; /* 0 if absent, like the next row */
     uint64_t experts, choices, members, rows, width, vocabulary, first_row, count, tokens, start,
         traffic;
     double epsilon, base, learning_rate, beta1, beta2, weight_decay, clip;
@@ -84,8 +84,7 @@ typedef struct {
     LhFieldLater ops; /* of LhFormOp */
 } LhFormRank;
 
-/* Of a rank: its ops, alone. The field's element_init makes an op of which nothing has been said.
- */
+/* Fields of a rank: its ops only. The field's element_init makes an op with all fields absent. */
 extern const LhField lh_form_rank_fields[];
 
 typedef struct {
@@ -102,19 +101,18 @@ typedef struct {
     GArray *slots, *streams, *ranks;
 } LhForm;
 
-/* What is known while a file is read. */
+/* State while a file is read. */
 typedef struct {
     const LhJson *json;
     LhProgram *program; /* its declarations are complete before ops are read */
     GHashTable *slots;  /* name -> index + 1 */
-    uint32_t rank, op;  /* being read */
+    uint32_t rank, op;  /* the ones being read */
     uint32_t ops_total, parts_total;
     GError **error;
 } LhFormReader;
 
-/* The field table of the form: it reads it, writes it and prints its schema. The ranks stand last.
- */
+/* Root field table of the form: reads it, writes it and prints its schema. The ranks come last. */
 extern const LhField lh_program_fields[];
 
-/* A form of which nothing has been said yet. */
+/* Returns a form with all fields absent. */
 LhForm lh_form_new(void);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reading the ops of the explicit JSON form: what ties their fields together, so that whatever is
- * read can be walked without looking again. Slots, parts, streams, kernels and peers exist,
- * operands are as many as the kernel takes, and an op comes after earlier ops only.
+ * Reads the ops of the explicit JSON form. Checks the relations between fields, so that a program
+ * that was read can be walked without further checks: slots, parts, streams, kernels and peers
+ * exist, each kernel has its number of operands, and an op comes after earlier ops only.
  */
 #include "program/explicit/explicit_ops.h"
 
@@ -39,9 +39,9 @@ no_such(const LhFormReader *r, const char *field, const char *what, const char *
     g_autofree char *escaped = g_strescape(name, NULL);
 
     if (nearest != NULL)
-        return lh_form_fail(r, field, "no %s is called \"%.60s\"; did you mean \"%s\"?", what,
-                            escaped, nearest);
-    return lh_form_fail(r, field, "no %s is called \"%.60s\"", what, escaped);
+        return lh_form_fail(r, field, "unknown %s \"%.60s\"; did you mean \"%s\"?", what, escaped,
+                            nearest);
+    return lh_form_fail(r, field, "unknown %s \"%.60s\"", what, escaped);
 }
 
 static bool
@@ -66,7 +66,8 @@ find_slot(const LhFormReader *r, const char *field, const char *name, uint16_t *
     return true;
 }
 
-/* Digits at *text, moving it behind them; false if there are none or the number is too large. */
+/* Reads a number at *text and advances past it. Returns false if there are no digits or the
+ * number is too large. */
 static bool
 read_digits(const char **text, uint64_t *value)
 {
@@ -78,7 +79,7 @@ read_digits(const char **text, uint64_t *value)
     return *text != start && !g_ascii_isdigit(**text);
 }
 
-/* "[3]" or "[1..2]", all of it. */
+/* Parses a whole range, "[3]" or "[1..2]". */
 static bool
 read_range(const char *text, uint64_t *first, uint64_t *last)
 {
@@ -93,7 +94,7 @@ read_range(const char *text, uint64_t *first, uint64_t *last)
     return strcmp(text, "]") == 0;
 }
 
-/* Which half a text names at its end, behind a colon; LH_HALVES: none that exists. Cuts it off. */
+/* Reads and cuts off the half that a region text names after a colon. LH_HALVES: unknown half. */
 static LhHalf
 cut_half(char *text)
 {
@@ -124,18 +125,17 @@ read_region(const LhFormReader *r, const char *field, const char *written, LhReg
     slot = &r->program->slots[region->slot];
     last = slot->parts - 1;
     if (text[length] != '\0' && !read_range(text + length, &first, &last))
-        return lh_form_fail(r, field, "a region is written slot, slot[part] or slot[first..last]");
+        return lh_form_fail(r, field, "write a region as slot, slot[part] or slot[first..last]");
     if (half == LH_HALVES)
-        return lh_form_fail(
-            r, field, "behind a slot and its parts there is :k, :v or nothing; found \"%.60s\"",
-            strchr(written, ':'));
+        return lh_form_fail(r, field, "a region ends in :k, :v or nothing; found \"%.60s\"",
+                            strchr(written, ':'));
     if (half != LH_HALF_BOTH && !lh_slot_has_halves(slot))
         return lh_form_fail(
             r, field, "slot %s is of kind %s; only slots of kind kv and dkv have halves k and v",
             slot->name, lh_tensor_names[slot->kind]);
     region->half = (uint8_t)half;
     if (first > last || last >= slot->parts)
-        return lh_form_fail(r, field, "slot %s has the parts 0 to %u", slot->name, slot->parts - 1);
+        return lh_form_fail(r, field, "slot %s has parts 0 to %u", slot->name, slot->parts - 1);
     region->part = (uint32_t)first;
     region->count = (uint32_t)(last - first + 1);
     return true;
@@ -282,8 +282,8 @@ read_group(const LhFormReader *r, const LhFormGroup *form, LhGroup *group)
     };
 
     if (!lh_group_is_valid(&found, ranks))
-        return lh_form_fail(
-            r, "group", "the group has members that are not ranks below %u, or one twice", ranks);
+        return lh_form_fail(r, "group", "the members of the group must be distinct ranks below %u",
+                            ranks);
     *group = found;
     return true;
 }
@@ -300,7 +300,7 @@ read_tensors(const LhFormReader *r, const char *field, const GPtrArray *texts, L
     return true;
 }
 
-/* Of each tensor, as many parts sent and received as the group has members. */
+/* Reads, for each tensor, the parts sent to and received from each member of the group. */
 static bool
 read_counts(const LhFormReader *r, const LhFormOp *form, LhOp *op, Rank *rank)
 {
@@ -313,8 +313,7 @@ read_counts(const LhFormReader *r, const LhFormOp *form, LhOp *op, Rank *rank)
     if (form->counts->len != wanted)
         return lh_form_fail(r, "counts",
                             "%" G_GUINT64_FORMAT
-                            " counts are needed, two for each member of the group and "
-                            "each tensor; found %u",
+                            " counts are needed, two per member of the group and tensor; found %u",
                             wanted, form->counts->len);
     op->collective.uneven = true;
     op->collective.counts_first = rank->counts->len;
@@ -323,7 +322,9 @@ read_counts(const LhFormReader *r, const LhFormOp *form, LhOp *op, Rank *rank)
         const uint32_t parts = (uint32_t)count;
 
         if (count > UINT32_MAX)
-            return lh_form_fail(r, "counts", "a count is larger than any slot has parts");
+            return lh_form_fail(r, "counts",
+                                "a count exceeds the largest number of parts of a "
+                                "slot");
         g_array_append_val(rank->counts, parts);
     }
     return true;
@@ -334,11 +335,11 @@ read_collective(const LhFormReader *r, const LhFormOp *form, LhOp *op, Rank *ran
 {
     if (form->collective == LH_FORM_NO_CHOICE)
         return lh_form_fail(r, "collective",
-                            "a collective op says which: all-gather, reduce-scatter, ...");
+                            "a collective op needs its kind: all-gather, reduce-scatter, ...");
     if (form->group.base == LH_FORM_ABSENT)
         return lh_form_fail(r, "group", "a collective needs a group");
     if (form->send == NULL || form->receive == NULL)
-        return lh_form_fail(r, "send", "a collective needs the regions send and receive");
+        return lh_form_fail(r, "send", "a collective needs send and receive regions");
     if (form->send->len != form->receive->len)
         return lh_form_fail(r, "receive", "%u regions are sent, but %u received", form->send->len,
                             form->receive->len);
@@ -355,7 +356,7 @@ read_collective(const LhFormReader *r, const LhFormOp *form, LhOp *op, Rank *ran
            read_counts(r, form, op, rank);
 }
 
-/* An op has no fields of another kind: they would be silently lost. */
+/* Rejects fields of other kinds of op, which would be lost silently. */
 static bool
 check_fields(const LhFormReader *r, const LhFormOp *form)
 {
@@ -386,7 +387,7 @@ check_fields(const LhFormReader *r, const LhFormOp *form)
         if (!rules[i].present || rules[i].allowed)
             continue;
         if (strcmp(rules[i].field, "nq") == 0)
-            return lh_form_fail(r, "op", "an op \"%s\" takes no arguments of a kernel",
+            return lh_form_fail(r, "op", "an op \"%s\" takes no kernel arguments",
                                 lh_op_kind_names[form->op]);
         return lh_form_fail(r, rules[i].field, "an op \"%s\" takes no \"%s\"",
                             lh_op_kind_names[form->op], rules[i].field);
@@ -437,7 +438,8 @@ count_steps(const LhOp *ops, uint32_t count)
     return steps;
 }
 
-/* Reads the ops one by one: all of them, decoded at once, would be several times their text. */
+/* Reads the ops one by one; decoded all at once they would take several times the size of their
+ * text. */
 static bool
 read_ops(LhFormReader *r, LhFieldLater *left, LhOp *ops, Rank *rank)
 {

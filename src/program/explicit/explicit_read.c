@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reading the explicit JSON form: what stands before the ops, which explicit_ops.c reads. The
- * tables (explicit_fields.c) decode and check what stands in one field; the code here checks what
- * ties fields together. Whether the program is right is the verifier's question.
+ * Reads the explicit JSON form up to the ops, which explicit_ops.c reads. The tables
+ * (explicit_fields.c) decode and check single fields; the code here checks relations between
+ * fields. Whether the program is correct is left to the verifier.
  */
 #include "program/explicit/explicit_read.h"
 
@@ -46,7 +46,7 @@ params_of(const LhFormParams *f)
     return params;
 }
 
-/* The options that the file says, one by one or as older files do. */
+/* The options recorded in the file: the `options` list, or the fields of older files. */
 static char **
 read_record(const LhFormParams *f)
 {
@@ -64,7 +64,7 @@ read_record(const LhFormParams *f)
     return g_strv_builder_end(record);
 }
 
-/* Slices are whole heads, and every slice of k and v belongs to whole slices of q. */
+/* Checks that slices are whole heads, and that each slice of k and v serves whole slices of q. */
 static bool
 read_cuts(LhFormReader *r, const LhForm *form)
 {
@@ -75,7 +75,7 @@ read_cuts(LhFormReader *r, const LhForm *form)
 
     if (split > 1 && (form->placement != LH_PLACE_ZIGZAG || program->params.ranks % split != 0))
         return lh_json_error(r->json, "placement_split", r->error,
-                             "a split is of the placement zigzag, and divides the %u ranks",
+                             "placement_split needs placement zigzag and must divide the %u ranks",
                              program->params.ranks);
     if (a->heads % head_slices != 0)
         return lh_json_error(r->json, "head_slices", r->error,
@@ -93,7 +93,7 @@ read_cuts(LhFormReader *r, const LhForm *form)
     return true;
 }
 
-/* Whether "saved" means an input slot of this kind. */
+/* Whether "saved" lists this input slot's kind of tensor. */
 static bool
 is_saved(const LhForm *form, const LhFormSlot *slot)
 {
@@ -116,14 +116,15 @@ check_saved_names(const LhFormReader *r, const LhForm *form)
 
         if (g_strv_contains(lh_tensor_names, name))
             continue;
-        return lh_json_error(r->json, path, r->error, "no tensor is called \"%.60s\"%s%s%s",
-                             escaped, nearest != NULL ? "; did you mean \"" : "",
+        return lh_json_error(r->json, path, r->error, "unknown tensor \"%.60s\"%s%s%s", escaped,
+                             nearest != NULL ? "; did you mean \"" : "",
                              nearest != NULL ? nearest : "", nearest != NULL ? "\"?" : "");
     }
     return true;
 }
 
-/* What is saved by heads. Older files name kinds of tensors, of which the input slots are meant. */
+/* Reads which slots are saved by heads. Older files list kinds of tensors instead; all input
+ * slots of these kinds are meant. */
 static bool
 read_saved(LhFormReader *r, const LhForm *form)
 {
@@ -139,18 +140,19 @@ read_saved(LhFormReader *r, const LhForm *form)
     }
     if (any != (form->saved_group != 0))
         return lh_json_error(r->json, "saved_group", r->error,
-                             "saved_group belongs to slots that are by_heads, and they to it");
+                             "saved_group and slots with by_heads need each other");
     if (!any)
         return true;
     if (program->params.ranks % form->saved_group != 0 || form->placement == LH_PLACE_HEADS)
         return lh_json_error(r->json, "saved_group", r->error,
-                             "groups divide the %u ranks, and tokens are not placed by heads",
+                             "saved_group must divide the %u ranks, and placement must not be "
+                             "heads",
                              program->params.ranks);
     program->saved_group = (uint32_t)form->saved_group;
     return true;
 }
 
-/* Makes the program, with nothing in it yet. */
+/* Creates the program, without slots, streams and ops. */
 static bool
 read_params(LhFormReader *r, const LhForm *form, const char *name)
 {
@@ -159,15 +161,14 @@ read_params(LhFormReader *r, const LhForm *form, const char *name)
     g_autoptr(GError) reason = NULL;
 
     if (strcmp(form->schema, LH_EXPLICIT_SCHEMA) != 0)
-        return lh_json_error(r->json, "schema", r->error, "this is read as \"%s\"",
+        return lh_json_error(r->json, "schema", r->error, "unknown schema; expected \"%s\"",
                              LH_EXPLICIT_SCHEMA);
     if (!lh_program_check(placement, &params, &reason))
         return lh_json_error(r->json, "params", r->error, "%s", reason->message);
     r->program = lh_program_create(name, &lh_explicit_generator, &params, placement);
     r->program->record = read_record(&form->params);
     if (form->ranks->len != lh_program_ranks(r->program))
-        return lh_json_error(r->json, "ranks", r->error,
-                             "there are %u ranks, but the programs of %u",
+        return lh_json_error(r->json, "ranks", r->error, "there are %u ranks, but programs for %u",
                              lh_program_ranks(r->program), form->ranks->len);
     return read_cuts(r, form) && read_saved(r, form);
 }
@@ -182,7 +183,7 @@ is_name(const char *text)
     return true;
 }
 
-/* What all slots so far take. */
+/* Totals of the slots read so far. */
 typedef struct {
     uint64_t bytes, cells;
 } Totals;
@@ -195,18 +196,19 @@ check_slot(const LhFormReader *r, const LhFormSlot *slot, const char *path, Tota
 
     if (!is_name(slot->name))
         return lh_json_error(r->json, path, r->error,
-                             "a name has letters, digits, underscores, dots and hyphens only");
+                             "a name may contain only letters, digits, underscores, dots and "
+                             "hyphens");
     if (__builtin_mul_overflow(parts, slot->part_bytes, &bytes) ||
         __builtin_add_overflow(totals->bytes, bytes, &totals->bytes) || totals->bytes > INT64_MAX)
-        return lh_json_error(r->json, path, r->error, "the slots up to here do not fit 2^63 bytes");
+        return lh_json_error(r->json, path, r->error, "the slots so far do not fit in 2^63 bytes");
     totals->cells += parts;
     if (totals->cells > CELLS_MAX)
-        return lh_json_error(r->json, path, r->error,
-                             "the slots up to here have more than %u parts", CELLS_MAX);
+        return lh_json_error(r->json, path, r->error, "the slots so far have more than %u parts",
+                             CELLS_MAX);
     return true;
 }
 
-/* The type of a slot's elements, which have the bytes that the file says. */
+/* Determines the type of a slot's elements and checks it against element_bytes. */
 static bool
 read_dtype(const LhFormReader *r, const LhFormSlot *slot, const char *path, LhDtype *dtype)
 {
@@ -245,7 +247,7 @@ read_slots(LhFormReader *r, const LhForm *form)
             return false;
         lh_program_add_slot(r->program, slot);
         if (!g_hash_table_insert(r->slots, f->name, GUINT_TO_POINTER(i + 1)))
-            return lh_json_error(r->json, name, r->error, "there is a slot %s already", f->name);
+            return lh_json_error(r->json, name, r->error, "duplicate slot %s", f->name);
     }
     return true;
 }
@@ -259,11 +261,11 @@ read_streams(LhFormReader *r, const LhForm *form)
 
         if (!is_name(f->name))
             return lh_json_error(r->json, path, r->error,
-                                 "a name has letters, digits, underscores, dots and hyphens only");
+                                 "a name may contain only letters, digits, underscores, dots "
+                                 "and hyphens");
         for (uint32_t k = 0; k < r->program->streams_count; k++) {
             if (strcmp(r->program->streams[k].name, f->name) == 0)
-                return lh_json_error(r->json, path, r->error, "there is a stream %s already",
-                                     f->name);
+                return lh_json_error(r->json, path, r->error, "duplicate stream %s", f->name);
         }
         lh_program_add_stream(r->program, f->name, (LhStreamKind)f->kind);
     }
@@ -278,7 +280,9 @@ read_numbers(LhFormReader *r, const char *path, const GArray *numbers, uint64_t 
     if (numbers == NULL)
         return true;
     if (numbers->len != ranks)
-        return lh_json_error(r->json, path, r->error, "one number for each of %u ranks; found %u",
+        return lh_json_error(r->json, path, r->error,
+                             "one number per rank is needed: %u; found "
+                             "%u",
                              ranks, numbers->len);
     *out = g_memdup2(numbers->data, ranks * sizeof(uint64_t));
     return true;
@@ -296,8 +300,8 @@ read_stated(LhFormReader *r, const LhForm *form)
                         &claimed[LH_CLAIM_PEAK_BYTES]);
 }
 
-/* What crosses the network for an op, or stays on the rank: a collective moves what a rank
- * contributes to all members, trees do so twice. */
+/* Upper bound of the bytes an op sends: a collective sends a rank's contribution to all members,
+ * and trees do so twice. */
 static LhWide
 most_bytes(const LhProgram *program, const LhExplicitRank *rank, const LhOp *op)
 {
@@ -318,7 +322,7 @@ most_bytes(const LhProgram *program, const LhExplicitRank *rank, const LhOp *op)
     return bytes;
 }
 
-/* What every reader adds up of a rank fits 63 bits. */
+/* Checks that the totals of a rank, as every reader adds them up, fit 63 bits. */
 static bool
 check_work(const LhFormReader *r, uint32_t index)
 {
@@ -332,7 +336,7 @@ check_work(const LhFormReader *r, uint32_t index)
             g_autofree char *path = g_strdup_printf("ranks[%u].ops[%u].op", index, i);
 
             return lh_json_error(r->json, path, r->error,
-                                 "with this op the rank has more than 2^63 %s, which cannot be "
+                                 "this op brings the rank to more than 2^63 %s, which cannot be "
                                  "counted exactly",
                                  bytes > flops ? "bytes to send" : "flops");
         }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writing programs in the explicit JSON form, by the tables that read it. Values that a reader can
- * work out (the shape of the attention, the pairs of a mask, defaults) are left out, so that a file
- * is readable; reading puts back the same program. Ops are noted and written one by one, as there
- * may be a million of them.
+ * Writes programs in the explicit JSON form, with the tables that read it. Values that a reader can
+ * compute (shape of the attention, pairs of a mask, defaults) are left out to keep files readable;
+ * reading restores the same program. Ops are converted and written one by one, because there may be
+ * a million of them.
  */
 #include "program/explicit/explicit_write.h"
 
@@ -13,9 +13,9 @@
 #include "program/explicit/explicit_args.h"
 #include "program/op_names.h"
 
-/* ---- what stands before the ops ---- */
+/* ---- declarations ---- */
 
-/* NULL: there are none. Caller frees. */
+/* Returns NULL if there are none. Caller frees. */
 static GArray *
 copy_numbers(const uint64_t *numbers, uint32_t count)
 {
@@ -28,7 +28,7 @@ copy_numbers(const uint64_t *numbers, uint32_t count)
     return copy;
 }
 
-/* Likewise. */
+/* Returns NULL if there are none. Caller frees. */
 static GPtrArray *
 copy_record(const LhProgram *program)
 {
@@ -42,7 +42,7 @@ copy_record(const LhProgram *program)
     return copy;
 }
 
-/* 0, as if absent, for one. */
+/* Maps 1 to 0, which is written as absent. */
 static uint64_t
 several(uint64_t count)
 {
@@ -75,7 +75,7 @@ note_params(const LhProgram *program, LhFormParams *form)
     form->options = copy_record(program);
 }
 
-/* Whether the bytes of an element do not tell its type. */
+/* Whether a reader cannot infer the type from the size of an element. */
 static bool
 is_unusual(const LhProgram *program, LhDtype dtype)
 {
@@ -128,7 +128,7 @@ note_streams(const LhProgram *program)
     return streams;
 }
 
-/* What a schedule says of its program goes with it. NULL: nothing. Caller frees. */
+/* The program's claimed totals, one per rank. NULL: none. Caller frees. */
 static GArray *
 note_claim(const LhProgram *program, LhClaim claim)
 {
@@ -145,7 +145,7 @@ note_claim(const LhProgram *program, LhClaim claim)
     return values;
 }
 
-/* All but the ranks. Caller clears. */
+/* Everything except the ranks. Caller clears. */
 static LhForm
 note_program(const LhProgram *program)
 {
@@ -168,7 +168,7 @@ note_program(const LhProgram *program)
 
 /* ---- ops ---- */
 
-/* The op that is written, whose lists are those of the ops before it. */
+/* Writes ops; the lists are reused from op to op. */
 typedef struct {
     const LhProgram *program;
     LhOpBuffer buffer;
@@ -212,7 +212,7 @@ writer_free(Writer *writer)
 }
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Writer, writer_free)
 
-/* Returns @texts, whose texts are these. */
+/* Fills @texts with the texts of the regions and returns it. */
 static GPtrArray *
 note_regions(const Writer *writer, const LhRegion *regions, unsigned count, GPtrArray *texts)
 {
@@ -301,7 +301,7 @@ note_labels(Writer *writer, const LhOp *op, LhFormOp *form)
         form->after = note_numbers(op->after, op->after_count, writer->after);
 }
 
-/* Texts that are not the writer's stay the program's. */
+/* Converts an op. Strings that the writer does not own are borrowed from the program. */
 static void
 note_op(Writer *writer, const LhOp *op, LhFormOp *form)
 {
@@ -353,7 +353,7 @@ count_ops(const LhProgram *program, GError **error)
         return true;
     g_set_error(error, LH_ERROR, LH_ERROR_NO,
                 "the explicit form holds at most %u ops and %u messages; this program has more: "
-                "take fewer ranks",
+                "use fewer ranks",
                 LH_EXPLICIT_OPS_MAX, LH_EXPLICIT_PARTS_MAX);
     return false;
 }
