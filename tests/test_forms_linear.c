@@ -260,7 +260,7 @@ START_TEST(linear_refuses)
         check_refused(names[s], &p, "only the causal mask");
         p = make_params(4, LH_PASS_BOTH);
         set_option(&p, "gradient_wire", LH_WIRE_16BIT);
-        check_refused(names[s], &p, "travel in fp32");
+        check_refused(names[s], &p, "are sent in fp32");
         set_option(&p, "gradient_wire", LH_WIRE_DEFAULT);
         p.attention.linear = false;
         check_refused(names[s], &p, "softmax");

@@ -112,10 +112,10 @@ START_TEST(pairs_that_are_none_are_refused)
     static const struct {
         const char *name, *words;
     } wrong[] = {
-        { "ring+zigzag", "both are for softmax attention alone" },
-        { "lasp2+zeco", "both are for linear attention alone" },
+        { "ring+zigzag", "both support only softmax attention" },
+        { "lasp2+zeco", "both support only linear attention" },
         { "lasp2+ringg", "did you mean \"ring\"" },
-        { "+ring", "no schedule is called \"\"" },
+        { "+ring", "unknown schedule \"\"" },
         { "lasp2+ring+zigzag", "more than two schedules" },
     };
 
@@ -320,7 +320,7 @@ START_TEST(pairs_are_joined_where_one_is_asked_for)
     check_joined("lasp2", "ring", "lasp2 + ring");
     check_joined("ulysses", "lasp2", "lasp2 + ulysses");
     check_joined("ulysses", "te-a2a", "Give ulysses + te-a2a or te-a2a + ulysses");
-    check_joined("ring", "zigzag", "both are for softmax attention alone");
+    check_joined("ring", "zigzag", "both support only softmax attention");
     check_joined("lasp2+ring", "zigzag", "allowed: one schedule, or one pair");
     check_joined("rings", "lasp2", "did you mean \"ring\"");
 }

@@ -265,10 +265,12 @@ START_TEST(prove_mask_lists_are_true)
         const char *refusal; /* before the reason */
     } masks[] = {
         { { .causal = false }, 0, "" },
-        { { .causal = true, .window = 50 }, LH_MASKS_WINDOW, "it has no sliding window: " },
+        { { .causal = true, .window = 50 },
+          LH_MASKS_WINDOW,
+          "it does not support sliding windows: " },
         { { .causal = true, .document_ends = ends, .documents_count = 2 },
           LH_MASKS_DOCUMENTS,
-          "it has no packed documents: " },
+          "it does not support packed documents: " },
     };
 
     for (guint i = 0; lh_schedules[i] != NULL; i++) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The schedule allgather-kv, described at the end of this file. One step of the program is one
- * group of key-value heads, which is one slice of the tensors. k and v have two buffers: one is
- * computed with while the next group is gathered into the other. dk and dv have one, since nothing
- * is computed while they are reduced.
+ * The schedule allgather-kv, described at the end of this file. Each step of the program handles
+ * one group of key-value heads, which is one slice of the tensors. k and v are double-buffered:
+ * compute reads one buffer while the next group is gathered into the other. dk and dv have one
+ * buffer, since nothing is computed while they are reduced.
  */
 #include "sched/common/pass.h"
 #include "sched/schedule.h"
@@ -14,13 +14,12 @@ static const LhOption gather_groups = {
     .name = "gather_groups",
     .category = LH_ABOUT_SCHEDULE_RANKS,
     .type = LH_OPTION_COUNT,
-    .help = "Number of key-value heads that are gathered at a time; must divide their number. "
-            "Default 1.",
+    .help = "Key-value heads gathered at a time. Must divide their number. Default 1.",
     .value = lh_option_one_and_two,
 };
 
 enum {
-    MARK_GATHER = LH_MARK_OWN, /* the all-gather of the group that is computed next */
+    MARK_GATHER = LH_MARK_OWN, /* the all-gather of the group computed next */
 };
 
 typedef struct {
@@ -29,7 +28,7 @@ typedef struct {
     uint32_t groups; /* number of groups of heads, computed one after another */
     uint16_t fwd_first, fwd_end, bwd_first, bwd_end;
     uint16_t fwd_kv[2], bwd_kv[2], bwd_dkv;
-    uint16_t bwd_shard; /* the rank's dk, dv in fp32, before they are rounded */
+    uint16_t bwd_shard; /* the rank's dk, dv in fp32, before rounding */
     LhKernelArgs gathered_rows, shard_rows;
 } AllgatherKvPlan;
 
@@ -124,7 +123,7 @@ post_collective(LhEmitter *e, LhCollectiveKind kind, LhRegion send, LhRegion rec
     lh_emit_tensor(e, send, receive);
 }
 
-/* Posts the all-gather of group @i + 1 (of the first two groups when @i is 0), and makes compute
+/* Posts the all-gather of group @i + 1 (of the first two groups if @i is 0), and makes compute
  * wait for that of group @i. */
 static void
 gather_ahead(LhEmitter *e, const AllgatherKvPlan *plan, uint32_t i, const uint16_t kv[2])
@@ -144,7 +143,7 @@ gather_ahead(LhEmitter *e, const AllgatherKvPlan *plan, uint32_t i, const uint16
     marks[MARK_GATHER] = marks[LH_MARK_EXCHANGE];
 }
 
-/* Arguments of attention of the rank's queries with the gathered keys of the ranks @owners. */
+/* Attention arguments of the rank's queries with the gathered keys of the ranks @owners. */
 static LhKernelArgs
 gathered_args(const LhEmitter *e, const AllgatherKvPlan *plan, LhRankRange owners)
 {
@@ -177,7 +176,7 @@ allgather_kv_forward(LhEmitter *e, const AllgatherKvPlan *plan, uint32_t i)
         lh_pass_free(e, plan->fwd_first, plan->fwd_end);
 }
 
-/* Gathered keys that no query of the rank sees get the gradient 0. */
+/* Gathered keys that no query of the rank sees get a zero gradient. */
 static void
 allgather_kv_backward_block(LhEmitter *e, const AllgatherKvPlan *plan, uint32_t i)
 {
@@ -196,7 +195,7 @@ allgather_kv_backward_block(LhEmitter *e, const AllgatherKvPlan *plan, uint32_t 
     lh_emit_operand(e, plan->bwd_dkv, owners.first, parts);
 }
 
-/* Reduce-scatters dk and dv of group @i. Compute waits for it. */
+/* Reduce-scatters dk and dv of group @i; compute waits for it. */
 static void
 scatter_group(LhEmitter *e, const AllgatherKvPlan *plan, uint32_t i)
 {
@@ -238,7 +237,7 @@ allgather_kv_emit(LhEmitter *e, uint32_t step)
         allgather_kv_backward(e, plan, i);
 }
 
-/* An all-gather or reduce-scatter by a ring sends P-1 times the rank's own share. */
+/* A ring all-gather or reduce-scatter sends P-1 times the rank's own share. */
 static uint64_t
 allgather_kv_bytes_sent(const LhProgramParams *p, uint32_t rank)
 {
@@ -250,7 +249,7 @@ allgather_kv_bytes_sent(const LhProgramParams *p, uint32_t rank)
            (lh_pass_has(p, LH_PASS_BWD) ? hops * (z.kv + z.dkv) : 0);
 }
 
-/* Forward two groups of gathered heads; backward also dk and dv of one group. */
+/* Forward: two groups of gathered heads. Backward: also dk and dv of one group. */
 static uint64_t
 allgather_kv_peak_bytes(const LhProgramParams *p, uint32_t rank)
 {

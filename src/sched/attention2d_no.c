@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The schedule attention2d-no, described at the end of this file. Every step of the algorithm waits
- * for the one before, so one stream carries all communication. Tensors that are gathered together
- * are one collective (one NCCL group call).
+ * The schedule attention2d-no, described at the end of this file. Every step of the algorithm
+ * depends on the one before, so one stream carries all communication. Tensors gathered together
+ * form one collective (one NCCL group call).
  */
 #include "sched/common/grid.h"
 #include "sched/schedule.h"
@@ -101,7 +101,7 @@ attention2d_no_declare(LhProgram *program)
 
 /* ---- collectives ---- */
 
-/* Begins a collective along the rank's row or column. Compute that is queued later waits for it. */
+/* Starts a collective along the rank's row or column. Compute queued later waits for it. */
 static void
 collect(LhEmitter *e, const Attention2dNoPlan *plan, LhCollectiveKind kind, bool along_row)
 {
@@ -114,8 +114,8 @@ collect(LhEmitter *e, const Attention2dNoPlan *plan, LhCollectiveKind kind, bool
     lh_pass_wait(e, id);
 }
 
-/* Adds a tensor to the all-gather begun last: each rank gives @from, and all parts arrive in
- * @into. */
+/* Adds a tensor to the all-gather started last: each rank contributes @from, and all parts
+ * arrive in @into. */
 static void
 gather_tensor(LhEmitter *e, uint16_t from, uint16_t into)
 {
@@ -125,8 +125,8 @@ gather_tensor(LhEmitter *e, uint16_t from, uint16_t into)
     lh_emit_tensor(e, own, all);
 }
 
-/* Adds the tensor of the reduce-scatter begun last: the rank gives all parts of @slot, and the sum
- * of its own part arrives in @into. */
+/* Adds the tensor of the reduce-scatter started last: the rank contributes all parts of @slot,
+ * and the sum of its own part arrives in @into. */
 static void
 scatter_tensor(LhEmitter *e, uint16_t slot, LhRegion into)
 {
@@ -144,7 +144,7 @@ gather_keys(LhEmitter *e, const Attention2dNoPlan *plan, uint16_t into)
 
 /* ---- forward ---- */
 
-/* Arguments of attention of all queries of the row with all keys of the column. */
+/* Attention arguments of all queries of the row with all keys of the column. */
 static LhKernelArgs
 row_args(const LhEmitter *e, const Attention2dNoPlan *plan)
 {
@@ -163,8 +163,8 @@ add_operands(LhEmitter *e, const uint16_t *slots, unsigned count)
         lh_emit_operand(e, slots[i], 0, e->program->slots[slots[i]].parts);
 }
 
-/* A reduce-scatter merges the partial results of the row, in place; the rank's own part becomes o
- * and lse. */
+/* Merges the partial results of the row in place by a reduce-scatter; the rank's own part
+ * becomes o and lse. */
 static void
 merge_row(LhEmitter *e, const Attention2dNoPlan *plan)
 {
@@ -224,8 +224,8 @@ gather_queries(LhEmitter *e, const Attention2dNoPlan *plan)
     gather_tensor(e, io->lse, plan->bwd_lse);
 }
 
-/* Adds up dq over the row. The sum arrives in the output itself if the output has the type that
- * travels. */
+/* Reduces dq over the row. The sum arrives in the output itself if the output has the type on
+ * the wire. */
 static void
 reduce_dq(LhEmitter *e, const Attention2dNoPlan *plan)
 {
@@ -248,7 +248,7 @@ reduce_dkv(LhEmitter *e, const Attention2dNoPlan *plan)
     const uint32_t row = lh_grid_row(g, e->rank);
     const LhRegion out = lh_grid_part(g->io.dkv, 0);
     const LhRegion own = lh_grid_part(plan->bwd_dkv, row);
-    /* The parts of the other ranks have been sent, so one of them can take what arrives. */
+    /* The parts of the other ranks have been sent, so one of them can receive. */
     const LhRegion home = wide ? lh_grid_part(plan->bwd_dkv, (row + 1) % g->grid.rows) : out;
 
     collect(e, plan, LH_COLL_REDUCE_SCATTER, false);
@@ -298,8 +298,8 @@ attention2d_no_emit(LhEmitter *e, uint32_t step)
         attention2d_no_backward(e, plan);
 }
 
-/* Forward Pc (2Q + S) + Pr KV, backward Pc (3Q + S + dQ) + Pr (KV + G), and kt. A row or a column
- * of one rank gathers nothing and holds nothing. */
+/* Forward Pc (2Q + S) + Pr KV, backward Pc (3Q + S + dQ) + Pr (KV + G), and kt. A row or column
+ * of one rank gathers nothing and needs no buffer. */
 static uint64_t
 attention2d_no_peak_bytes(const LhProgramParams *p, uint32_t rank)
 {
@@ -321,7 +321,7 @@ const LhSchedule lh_schedule_attention2d_no = {
     .summary = "Attention2D without overlap: q gathered along rows, k, v along columns of a grid",
     .details =
         "Attention2D without overlap. P = Pr x Pc ranks form a grid, in which rank\n"
-        "r + Pr c stands in row r and column c. The queries of row r are then the tokens\n"
+        "r + Pr c is in row r and column c. The queries of row r are then the tokens\n"
         "r + i Pr. k and v are transposed: rank (r, c) receives those of rank Pc r + c, so\n"
         "that the keys of column c are the tokens c + i Pc. q is all-gathered along the\n"
         "row and k, v along the column; one call attends the queries of the row to the\n"
@@ -336,7 +336,7 @@ const LhSchedule lh_schedule_attention2d_no = {
         "             backward (Pc-1) (3Q + S + dQ) + (Pr-1) (KV + G) + t G; a backward\n"
         "             pass alone sends t KV more. t = 0 on the ranks whose k, v the\n"
         "             transpose leaves in place, r (Pc-1) = c (Pr-1), else t = 1. dQ and G\n"
-        "             are dq and dk, dv as they travel, by default in e bytes\n"
+        "             are dq and dk, dv as sent, by default in e bytes\n"
         "flops        causal: (N/P) (k floor((r-c)/k) + (N - Pr + Pc + k)/2) pairs, where\n"
         "             k = gcd(Pr, Pc)\n"
         "idle         0 counting blocks; causal: (Pr + Pc - k - 1)/(N + Pr + Pc - k)\n"
@@ -344,12 +344,12 @@ const LhSchedule lh_schedule_attention2d_no = {
         "buffers      forward  Pc (2Q + S) + Pr KV + t KV\n"
         "             backward Pc (3Q + S + dQ) + Pr (KV + G) + t KV; nothing is held for\n"
         "             a row or a column of one rank\n"
-        "grid         --grid PrxPc; by default the grid that sends least in both passes\n"
-        "             together, Pc/Pr near g/h; of equal ones, that with more rows\n"
-        "local_kv     With --local-kv nothing is transposed, and column c has the keys of\n"
+        "grid         --grid PrxPc; by default the grid that sends the fewest bytes in\n"
+        "             both passes together, Pc/Pr near g/h; ties: more rows\n"
+        "local_kv     With --local-kv nothing is transposed: column c has the keys of\n"
         "             the ranks Pr c .. Pr c + Pr-1. Causal: P n (n-1)/2 +\n"
         "             n ((Pc-1-c) Pr + r + 1) pairs, idle (P-1)/(N+P) counting flops\n"
-        "gather_delta With --gather-delta delta is gathered in place of o:\n"
+        "gather_delta With --gather-delta delta is gathered instead of o:\n"
         "             (Pc-1) (Q - S) less\n"
         "restrictions Pr Pc = P, N divisible by P\n",
     .options = LH_OPTIONS(&lh_option_gradient_wire, &lh_option_grid, &lh_option_local_kv,

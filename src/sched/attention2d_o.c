@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The schedule attention2d-o, described at the end of this file. The forward pass has Pr steps in
- * which the rank's own queries meet the keys of its column as they arrive, then Pc - 1 steps in
- * which the queries of the other ranks of its row, the visitors, meet all keys of the column. The
- * backward pass begins in the same way; but the last visitors, after Pc - 1 hops, take the keys of
- * one rank at a time, so that dk, dv of finished keys can move on. Queries and their results travel
- * on the stream of the row, keys and their gradients on that of the column.
+ * which the rank's own queries attend to the keys of its column as they arrive, then Pc - 1 steps
+ * in which the queries of the other ranks of its row, the visitors, attend to all keys of the
+ * column. The backward pass begins in the same way, but the last visitors, after Pc - 1 hops,
+ * process the keys of one rank at a time, so that dk, dv of finished keys can move on. Queries and
+ * their results use the stream of the row, keys and their gradients that of the column.
  *
  * Some of the paper's algorithms need corrections; docs/reference/schedules.md lists them.
  */
@@ -19,14 +19,14 @@ typedef struct {
     LhGridPlan base;
     uint16_t fwd_first, fwd_end, bwd_first, bwd_end;
     uint32_t buffers; /* parts of a double buffer; fewer in short rows */
-    bool apart;       /* visitors meet the keys of one rank at a time */
+    bool apart;       /* visitors process the keys of one rank at a time */
     uint16_t fwd_q, fwd_kv, fwd_out, fwd_partial;
     uint16_t fwd_block; /* result of the rank's own queries; later the one that arrives */
     uint16_t fwd_apart; /* result of visitors with the keys of one rank */
-    uint16_t bwd_q, bwd_dout, bwd_third, bwd_lse; /* what arrives with visitors */
+    uint16_t bwd_q, bwd_dout, bwd_third, bwd_lse; /* received from visitors */
     uint16_t bwd_kv, bwd_dq_sum, bwd_delta;
     uint16_t bwd_dq, bwd_dq_out, bwd_dq_in; /* of visitors: sum, sent, received */
-    LhGridDkv dkv;                          /* of the keys of the column */
+    LhGridDkv dkv;                          /* for the keys of the column */
 } Attention2dOPlan;
 
 /* ---- declarations ---- */
@@ -136,7 +136,7 @@ attention2d_o_declare(LhProgram *program)
 
 /* ---- queries ---- */
 
-/* The index of the buffer of visitors that have made @hops hops, at least one. */
+/* The buffer index of visitors that have made @hops hops (at least one). */
 static uint32_t
 buffer_of(const Attention2dOPlan *plan, uint32_t hops)
 {
@@ -144,8 +144,8 @@ buffer_of(const Attention2dOPlan *plan, uint32_t hops)
     return (hops - 1) % plan->buffers;
 }
 
-/* Passes queries that have made @hops hops on to the left: the rank's @own for 0 hops, else what
- * was received into @visiting. */
+/* Sends queries that have made @hops hops to the left: the rank's @own for 0 hops, otherwise
+ * those received into @visiting. */
 static void
 move_queries(LhEmitter *e, const Attention2dOPlan *plan, const uint16_t *own,
              const uint16_t *visiting, unsigned count, uint32_t hops)
@@ -164,7 +164,7 @@ move_queries(LhEmitter *e, const Attention2dOPlan *plan, const uint16_t *own,
 
 /* ---- forward ---- */
 
-/* Arguments of attention of the queries that have made @hops hops with the keys of @rows ranks of
+/* Attention arguments of the queries that have made @hops hops with the keys of @rows ranks of
  * the column, from row @row on. */
 static LhKernelArgs
 hop_args(const LhEmitter *e, const Attention2dOPlan *plan, uint32_t hops, uint32_t row,
@@ -175,7 +175,7 @@ hop_args(const LhEmitter *e, const Attention2dOPlan *plan, uint32_t hops, uint32
     return lh_grid_args(e, &plan->base, (LhGridBlock){ column, 1, row, rows });
 }
 
-/* GthrCmpt in the paper: the rank's own queries meet the keys that have made @hops hops. */
+/* GthrCmpt in the paper: the rank's own queries attend to the keys that have made @hops hops. */
 static void
 forward_own(LhEmitter *e, const Attention2dOPlan *plan, uint32_t hops)
 {
@@ -192,8 +192,8 @@ forward_own(LhEmitter *e, const Attention2dOPlan *plan, uint32_t hops)
     lh_grid_map(e, LH_KERNEL_ID_merge_lse, &rows, into, lh_grid_part(plan->fwd_out, 0));
 }
 
-/* Queries that have made @hops hops meet all keys of the column, in one call or the keys of one
- * rank after another. */
+/* Queries that have made @hops hops attend to all keys of the column, in one call or one rank's
+ * keys after another. */
 static void
 attend_visitors(LhEmitter *e, const Attention2dOPlan *plan, uint32_t hops, LhRegion partial)
 {
@@ -213,8 +213,8 @@ attend_visitors(LhEmitter *e, const Attention2dOPlan *plan, uint32_t hops, LhReg
     }
 }
 
-/* GthrCmptSctr in the paper: queries that have made @hops hops meet all keys of the column, and the
- * partial result moves left, towards the owner of the queries. */
+/* GthrCmptSctr in the paper: queries that have made @hops hops attend to all keys of the column,
+ * and the partial result moves left, towards the owner of the queries. */
 static void
 forward_visitors(LhEmitter *e, const Attention2dOPlan *plan, uint32_t hops)
 {
@@ -275,7 +275,7 @@ attention2d_o_forward(LhEmitter *e, const Attention2dOPlan *plan, uint32_t step)
 
 /* ---- backward ---- */
 
-/* The tensors that move along the row: the slots of the rank's own, and those of visitors. */
+/* The tensors that move along the row: slots of the rank's own and of visitors. */
 typedef struct {
     uint16_t own[ROW_TENSORS], visiting[ROW_TENSORS];
 } RowSlots;
@@ -300,7 +300,7 @@ move_visitors(LhEmitter *e, const Attention2dOPlan *plan, uint32_t hops)
     move_queries(e, plan, slots.own, slots.visiting, ROW_TENSORS, hops);
 }
 
-/* The region in which dq of queries that have made @hops hops is added up. */
+/* The region that accumulates dq of queries that have made @hops hops. */
 static LhRegion
 dq_of(const Attention2dOPlan *plan, uint32_t hops)
 {
@@ -334,8 +334,8 @@ gradient(LhEmitter *e, const Attention2dOPlan *plan, uint32_t hops, LhRegion row
     lh_emit_operand(e, plan->dkv.sum, rows.part, rows.count);
 }
 
-/* The rank's own queries are the first to meet these keys, so the sum of their dk, dv starts here.
- * With @first the sum of dq starts, too. */
+/* The rank's own queries are the first to process these keys, so the sum of their dk, dv starts
+ * here. With @first the sum of dq starts, too. */
 static void
 gradient_own(LhEmitter *e, const Attention2dOPlan *plan, uint32_t row, bool first)
 {
@@ -344,7 +344,7 @@ gradient_own(LhEmitter *e, const Attention2dOPlan *plan, uint32_t row, bool firs
     gradient(e, plan, 0, lh_grid_part(plan->bwd_kv, row), first);
 }
 
-/* The rank's share of dq of the queries that have made @hops hops is complete. Adds what the right
+/* Completes the rank's share of dq of the queries that have made @hops hops: adds what the right
  * neighbour has sent, and sends the sum left, towards the owner of the queries. */
 static void
 return_dq(LhEmitter *e, const Attention2dOPlan *plan, uint32_t hops)
@@ -361,9 +361,8 @@ return_dq(LhEmitter *e, const Attention2dOPlan *plan, uint32_t hops)
     lh_grid_hop_move(e, &plan->base, LH_GRID_HOP_RESULT, &out, &in, 1);
 }
 
-/* The last visitors take the keys row by row, those of the rank's own row at the end. In a grid
- * of one column there are no visitors: the rank's own queries do this, while keys are still
- * arriving. */
+/* The last visitors process the keys row by row, those of the rank's own row at the end. A grid
+ * of one column has no visitors: the rank's own queries do this, while keys are still arriving. */
 static void
 backward_last(LhEmitter *e, const Attention2dOPlan *plan, uint32_t hops)
 {
@@ -442,7 +441,7 @@ attention2d_o_end_backward(LhEmitter *e, const Attention2dOPlan *plan)
 }
 
 /* Steps of the backward pass: the rank's own queries (in a row of one rank, backward_last does
- * them), visitors but for the last, the last visitors. */
+ * them), visitors except the last, the last visitors. */
 static uint32_t
 own_steps(LhGrid grid)
 {
@@ -512,15 +511,16 @@ const LhSchedule lh_schedule_attention2d_o = {
     .name = "attention2d-o",
     .summary = "Attention2D with overlap: q moves along rows while k and v move along columns",
     .details =
-        "Attention2D with overlap: grid, tokens, transpose and bytes of attention2d-no, but\n"
-        "in hops between neighbours. k and v move up the column, and every rank keeps all\n"
-        "of them; meanwhile its own q attends to what has arrived. At the same time q moves\n"
-        "left along the row, on a stream of its own. Then, in each step, the queries of one\n"
-        "other rank of the row attend to all keys of the column while the next ones arrive.\n"
-        "The partial result (o normalised, lse) is merged with the one that comes from the\n"
-        "right and moves left, one step behind; the last of these hops is exposed. The\n"
-        "backward pass moves q, do, o, lse and returns dq in the same way. Its last queries\n"
-        "take the keys row by row, the rank's own last, so that finished dk and dv can\n"
+        "Attention2D with overlap: grid, tokens, transpose and bytes of attention2d-no,\n"
+        "but in hops between neighbours. k and v move up the column, and every rank keeps\n"
+        "all of them; meanwhile its own q attends to the keys received so far. At the\n"
+        "same time q moves left along the row, on its own stream. Then, in each step, the\n"
+        "queries of one other rank of the row attend to all keys of the column while the\n"
+        "next ones arrive. The partial result (o normalised, lse) is merged with the one\n"
+        "that comes from the right and moves left, one step behind; the last of these\n"
+        "hops is exposed. The backward pass moves q, do, o, lse and returns dq in the\n"
+        "same way. Its last queries process the keys row by row, the rank's own last, so\n"
+        "that finished dk and dv can\n"
         "already move up the column; then they are transposed back.\n"
         "\n"
         "bytes sent   forward  (Pc-1) (2Q + S) + (Pr-1) KV + t KV\n"
@@ -533,18 +533,18 @@ const LhSchedule lh_schedule_attention2d_o = {
         "buffers      with b = min(2, Pc-1):\n"
         "             forward  Pr KV + b (2Q + S) + Q + S + fp32 Q + S + t KV\n"
         "             backward Pr KV + b (3Q + S) + 2 dQ + 2 G + fp32 (2Q + Pr KV) + t KV.\n"
-        "             Gradients that travel in fp32 are sent from their sums: dQ and G\n"
+        "             Gradients in fp32 on the wire are sent from their sums: dQ and G\n"
         "             once, but b + 1 fp32 Q\n"
         "accuracy     Sums are rounded at every hop. In bf16 the error of o and dq grows\n"
         "             as the square root of Pc/2, that of dk and dv as that of Pr/2\n"
         "grid         as in attention2d-no\n"
         "local_kv     as in attention2d-no\n"
-        "gather_delta With --gather-delta delta moves in place of o: (Pc-1) (Q - S) less\n"
+        "gather_delta With --gather-delta delta moves instead of o: (Pc-1) (Q - S) less\n"
         "restrictions Pr Pc = P, N divisible by P\n"
         "published    There is no public code. With --published-code the queries of another\n"
-        "             rank take the keys of the column row by row, one call of the kernel\n"
+        "             rank process the keys of the column row by row, one kernel call\n"
         "             for each, as in the paper; forward merges their results, which takes\n"
-        "             Q + S more if Pr > 1 and Pc > 1. Otherwise one call takes them all\n",
+        "             Q + S more if Pr > 1 and Pc > 1. Otherwise one call processes all\n",
     .options = LH_OPTIONS(&lh_option_no_overlap, &lh_option_published_code,
                           &lh_option_gradient_wire, &lh_option_grid, &lh_option_local_kv,
                           &lh_option_gather_delta),

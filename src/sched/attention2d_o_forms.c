@@ -13,8 +13,8 @@ lh_attention2d_o_apart(const LhProgramParams *p, LhGrid grid)
     return lh_pass_published(p) && grid.rows > 1 && grid.columns > 1;
 }
 
-/* The fp32 sum of o, the results of one or two blocks, the keys of the column, and b = min(2, Pc-1)
- * buffers of queries and of partial results. */
+/* The fp32 sum of o, the results of one or two blocks, the keys of the column, and b = min(2,
+ * Pc-1) buffers of queries and of partial results. */
 static uint64_t
 attention2d_o_forward_buffers(const LhProgramParams *p, const LhPassSizes *z, LhGrid grid)
 {
@@ -25,8 +25,8 @@ attention2d_o_forward_buffers(const LhProgramParams *p, const LhPassSizes *z, Lh
            lh_attention2d_o_buffers(grid) * (z->q + block) + keys;
 }
 
-/* The fp32 sums of dq and of dk, dv of the column, the keys of the column, and buffers of what
- * travels. */
+/* The fp32 sums of dq and of dk, dv of the column, the keys of the column, and communication
+ * buffers. */
 static uint64_t
 attention2d_o_backward_buffers(const LhPassSizes *z, LhGrid grid, bool gather_delta)
 {

@@ -19,7 +19,7 @@ enum {
     MARK_DQ,
 };
 
-/* What travels in the backward pass: the tensors of one rank's queries that the gradients need. */
+/* The tensors of one rank's queries that circulate in the backward pass. */
 typedef struct {
     uint16_t q, dout, lse, delta;
 } BurstPack;
@@ -33,8 +33,8 @@ typedef struct {
     LhKernelId add_dq, add_dkv, end_dq;
 } BurstPlan;
 
-/* Whether dq of a block is kept in fp32, so that it is rounded only once, when it is added to the
- * 16-bit sum that has arrived. */
+/* Whether dq of a block is kept in fp32, so that it is rounded only once, when it is added to
+ * the 16-bit sum received. */
 static bool
 has_wide_dq(const LhProgramParams *p, const LhPassSizes *z)
 {
@@ -190,7 +190,7 @@ burst_end_backward(LhEmitter *e, const BurstPlan *plan)
     lh_pass_free(e, plan->bwd_first, plan->bwd_end);
 }
 
-/* Step @s works on the queries of rank r - @s. */
+/* Step @s processes the queries of rank r - @s. */
 static void
 burst_backward(LhEmitter *e, const BurstPlan *plan, uint32_t s)
 {
@@ -247,7 +247,7 @@ burst_bytes_sent(const LhProgramParams *p, uint32_t rank)
            (lh_pass_has(p, LH_PASS_BWD) ? hops * 2 * (z.q + z.s) + p->ranks * z.dq : 0);
 }
 
-/* In the backward pass a rank computes its own keys with all queries that see them. */
+/* In the backward pass a rank processes its own keys with all queries that see them. */
 static uint64_t
 burst_flops(const LhProgramParams *p, uint32_t rank)
 {
@@ -261,8 +261,8 @@ burst_flops(const LhProgramParams *p, uint32_t rank)
            lh_pass_flops(&backward, lh_pass_rank_key_pairs(p, LH_PLACE_ZIGZAG, rank));
 }
 
-/* Forward as ring. Backward two packs, two dq, the rank's own delta, the gradients of a block, and
- * the fp32 sum of dk, dv. */
+/* Forward as ring. Backward: two packs, two dq, the rank's own delta, the gradients of a block,
+ * and the fp32 sum of dk, dv. */
 static uint64_t
 burst_peak_bytes(const LhProgramParams *p, uint32_t rank)
 {
@@ -289,7 +289,7 @@ const LhSchedule lh_schedule_burst = {
         "bytes sent   forward (P-1) KV; backward (P-1) (2Q + 2S) + P Q\n"
         "flops        causal: about P F / 2 on every rank. With a window or documents the\n"
         "             backward pass computes the rank's keys with all queries that see\n"
-        "             them, which may be another number than the forward pass's\n"
+        "             them, which may differ in number from the forward pass's\n"
         "idle         0; with a window or documents 1 - mean / maximum of the ranks' work\n"
         "buffers      forward 2 KV + fp32 Q + S + Q + S;\n"
         "             backward 6Q + 5S + fp32 Q + KV + fp32 KV\n"

@@ -3,7 +3,7 @@
  * The schedule dfa-balanced, described at the end of this file. With H = P div 2, step t of rank r
  * computes the block of the queries of rank r with the keys of rank r-t if r >= t, and as a helper
  * the block (r-t+P, r) otherwise. The exchange of step t uses the buffers with index t % 2; the
- * compute of step t uses the others, which the exchange of step t-1 has filled.
+ * compute of step t uses the others, filled by the exchange of step t-1.
  *
  * The generator for odd P is this project's correction: algorithm 2 of the paper and the public
  * code (RulinShao/LightSeq) are for even P.
@@ -26,13 +26,13 @@ typedef struct {
     uint32_t ranks, half;
     bool overlap, published;
     uint32_t kv_until, q_until; /* steps before these send k, v and q ahead */
-    uint32_t help_last;         /* the last step in which ranks help */
+    uint32_t help_last;         /* the last step with helpers */
     uint32_t last;              /* the last step of a pass */
-    bool returns_apart;         /* dk, dv of step H have an exchange of their own in step H */
+    bool returns_apart;         /* dk, dv of step H have their own exchange in step H */
     uint16_t fwd_first, fwd_end, bwd_first, bwd_end;
     uint16_t fwd_acc, fwd_kv[2], fwd_q[2], fwd_peer_acc[2];
-    bool expands;          /* attention is given k and v with as many heads as q */
-    uint16_t fwd_expanded; /* these */
+    bool expands;          /* attention gets k and v expanded to as many heads as q */
+    uint16_t fwd_expanded; /* k, v expanded to the heads of q */
     uint16_t bwd_kv[2], bwd_q[2], bwd_lse[2], bwd_o[2], bwd_do[2], bwd_dq[2], bwd_dkv[2],
         bwd_dkv_in;
     LhPassSums sums; /* in the published code the outputs themselves */
@@ -89,8 +89,8 @@ dfa_balanced_declare_backward(LhProgram *program, DfaBalancedPlan *plan)
     plan->bwd_end = (uint16_t)program->slots_count;
 }
 
-/* Sets which steps send what. The corrected generator for odd P has helpers in every step 1..H and
- * one more step, which only returns results. */
+/* Sets which steps send what. The corrected generator for odd P has helpers in every step 1..H
+ * and one more step, which only returns results. */
 static void
 plan_steps(DfaBalancedPlan *plan)
 {
@@ -153,7 +153,7 @@ begin_step(LhEmitter *e, const DfaBalancedPlan *plan, uint32_t t, uint16_t first
         lh_pass_alloc(e, first, end);
 }
 
-/* Begins the exchange of a step when its first message is added; a step without messages has
+/* Opens the exchange of a step when its first message is added; a step without messages has
  * none. */
 static void
 open_exchange(LhEmitter *e, uint32_t *exchange)
@@ -184,8 +184,8 @@ helps(const LhEmitter *e, const DfaBalancedPlan *plan, uint32_t t)
     return e->rank < t && t <= plan->help_last;
 }
 
-/* Whether the exchange of step @t brings the rank a result that a helper has computed in step @t -
- * 1. */
+/* Whether the exchange of step @t brings the rank a result that a helper has computed in step @t
+ * - 1. */
 static bool
 is_helped(const LhEmitter *e, const DfaBalancedPlan *plan, uint32_t t)
 {
@@ -350,8 +350,8 @@ add_to_sum(LhEmitter *e, const DfaBalancedPlan *plan, uint16_t source, uint16_t 
     lh_emit_operand(e, target, 0, 1);
 }
 
-/* Returns whether the block has left dq and dk, dv in buffers, so that one of them must be added to
- * the rank's own sum. */
+/* Returns whether the block has left dq and dk, dv in buffers, so that one of them must be added
+ * to the rank's own sum. */
 static bool
 dfa_balanced_backward_block(LhEmitter *e, const DfaBalancedPlan *plan, uint32_t t)
 {
@@ -470,18 +470,18 @@ const LhSchedule lh_schedule_dfa_balanced = {
         "buffers      forward an fp32 accumulator (o, m, l) + 2 (2Q + KV + 2S);\n"
         "             backward 2 (4Q + 2KV + S) + KV + fp32 sums of dq and of dk, dv\n"
         "restrictions N divisible by P\n"
-        "published    With --published-code the schedule does as the public code does: in\n"
-        "             step H it sends k, v that nobody uses, the host waits for its device\n"
-        "             in every step, o and gradients are accumulated in e bytes, and for\n"
-        "             odd P it loses P div 2 blocks. For grouped queries it writes k and v\n"
-        "             with h heads, 2Q, before each call of attention in the forward pass\n"
+        "published    With --published-code the schedule follows the public code: in step\n"
+        "             H it sends unused k, v; the host waits for its device in every\n"
+        "             step; o and gradients are accumulated in e bytes; and for odd P it\n"
+        "             loses P div 2 blocks. With grouped queries it expands k and v to h\n"
+        "             heads, 2Q, before each call of attention in the forward pass\n"
         "             (maybe_repeat_kv_fwd in lightseq_async_attn.py)\n",
     .options = LH_OPTIONS(&lh_option_no_overlap, &lh_option_published_code,
                           &lh_option_gradient_wire),
     .not_varied = &lh_option_published_code, /* it loses blocks for odd P */
     .placement = LH_PLACE_CONTIGUOUS,
-    .full_reason = "with the full mask all ranks have the same work and there is nothing to "
-                   "balance; use dfa-unbalanced or ring",
+    .full_reason = "with the full mask all ranks have equal work, so there is nothing to balance; "
+                   "use dfa-unbalanced or ring",
     .masks_reason = "helpers are assigned by position, as if every earlier block were full; use "
                     "dfa-unbalanced or ring",
     .declare = dfa_balanced_declare,

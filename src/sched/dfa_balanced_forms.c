@@ -19,7 +19,8 @@ expanded_bytes(const LhProgramParams *p, const LhPassSizes *z)
     return lh_dfa_balanced_expands(p) ? 2 * z->q : 0;
 }
 
-/* How many messages of each kind a rank sends, by the formulas of docs/reference/schedules.md. */
+/* The number of messages of each kind that a rank sends, by the formulas of
+ * docs/reference/schedules.md. */
 typedef struct {
     uint64_t kv, q, result_q, result_kv;
 } Counts;
@@ -43,7 +44,7 @@ count_messages(const LhProgramParams *p, uint64_t rank)
     }
     c.q = difference(rank, ranks - half);
     c.result_q = difference(half, rank + 1);
-    /* k, v that are sent in step H and never used */
+    /* k, v sent in step H and never used */
     if (lh_pass_published(p) && rank + half + 1 < ranks)
         c.kv++;
     return c;

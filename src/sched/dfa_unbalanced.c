@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The schedule dfa-unbalanced, described at the end of this file. In step t a rank computes with k,
- * v that arrived during step t-1, and its exchange brings those of step t+1; backward it also
- * returns dk, dv of step t-1. Buffers of k, v and of dk, dv alternate. There is no public code of
- * this schedule: the grouping of messages into one exchange a step, and the buffers, are choices of
- * this project.
+ * v received during step t-1, and its exchange receives those of step t+1; backward it also returns
+ * dk, dv of step t-1. Buffers of k, v and of dk, dv alternate. This schedule has no public code:
+ * the grouping of messages into one exchange a step, and the buffers, are choices of this project.
  */
 #include "sched/common/pass.h"
 #include "sched/schedule.h"
@@ -103,8 +102,8 @@ is_in(LhRankRange range, uint32_t rank)
     return range.first <= rank && rank <= range.last;
 }
 
-/* Whether @rank computes, in step @t, with k, v of another rank, which it fetches in step @t - 1;
- * and whether another rank computes in step @t with those of @rank. */
+/* Whether @rank computes, in step @t, with k, v of another rank, which it fetches in step @t -
+ * 1; and whether another rank computes in step @t with those of @rank. */
 static bool
 fetches(const LhProgramParams *p, uint32_t rank, uint32_t t)
 {
@@ -118,8 +117,8 @@ serves(const LhProgramParams *p, uint32_t rank, uint32_t t)
     return t > 0 && t < p->ranks && is_in(users(p, rank), (rank + t) % p->ranks);
 }
 
-/* The last step for which fetches(), or serves(), is true; 0 if there is none. Owners with a higher
- * rank come last. */
+/* The last step for which fetches(), or serves(), is true; 0 if none. Owners with a higher rank
+ * come last. */
 static uint32_t
 last_fetched(const LhProgramParams *p, uint32_t rank)
 {
@@ -136,14 +135,14 @@ last_served(const LhProgramParams *p, uint32_t rank)
     return range.first < rank ? p->ranks - 1 : range.last - rank;
 }
 
-/* Step t computes with k, v that came in step t-1, and sends those that others use in step t+1. */
+/* Step t computes with k, v received in step t-1, and sends those that others use in step t+1. */
 static uint32_t
 dfa_unbalanced_forward_steps(const LhProgramParams *p, uint32_t rank)
 {
     return MAX(last_fetched(p, rank) + 1, last_served(p, rank));
 }
 
-/* dk, dv of the block of step t travel in step t+1. */
+/* dk, dv of the block of step t are sent in step t+1. */
 static uint32_t
 dfa_unbalanced_backward_steps(const LhProgramParams *p, uint32_t rank)
 {
@@ -276,8 +275,9 @@ dfa_unbalanced_backward_block(LhEmitter *e, const DfaUnbalancedPlan *plan, uint3
     lh_emit_operand(e, plan->sums.dq, 0, 1);
 }
 
-/* Posts the exchange of step @t: k, v of step @t + 1, and dk, dv of the blocks of step @t - 1. With
- * @give the rank returns dk, dv to their owner, with @take it receives its own from their user. */
+/* Posts the exchange of step @t: k, v of step @t + 1, and dk, dv of the blocks of step @t - 1.
+ * With @give the rank returns dk, dv to their owner, with @take it receives its own from their
+ * user. */
 static uint32_t
 dfa_unbalanced_backward_exchange(LhEmitter *e, const DfaUnbalancedPlan *plan, uint32_t t, bool give,
                                  bool take)
@@ -335,8 +335,8 @@ dfa_unbalanced_emit(LhEmitter *e, uint32_t step)
         dfa_unbalanced_backward(e, plan, t);
 }
 
-/* Forward a rank sends its k, v to each of their users; backward also dk, dv to each owner. Causal:
- * forward (P-1-r) KV, backward (P-1-r) KV + r G. Full mask: P-1 in place of both counts. */
+/* Forward: a rank sends its k, v to each of their users. Backward: also dk, dv to each owner.
+ * Causal: forward (P-1-r) KV, backward (P-1-r) KV + r G. Full mask: P-1 in place of both counts. */
 static uint64_t
 dfa_unbalanced_bytes_sent(const LhProgramParams *p, uint32_t rank)
 {

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The schedule double-ring, described at the end of this file. A step is (i, j): round i, in which
- * k, v of the window of ranks i windows behind go around, and place j in it. Zigzag half-chunks and
- * the merge of blocks are those of common/ring_shared.h.
+ * the k, v of the window of ranks i windows behind circulate, and place j in it. Zigzag half-chunks
+ * and the merge of blocks are those of common/ring_shared.h.
  *
  * In the backward pass dk and dv of a round go around the whole inner ring, back to the rank where
  * the k, v of the round came in, and from there one hop through the outer ring. The public code
- * adds them up in fp32 in the first round, rounds the sum at its end, and carries the one sum
- * through all later rounds in e bytes, so that the error grows with the number of its hops. Here
- * every round adds up its own dk, dv, and the sum that the outer ring has brought is added when
- * they are complete: the messages are the same, but the whole sum is rounded only once a round.
+ * accumulates them in fp32 in the first round, rounds the sum at its end, and carries the one sum
+ * through all later rounds in e bytes, so that the error grows with the number of hops. Here every
+ * round accumulates its own dk, dv, and adds the sum received from the outer ring when they are
+ * complete: the messages are the same, but the whole sum is rounded only once a round.
+ *
  * Each of the four rings has a process group in the public code, hence a stream here.
  */
 #include "sched/common/ring_shared.h"
@@ -27,8 +28,9 @@ enum {
 };
 
 enum {
-    MARK_POSTED = LH_RING_MARK_END,     /* the exchange posted last on each ring */
-    MARK_PENDING = MARK_POSTED + RINGS, /* of them, those that the next compute op must wait for */
+    MARK_POSTED = LH_RING_MARK_END, /* the exchange posted last on each ring */
+    MARK_PENDING =
+        MARK_POSTED + RINGS, /* of these, the ones that the next compute op must wait for */
 };
 
 static const LhOption inner_ring = {
@@ -36,11 +38,11 @@ static const LhOption inner_ring = {
     .category = LH_ABOUT_SCHEDULE_RANKS,
     .type = LH_OPTION_COUNT,
     .help = "Number of ranks in an inner ring; must divide the ranks. Default: the GPUs of a node, "
-            "if they do.",
+            "if they divide the ranks.",
     .value = lh_option_divisors,
 };
 
-#define WINDOW_MAX 8 /* largest default, if the GPUs of a node are unknown */
+#define WINDOW_MAX 8 /* largest default if the GPUs of a node are unknown */
 
 typedef struct {
     LhRingPlan ring; /* all ranks as one ring; its k, v buffers are the inner ring's */
@@ -52,16 +54,17 @@ typedef struct {
     uint16_t bwd_first, bwd_end;
     uint16_t bwd_kv[2], bwd_outer_kv[2];
     bool widens;          /* dk, dv of the first round have a wider type than later ones */
-    uint16_t bwd_wide[2]; /* the buffers of those */
+    uint16_t bwd_wide[2]; /* buffers of the wider type */
     uint16_t bwd_dkv[2], bwd_outer_dkv[2];
-    bool restarts; /* each round starts a sum; else it goes on with the one that came */
+    bool restarts; /* each round starts a new sum; otherwise it continues the one received */
     uint16_t bwd_block_dq, bwd_block_dkv, bwd_dq;
-    bool rounds_once; /* dk, dv of a block are in fp32, and rounded as they are added */
+    bool rounds_once; /* dk, dv of a block are in fp32 and rounded when added */
     uint32_t w;       /* bytes of an element of dk, dv in later rounds */
 } DoubleRingPlan;
 
-/* The number of ranks in an inner ring: those of a node, if that is known and divides the ranks. If
- * the number of ranks has no divisor from 2 to WINDOW_MAX, all ranks are one ring. */
+/* The number of ranks in an inner ring: the GPUs of a node, if known and a divisor of the ranks;
+ * otherwise the largest divisor of the ranks from 2 to WINDOW_MAX; otherwise all ranks form one
+ * ring. */
 static uint32_t
 window_of(const LhProgramParams *p)
 {
@@ -93,7 +96,7 @@ double_ring_check(const LhProgramParams *p, GError **error)
                              p->ranks, window, near);
 }
 
-/* Sizes with dk, dv as they travel in the first round and in the others. */
+/* Sizes, with dk, dv as sent in the first round and in the others. */
 typedef struct {
     LhPassSizes first, other;
 } Sizes;
@@ -104,8 +107,8 @@ sizes_of(const LhProgramParams *p)
     return (Sizes){ lh_pass_sizes(p, 4), lh_pass_sizes(p, 0) };
 }
 
-/* Whether dk, dv of a block are kept in fp32 because they travel in a narrower type, so that they
- * are rounded once a hop. The public code rounds blocks, too. */
+/* Whether dk, dv of a block are kept in fp32 because they are sent in a narrower type, so that
+ * they are rounded once per hop. The public code rounds blocks, too. */
 static bool
 has_wide_dkv(const LhProgramParams *p, const Sizes *z)
 {
@@ -240,7 +243,7 @@ compute_after_pending(LhEmitter *e, LhKernelId kernel, const LhKernelArgs *args)
         e->marks[MARK_PENDING + ring] = LH_OP_NONE;
 }
 
-/* Posts one hop on @ring, after all compute that is queued and all exchanges that it waits for. */
+/* Posts one hop on @ring, after all queued compute and all exchanges that it waits for. */
 static void
 post_on_ring(LhEmitter *e, const DoubleRingPlan *plan, unsigned ring, uint16_t from, uint16_t to)
 {
@@ -257,8 +260,8 @@ post_on_ring(LhEmitter *e, const DoubleRingPlan *plan, unsigned ring, uint16_t f
     lh_pass_message(e, false, before, (uint16_t)ring, to, plan->ring.parts);
 }
 
-/* Makes compute wait for k, v of the step, and posts the exchanges that pass them on. Returns their
- * slot. */
+/* Makes compute wait for k, v of the step, and posts the exchanges that pass them on. Returns
+ * their slot. */
 static uint16_t
 pass_keys(LhEmitter *e, const DoubleRingPlan *plan, At at, const uint16_t inner[2],
           const uint16_t outer[2])
@@ -316,7 +319,7 @@ double_ring_forward(LhEmitter *e, const DoubleRingPlan *plan, At at)
     lh_pass_free(e, ring->fwd_end, plan->fwd_end);
 }
 
-/* Whether dk, dv of round @i are added up in the wider type. */
+/* Whether dk, dv of round @i are accumulated in the wider type. */
 static bool
 is_wide(const DoubleRingPlan *plan, uint32_t i)
 {
@@ -324,9 +327,9 @@ is_wide(const DoubleRingPlan *plan, uint32_t i)
 }
 
 /*
- * The slot to which step @at adds dk, dv; for at.j = w, that of the dk, dv that have come back.
- * Each hop goes to the other buffer. A round that goes on with a sum starts in the buffer in which
- * the sum came.
+ * The slot to which step @at adds dk, dv; for at.j = w, the slot of the dk, dv that have come back.
+ * Each hop goes to the other buffer. A round that continues a sum starts in the buffer in which the
+ * sum arrived.
  */
 static uint16_t
 current_dkv(const DoubleRingPlan *plan, At at)
@@ -350,14 +353,14 @@ convert(LhEmitter *e, const DoubleRingPlan *plan, LhKernelId kernel, uint16_t fr
     lh_emit_operand(e, to, 0, plan->ring.parts);
 }
 
-/* In the public code dq is rounded in every round after the first, too. */
+/* The public code also rounds dq in every round after the first. */
 static bool
 sums_in_fp32(const DoubleRingPlan *plan, uint32_t i)
 {
     return i == 0 || !plan->published;
 }
 
-/* Returns the slot of the sum that goes on to the next window. */
+/* Returns the slot of the sum that is sent to the next window. */
 static uint16_t
 outgoing_dkv(LhEmitter *e, const DoubleRingPlan *plan, uint32_t i, uint16_t home)
 {
@@ -433,7 +436,7 @@ add_block_dkv(LhEmitter *e, const DoubleRingPlan *plan, At at, const LhRingShape
     lh_emit_operand(e, dkv, shape->kv_part, shape->kv_parts);
 }
 
-/* Prepares the slot that the step adds to: waits for what arrives in it, or zeroes it. */
+/* Prepares the slot that the step adds to: waits for its data, or zeroes it. */
 static void
 begin_dkv(LhEmitter *e, const DoubleRingPlan *plan, At at, uint16_t dkv)
 {
@@ -530,15 +533,15 @@ const LhSchedule lh_schedule_double_ring = {
     .details =
         "The double ring of LoongTrain (InternEvo) on zigzag half-chunks. The ranks form\n"
         "P/w windows of w consecutive ranks, and the P steps form P/w rounds of w. During\n"
-        "a round k and v make w-1 hops around an inner ring, within each window. Those\n"
-        "with which the round began are meanwhile sent to the rank of the same place in\n"
-        "the next window, where they begin the next round; this hop has w steps to hide\n"
-        "behind. A rank sends as many bytes as in ring, but only P/w - 1 of the P-1 hops\n"
+        "a round k and v make w-1 hops around an inner ring, within each window. The k\n"
+        "and v that started the round are meanwhile sent to the rank in the same place of\n"
+        "the next window, where they start the next round; this hop can overlap with w\n"
+        "steps. A rank sends as many bytes as in ring, but only P/w - 1 of the P-1 hops\n"
         "of k, v leave the window. In the backward pass dk and dv follow one hop behind:\n"
-        "w hops around the inner ring and one to the next window. In the first round they\n"
-        "travel in fp32, later in e bytes; each round adds up dk and dv of its own, and\n"
-        "what the outer ring has brought is added to them at its end. Each of the four\n"
-        "rings (k, v and dk, dv, inner and outer) has a stream of its own.\n"
+        "w hops around the inner ring and one to the next window. They are sent in fp32\n"
+        "in the first round, later in e bytes. Each round accumulates its own dk and dv,\n"
+        "and adds those received from the outer ring at its end. Each of the four rings\n"
+        "(k, v and dk, dv, inner and outer) has its own stream.\n"
         "\n"
         "bytes sent   forward (P-1) KV; backward (P-1) KV + [w G + (P-w) KV] + (P/w) KV,\n"
         "             where G is dk, dv in fp32; w = 1: without the bracket; w = P:\n"
@@ -549,7 +552,7 @@ const LhSchedule lh_schedule_double_ring = {
         "             backward 8 KV + 2 G + Q + fp32 Q + fp32 KV;\n"
         "             w = P: forward 2 KV less, backward 3 KV + 2 G + Q + fp32 Q\n"
         "window size  w is --inner-ring; by default the GPUs of a node if they divide P,\n"
-        "             else the largest divisor of P from 2 to 8, else P\n"
+        "             otherwise the largest divisor of P from 2 to 8, otherwise P\n"
         "restrictions N divisible by 2P, P divisible by w\n"
         "windows      With a sliding window or documents, blocks in which no query sees a\n"
         "             key are not computed; k and v make every hop\n"

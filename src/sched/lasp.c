@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The schedule lasp, described at the end of this file. A pass has one step for what a rank
- * computes without the state of others (intra) and one for each chain. With the published code, and
- * without overlap, the receives of all chains move to the front of the first step; the order on the
- * streams then makes ranks work one after another.
+ * The schedule lasp, described at the end of this file. A pass has one step for the work that needs
+ * no state of other ranks (intra) and one for each chain. With the published code, and without
+ * overlap, the receives of all chains move to the front of the first step; stream order then makes
+ * ranks work one after another.
  */
 #include "sched/common/linear_shared.h"
 #include "sched/schedule.h"
@@ -17,8 +17,8 @@ typedef struct {
     uint16_t flags, flags_sum; /* of the barrier */
 } LaspPlan;
 
-/* dist.barrier() of PyTorch is an all-reduce of a tensor of one element, for which the host waits.
- * An all-reduce here leaves every rank an equal share, so that there is one fp32 for each. */
+/* dist.barrier() of PyTorch is an all-reduce of a one-element tensor, for which the host waits.
+ * Here an all-reduce leaves every rank an equal share, so it has one fp32 per rank. */
 static uint64_t
 barrier_bytes(const LhProgramParams *p)
 {
@@ -215,7 +215,7 @@ lasp_bytes_sent(const LhProgramParams *p, uint32_t rank)
     return lh_linear_chain_bytes(p, rank) + (barrier > 0 ? 2 * (barrier - LH_FP32_BYTES) : 0);
 }
 
-/* The sum of the flags is gone before the buffers of the chain come. */
+/* The flags are freed before the buffers of the chain are allocated. */
 static uint64_t
 lasp_peak_bytes(const LhProgramParams *p, uint32_t rank)
 {
@@ -224,8 +224,8 @@ lasp_peak_bytes(const LhProgramParams *p, uint32_t rank)
     return MAX(lh_linear_chain_peak_bytes(p, rank), lh_linear_io_bytes(p) + barrier) + barrier;
 }
 
-/* inter, own and carry of one rank after another make up the chain. intra runs on all ranks at once
- * before it, or in the chain if ranks receive first. */
+/* inter, own and carry of one rank after another make up the chain. intra runs on all ranks at
+ * once before it, or in the chain if ranks receive first. */
 static double
 lasp_idle_flops(const LhProgramParams *p)
 {
@@ -243,16 +243,16 @@ const LhSchedule lh_schedule_lasp = {
     .name = "lasp",
     .summary = "linear attention: the state passes from rank to rank; contiguous tokens",
     .details =
-        "LASP (arXiv 2404.02882). All that the tokens before a rank leave for it is the\n"
-        "state, one d x d matrix per head in fp32: M = 4 B h d^2 bytes in all. The rank\n"
-        "receives it from rank r-1, its queries read it, its keys and values are added to\n"
-        "it, and it goes on to rank r+1. In the backward pass the gradient of the state\n"
-        "goes the other way. Attention among the rank's own tokens (intra) is computed\n"
-        "before the state arrives, as in algorithms 2 and 3 of the paper. The forward pass\n"
-        "keeps the state that a rank has received for the backward pass (the paper's\n"
-        "KV-state caching); with --state-recompute it does not, and the backward pass runs\n"
-        "the forward chain again. With --unfused what goes through a state (parts of o,\n"
-        "dq, dk, dv) is written to memory by itself and added by another kernel.\n"
+        "LASP (arXiv 2404.02882). The tokens before a rank act on it through a state: one\n"
+        "d x d matrix per head in fp32, M = 4 B h d^2 bytes in all. The rank receives the\n"
+        "state from rank r-1, its queries read it, its keys and values are added, and the\n"
+        "sum is sent to rank r+1. In the backward pass the gradient of the state goes the\n"
+        "other way. Attention among the rank's own tokens (intra) is computed before the\n"
+        "state arrives, as in algorithms 2 and 3 of the paper. The forward pass keeps the\n"
+        "state that a rank has received for the backward pass (the paper's KV-state\n"
+        "caching); with --state-recompute it does not, and the backward pass runs the\n"
+        "forward chain again. With --unfused the contributions through a state (to o, dq,\n"
+        "dk, dv) are written to memory and added by another kernel.\n"
         "\n"
         "bytes sent   forward M, except on the last rank; backward M, except on the first\n"
         "             rank, and with --state-recompute M more, except on the last rank\n"
@@ -268,16 +268,16 @@ const LhSchedule lh_schedule_lasp = {
         "restrictions N divisible by P; states travel in fp32\n"
         "published    With --published-code, and with --no-overlap, a rank receives the\n"
         "             state before it computes anything, as all variants of the public\n"
-        "             code do: idle (P-1)/P. With --published-code the forward pass begins\n"
-        "             with a barrier, as in lasp_fuse_parallel.py: an all-reduce of P fp32\n"
-        "             numbers, 8 (P-1) bytes, for which the host waits. There it is one of\n"
-        "             all ranks; here, of those that share the sequence\n",
+        "             code do: idle (P-1)/P. With --published-code the forward pass\n"
+        "             begins with a barrier, as in lasp_fuse_parallel.py: an all-reduce\n"
+        "             of P fp32 numbers, 8 (P-1) bytes, for which the host waits. There\n"
+        "             it covers all ranks, here those that share the sequence\n",
     .options = LH_OPTIONS(&lh_option_no_overlap, &lh_option_published_code,
                           &lh_option_gradient_wire, &lh_option_state_recompute,
                           &lh_option_unfused),
     .placement = LH_PLACE_CONTIGUOUS,
     .attention = LH_ATTENTION_LINEAR,
-    .masks_reason = "linear attention has the causal mask only",
+    .masks_reason = "linear attention supports only the causal mask",
     .check = lh_linear_check,
     .declare = lasp_declare,
     .generator = { .steps = lasp_steps, .emit = lasp_emit },

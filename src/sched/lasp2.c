@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The schedule lasp2, described at the end of this file. A pass is one step with one all-gather
- * (two if states are computed again), posted before intra. `before` is the sum of the states before
- * the rank, `behind` that of the gradients of the states behind it.
+ * (two if states are recomputed), posted before intra. `before` is the sum of the states before the
+ * rank, `behind` that of the gradients of the states after it.
  */
 #include "sched/common/linear_shared.h"
 #include "sched/schedule.h"
@@ -64,7 +64,7 @@ lasp2_declare(LhProgram *program)
         lasp2_declare_backward(program, plan);
 }
 
-/* Posts the all-gather of states after the compute that is queued. */
+/* Posts the all-gather of states after the queued compute. */
 static void
 gather_states(LhEmitter *e, const Lasp2Plan *plan, uint16_t own, uint16_t all)
 {
@@ -111,7 +111,7 @@ lasp2_forward(LhEmitter *e, const Lasp2Plan *plan)
     lh_pass_free(e, plan->fwd_first, plan->fwd_end);
 }
 
-/* Reads the state before the rank's tokens for dq, after computing it again if it was not kept. */
+/* Reads the state before the rank's tokens for dq, after recomputing it if it was not kept. */
 static void
 emit_inter_grad(LhEmitter *e, const Lasp2Plan *plan)
 {
@@ -187,7 +187,7 @@ lasp2_flops(const LhProgramParams *p, uint32_t rank)
     return sum;
 }
 
-/* In each pass the rank's own state and those of all ranks, and in the backward pass the sum of
+/* In each pass the rank's own state and those of all ranks; in the backward pass also the sum of
  * gradients. */
 static uint64_t
 lasp2_peak_bytes(const LhProgramParams *p, uint32_t rank)
@@ -203,8 +203,7 @@ lasp2_peak_bytes(const LhProgramParams *p, uint32_t rank)
            MAX(lh_pass_has(p, LH_PASS_FWD) ? fwd : 0, lh_pass_has(p, LH_PASS_BWD) ? bwd : 0);
 }
 
-/* The last rank has the most work. Rank r adds up P-1-r states less than that, and rank 0 reads no
- * state. */
+/* The last rank has the most work. Rank r adds up P-1-r fewer states, and rank 0 reads no state. */
 static double
 lasp2_idle_flops(const LhProgramParams *p)
 {
@@ -219,14 +218,14 @@ const LhSchedule lh_schedule_lasp2 = {
     .name = "lasp2",
     .summary = "linear attention: all-gather of the states of all ranks; contiguous tokens",
     .details =
-        "LASP-2 (arXiv 2502.07563). Every rank computes the state of its own tokens\n"
-        "(M = 4 B h d^2 bytes, fp32), and one all-gather brings it those of all ranks. One\n"
+        "LASP-2 (arXiv 2502.07563). Every rank computes the state of its own tokens (M =\n"
+        "4 B h d^2 bytes, fp32), and an all-gather exchanges the states of all ranks. One\n"
         "kernel adds up the states before the rank, each decayed by its distance, and the\n"
-        "rank's queries read the sum. In the backward pass the gradients of the states are\n"
-        "gathered, and those behind the rank are added up. The all-gather overlaps with\n"
-        "attention among the rank's own tokens. The forward pass keeps the sum for the\n"
-        "backward pass; with --state-recompute the backward pass gathers the states again.\n"
-        "--unfused is as in lasp.\n"
+        "rank's queries read the sum. In the backward pass the gradients of the states\n"
+        "are gathered, and those after the rank are added up. The all-gather overlaps\n"
+        "with attention among the rank's own tokens. The forward pass keeps the sum for\n"
+        "the backward pass; with --state-recompute the backward pass gathers the states\n"
+        "again. --unfused is as in lasp.\n"
         "\n"
         "bytes sent   (P-1) M in each pass; with --state-recompute (P-1) M more backward\n"
         "flops        as lasp, but all ranks compute their own state, and they add up\n"
@@ -238,13 +237,13 @@ const LhSchedule lh_schedule_lasp2 = {
         "             forward Q more, backward Q + KV more\n"
         "restrictions N divisible by P; states travel in fp32\n"
         "published    With --published-code, and with --no-overlap, ranks wait for the\n"
-        "             all-gather before they go on, as the public code (Linear-MoE) does\n",
+        "             all-gather before they continue, as in the public code (Linear-MoE)\n",
     .options = LH_OPTIONS(&lh_option_no_overlap, &lh_option_published_code,
                           &lh_option_gradient_wire, &lh_option_state_recompute,
                           &lh_option_unfused),
     .placement = LH_PLACE_CONTIGUOUS,
     .attention = LH_ATTENTION_LINEAR,
-    .masks_reason = "linear attention has the causal mask only",
+    .masks_reason = "linear attention supports only the causal mask",
     .check = lh_linear_check,
     .declare = lasp2_declare,
     .generator = { .steps = lh_pass_steps, .emit = lasp2_emit },

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The schedule megatron-tp-sp, described at the end of this file. The projections between the
- * collectives and attention take no part in it but for calls that stand for them
- * (kernels/outside.c). The buffer that receives the all-gathered input also holds the terms of the
- * sum that the output projection leaves for the reduce-scatter.
+ * collectives and attention are not part of it, except for calls that stand for them
+ * (kernels/outside.c). The buffer that receives the all-gathered input also holds the partial sums
+ * that the output projection leaves for the reduce-scatter.
  */
 #include "sched/common/heads.h"
 #include "sched/common/heads_forms.h"
@@ -19,7 +19,7 @@ typedef struct {
     uint16_t y_again;       /* output of the recomputed forward pass */
 } MegatronTpSpPlan;
 
-/* What the backward pass computes again. */
+/* What the backward pass recomputes. */
 typedef enum {
     RECOMPUTE_NONE,
     RECOMPUTE_SELECTIVE, /* attention, without the collectives around it */
@@ -38,8 +38,8 @@ static const LhOption recompute_granularity = {
     .category = LH_ABOUT_SCHEDULE_WORK,
     .type = LH_OPTION_CHOICE,
     .choices = recompute_names,
-    .help = "What the backward pass computes again: nothing (none, default), attention "
-            "(selective), or the whole module with its collectives (full).",
+    .help = "What the backward pass recomputes: nothing (none, default), attention (selective), or "
+            "the whole module with its collectives (full).",
 };
 
 static void
@@ -53,8 +53,8 @@ static const LhOption pad_width = {
     .name = "pad_width",
     .category = LH_ABOUT_SCHEDULE_RANKS,
     .type = LH_OPTION_FLAG,
-    .help = "With --pad-heads, let the model's hidden size grow with its heads; otherwise only the "
-            "projections of attention grow.",
+    .help = "With --pad-heads: pad the model's hidden size, too. Default: only the projections of "
+            "attention grow.",
     .shape = shape_width,
 };
 
@@ -92,7 +92,7 @@ pad(LhProgramParams *p)
         a->hidden_size = (uint32_t)MIN((uint64_t)a->hidden_size * a->heads / heads, UINT32_MAX);
 }
 
-/* Whether there are more ranks than key-value heads, and as many ranks can have a copy of each. */
+/* Whether there are more ranks than key-value heads, and the same number of ranks for each head. */
 static bool
 replicates(const LhAttention *a, uint32_t ranks)
 {
@@ -100,9 +100,9 @@ replicates(const LhAttention *a, uint32_t ranks)
 }
 
 /*
- * A copy of a key-value head is a group of its own, with the query heads of its rank: attention is
- * that of as many groups as ranks. What the copies' gradients add up to is not this module's: the
- * projections of all copies have one matrix, so that the reduce-scatter of dx is their sum.
+ * A copy of a key-value head is a group of its own, with the query heads of its rank: attention has
+ * as many groups as ranks. The sum of the copies' gradients is outside this module: the projections
+ * of all copies have one matrix, so the reduce-scatter of dx adds them up.
  */
 static void
 megatron_tp_sp_adapt(LhProgramParams *p)
@@ -125,9 +125,7 @@ megatron_tp_sp_check(const LhProgramParams *p, GError **error)
     g_autofree char *nearest = NULL;
 
     if (lh_option_is_set(p, &pad_width) && !lh_heads_padded(p))
-        return lh_program_refuse(error,
-                                 "--pad-width is for heads that are padded: give --pad-heads, "
-                                 "too");
+        return lh_program_refuse(error, "--pad-width has no effect without --pad-heads; give both");
     if (megatron_tp_sp_legal(a, p->ranks))
         return true;
     nearest = lh_heads_nearest_ranks(a, p->ranks, megatron_tp_sp_legal);
@@ -154,7 +152,7 @@ add_hidden(LhProgram *program, const char *name, LhSlotRole role, uint32_t parts
                             lh_dtype_bytes(p->attention.dtype));
 }
 
-/* Declares the activations around the module. One rank alone has nothing to gather and needs
+/* Declares the activations around the module. A single rank has nothing to gather and needs
  * none. */
 static void
 declare_hidden(LhProgram *program, MegatronTpSpPlan *plan)
@@ -205,7 +203,7 @@ megatron_tp_sp_steps(const LhProgram *program, uint32_t rank)
            (lh_pass_has(p, LH_PASS_BWD) ? (uint32_t)BACKWARD_STEPS : 0);
 }
 
-/* Posts a collective over all ranks, after the compute that is queued. */
+/* Posts a collective over all ranks, after the queued compute. */
 static void
 collect_hidden(LhEmitter *e, LhCollectiveKind kind, uint16_t from, uint16_t to)
 {
@@ -252,8 +250,8 @@ set_again_live(LhEmitter *e, const MegatronTpSpPlan *plan, bool live)
     }
 }
 
-/* A call that stands for a projection between @hidden and attention; it waits as any compute does.
- */
+/* A call that stands for a projection between @hidden and attention; it waits like any compute
+ * op. */
 static void
 project(LhEmitter *e, LhKernelId kernel, const uint16_t *operands, uint32_t count)
 {
@@ -301,7 +299,7 @@ megatron_tp_sp_forward(LhEmitter *e, const MegatronTpSpPlan *plan, uint32_t step
     }
 }
 
-/* Computes attention again, or the whole forward pass with its collectives. */
+/* Recomputes attention, or the whole forward pass with its collectives. */
 static void
 recompute(LhEmitter *e, const MegatronTpSpPlan *plan)
 {
@@ -334,7 +332,7 @@ attend_backward(LhEmitter *e, const MegatronTpSpPlan *plan)
         set_again_live(e, plan, false);
 }
 
-/* The second all-gather of x is for the gradient of the weights: attention does not wait for it. */
+/* The second all-gather of x is for the weight gradient; attention does not wait for it. */
 static void
 megatron_tp_sp_backward(LhEmitter *e, const MegatronTpSpPlan *plan, uint32_t step)
 {
@@ -380,8 +378,8 @@ megatron_tp_sp_emit(LhEmitter *e, uint32_t step)
         megatron_tp_sp_backward(e, plan, step);
 }
 
-/* 2 collectives in the forward pass, 3 in the backward pass, and with full recomputation the 2 of
- * the forward pass again; each sends P-1 shards. */
+/* 2 collectives in the forward pass, 3 in the backward pass, and with full recomputation the 2
+ * of the forward pass again; each sends P-1 shards. */
 static uint64_t
 megatron_tp_sp_bytes_sent(const LhProgramParams *p, uint32_t rank)
 {
@@ -407,8 +405,8 @@ megatron_tp_sp_flops(const LhProgramParams *p, uint32_t rank)
     return sum + lh_heads_flops(&forward, heads);
 }
 
-/* The rank's shards of the activations around the module on top of q, k, v, ...; forward P shards
- * gathered, backward 2P; and what is recomputed. */
+/* The rank's shards of the activations around the module, on top of q, k, v, ...; forward P
+ * gathered shards, backward 2P; and recomputed tensors. */
 static uint64_t
 megatron_tp_sp_peak_bytes(const LhProgramParams *p, uint32_t rank)
 {
@@ -431,14 +429,14 @@ const LhSchedule lh_schedule_megatron_tp_sp = {
     .details =
         "The attention module of Megatron-LM (core/tensor_parallel) under tensor and\n"
         "sequence parallelism. q, k, v, o, lse and their gradients are local to a rank,\n"
-        "which has h/P heads. Of the module's input x and output y a rank holds N/P tokens,\n"
-        "X = B N D e / P bytes, where D is the hidden size. The forward pass all-gathers x\n"
-        "and reduce-scatters y. The backward pass all-gathers dy; then it all-gathers x\n"
-        "again, which only the gradient of the weights needs, so that it overlaps with\n"
-        "attention (in Megatron with the dgrad GEMM); and it reduce-scatters dx after\n"
-        "attention (in Megatron during the wgrad GEMM). As in every schedule the\n"
-        "projections take no time; here calls stand for them, so that what comes from\n"
-        "what is proven.\n"
+        "which has h/P heads. Of the module's input x and output y a rank holds N/P\n"
+        "tokens, X = B N D e / P bytes, where D is the hidden size. The forward pass\n"
+        "all-gathers x and reduce-scatters y. The backward pass all-gathers dy; then it\n"
+        "all-gathers x again, which only the gradient of the weights needs, so that it\n"
+        "overlaps with attention (in Megatron with the dgrad GEMM); and it\n"
+        "reduce-scatters dx after attention (in Megatron during the wgrad GEMM). As in\n"
+        "every schedule the projections take no time; here calls stand for them, so that\n"
+        "the proof covers the data flow through them.\n"
         "\n"
         "bytes sent   forward 2 (P-1) X; backward 3 (P-1) X\n"
         "flops        causal: P F / 2 on every rank, N (N+1)/2 pairs of h/P heads;\n"
@@ -453,9 +451,9 @@ const LhSchedule lh_schedule_megatron_tp_sp = {
         "             does not read, as checkpointing does\n"
         "restrictions h divisible by P, and g by P or P by g (--pad-heads makes them so; X\n"
         "             remains the same unless --pad-width is given, too)\n"
-        "replication  With P > g, P/g ranks have a copy of each key-value head, with h/P\n"
-        "             query heads each. Their projections have one matrix, so that the\n"
-        "             reduce-scatter of dx adds up what comes from all copies\n",
+        "replication  With P > g, P/g ranks hold a copy of each key-value head, with h/P\n"
+        "             query heads each. Their projections have one matrix, so the\n"
+        "             reduce-scatter of dx adds up the gradients of all copies\n",
     .options = LH_OPTIONS(&lh_option_no_overlap, &lh_option_pad_heads, &pad_width,
                           &recompute_granularity),
     .placement = LH_PLACE_HEADS,
@@ -472,5 +470,5 @@ const LhSchedule lh_schedule_megatron_tp_sp = {
         .idle_unit = lh_pass_idle_none,
         .idle_flops = lh_pass_idle_none,
     },
-    .alone = true, /* even one rank alone recomputes */
+    .alone = true, /* even a single rank recomputes */
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pairs of schedules, for models whose layers differ: what those of linear attention have, and
- * what those of softmax attention have. A pair has no program of its own, and is made once.
+ * Pairs of schedules, for models that mix layers of linear and of softmax attention. A pair has no
+ * program of its own. Each pair is created once.
  */
 #include "sched/pair.h"
 
@@ -12,13 +12,13 @@
 
 #define SIDES 2 /* softmax, linear */
 
-/* By `linear`, as in LhSchedule. */
+/* Indexed by `linear`, as in LhSchedule. */
 typedef struct {
-    LhSchedule schedule; /* what callers have; first */
+    LhSchedule schedule; /* the part that callers see; first */
     const LhSchedule *sides[SIDES];
 } Pair;
 
-/* Those that either reads. Never freed. */
+/* The options that either side reads. Never freed. */
 static const LhOption *const *
 options_of(const LhSchedule *const sides[SIDES])
 {
@@ -45,10 +45,10 @@ new_pair(const LhSchedule *linear, const LhSchedule *softmax)
     pair->sides[1] = linear;
     pair->schedule = (LhSchedule){
         .name = g_strdup_printf("%s + %s", linear->name, softmax->name),
-        .summary = g_strdup_printf("Layers of linear attention by %s, of softmax attention by %s.",
+        .summary = g_strdup_printf("Linear attention layers by %s, softmax attention layers by %s.",
                                    linear->name, softmax->name),
-        .details = g_strdup_printf("Their own pages: longhaul show %s, longhaul show %s.\n",
-                                   linear->name, softmax->name),
+        .details = g_strdup_printf("See longhaul show %s and longhaul show %s.\n", linear->name,
+                                   softmax->name),
         .options = options_of(pair->sides),
         .not_varied = softmax->not_varied != NULL ? softmax->not_varied : linear->not_varied,
         .placement = softmax->placement,
@@ -129,8 +129,8 @@ lh_schedule_find_pair(const char *name, GError **error)
     if (lh_schedule_takes(second, true) && lh_schedule_takes(first, false))
         return lh_schedule_pair(second, first);
     g_set_error(error, LH_ERROR, LH_ERROR_INPUT,
-                "\"%s\" is no pair: both are for %s attention alone, and a pair has one for linear "
-                "and one for softmax attention",
+                "\"%s\" is not a valid pair: both support only %s attention; a pair needs one "
+                "schedule for linear and one for softmax attention",
                 name, lh_schedule_attention(first));
     return NULL;
 }

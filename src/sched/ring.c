@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The schedule ring, described at the end of this file. The blocks of a ring on contiguous tokens:
- * the diagonal, all blocks below it, and none above it.
+ * The schedule ring, described at the end of this file. Blocks of a ring on contiguous tokens: the
+ * diagonal, all blocks below it, and none above it.
  */
 #include "sched/common/ring_shared.h"
 #include "sched/schedule.h"

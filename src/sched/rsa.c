@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The schedule rsa, described at the end of this file. A pass is a sequence of rings of P steps
- * each, in which k or v goes around: scores, then o; backward the gradients of scores, then dq,
- * before each of which the gradients of all keys are computed and all-reduced. Not modelled:
- * dropout, and copies that make q, k, v contiguous by heads.
+ * each, in which k or v circulates: scores, then o; backward the gradients of scores, then dq.
+ * Before each of the backward rings the gradients of all keys are computed and all-reduced. Not
+ * modelled: dropout, and copies that make q, k, v contiguous by heads.
  */
 #include "sched/common/pass.h"
 #include "sched/schedule.h"
 
 /*
- * Bytes for each score that the published code moves between the products, a kernel for each line
+ * Bytes per score that the published code moves between the products, one kernel per step
  * (Colossal-AI, colossalai/nn/layer/parallel_sequence, and FusedScaleMaskSoftmax, whose fused
  * kernel takes rows of up to 2048 keys). Forward: a block into the tensor of all 4, division 4,
- * cast to fp32 6, mask 9, softmax 8, cast back 6. Backward: the same, of the gradients; softmax
+ * cast to fp32 6, mask 9, softmax 8, cast back 6. Backward: the same for the gradients; softmax
  * reads twice.
  */
 #define PUBLISHED_FORWARD 37
@@ -25,11 +25,11 @@ enum {
     RSA_TAG_DQ,      /* k */
 };
 
-/* The rings in the order in which they run; each has P steps. */
+/* The rings in execution order; each has P steps. */
 typedef enum {
     RING_SCORES,
     RING_OUT,
-    RING_AGAIN, /* in a backward pass alone: the scores, computed again */
+    RING_AGAIN, /* in a backward pass alone: the scores, recomputed */
     RING_DSCORES,
     RING_DQ,
 } Ring;
@@ -45,7 +45,7 @@ typedef struct {
     uint16_t scores, probs, dscores, lse_again, o_sum, dq_sum, dk, dv;
 } RsaPlan;
 
-/* B h n numbers for each of @keys keys. */
+/* B h n numbers per key, for @keys keys. */
 static uint64_t
 score_elements(const LhProgramParams *p, uint64_t keys)
 {
@@ -142,9 +142,9 @@ release(LhEmitter *e, const uint16_t *slots, uint32_t count)
 #define FREE(e, ...)                                                                               \
     release(e, (const uint16_t[]){ __VA_ARGS__ }, G_N_ELEMENTS(((const uint16_t[]){ __VA_ARGS__ })))
 
-/* Step @t of a ring over two buffers. The rank's own k or v is copied into the first one; from then
- * on each step waits for the hop that brings the next, and nothing else runs meanwhile. Returns the
- * buffer to use. */
+/* Step @t of a ring over two buffers. Copies the rank's own k or v into the first one; from then
+ * on each step waits for the hop that brings the next, and nothing else runs meanwhile. Returns
+ * the buffer to use. */
 static uint16_t
 pass_on(LhEmitter *e, const RsaPlan *plan, const uint16_t *buffers, uint16_t tag, uint32_t t)
 {
@@ -244,7 +244,7 @@ emit_cast(LhEmitter *e, const RsaPlan *plan, uint16_t sum, uint16_t target)
     lh_emit_operand(e, target, 0, 1);
 }
 
-/* The ring of scores, with the softmax at its end, in the forward pass or again. */
+/* The ring of scores with the softmax at its end, in the forward pass or recomputed. */
 static void
 ring_scores(LhEmitter *e, const RsaPlan *plan, uint32_t t, bool again)
 {
@@ -382,8 +382,8 @@ rsa_bytes_sent(const LhProgramParams *p, uint32_t rank)
     return bytes;
 }
 
-/* Two products forward and four backward on all n N pairs; a backward pass alone also computes the
- * scores. */
+/* Two products forward and four backward on all n N pairs; a backward pass alone also computes
+ * the scores. */
 static uint64_t
 rsa_flops(const LhProgramParams *p, uint32_t rank)
 {
@@ -400,9 +400,9 @@ rsa_flops(const LhProgramParams *p, uint32_t rank)
     return products[p->pass] * product;
 }
 
-/* The largest of what exists at the same time. Forward: scores and probabilities, or probabilities
- * and the fp32 sum of o. Backward: two matrices of e bytes and dv of all keys, or one, dv and dk of
- * all keys and the fp32 sum of dq. */
+/* Peak of the live buffers. Forward: scores and probabilities, or probabilities and the fp32 sum
+ * of o. Backward: two matrices of e bytes and dv of all keys, or one, dv and dk of all keys and
+ * the fp32 sum of dq. */
 static uint64_t
 rsa_peak_bytes(const LhProgramParams *p, uint32_t rank)
 {
@@ -445,7 +445,7 @@ const LhSchedule lh_schedule_rsa = {
         "             KV + (4+e) X + S. e X of them, the probabilities, stay from the\n"
         "             forward to the backward pass\n"
         "restrictions N divisible by P\n"
-        "published    With --published-code the host, too, waits after every hop\n",
+        "published    With --published-code the host also waits after every hop\n",
     .options = LH_OPTIONS(&lh_option_published_code, &lh_option_gradient_wire),
     .placement = LH_PLACE_CONTIGUOUS,
     .masks = LH_MASKS_ALL,

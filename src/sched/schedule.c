@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The table of schedules, and what all of them do when a program is made.
+ * The table of schedules, and the steps common to all when a program is made.
  */
 #include "sched/schedule.h"
 
@@ -40,10 +40,10 @@ lh_schedule_find(const char *name, GError **error)
     nearest = lh_nearest_word(name, names);
     if (nearest != NULL)
         g_set_error(error, LH_ERROR, LH_ERROR_INPUT,
-                    "no schedule is called \"%s\"; did you mean \"%s\"? (%s)", name, nearest, list);
+                    "unknown schedule \"%s\"; did you mean \"%s\"? (%s)", name, nearest, list);
     else
-        g_set_error(error, LH_ERROR, LH_ERROR_INPUT, "no schedule is called \"%s\"; there are: %s",
-                    name, list);
+        g_set_error(error, LH_ERROR, LH_ERROR_INPUT, "unknown schedule \"%s\"; known: %s", name,
+                    list);
     return NULL;
 }
 
@@ -63,7 +63,7 @@ lh_schedule_attention(const LhSchedule *schedule)
     return lh_schedule_takes(schedule, false) ? "softmax, linear" : "linear";
 }
 
-/* The names of the schedules that compute linear attention. Caller frees. */
+/* The names of the schedules that support linear attention. Caller frees. */
 static char *
 linear_names(void)
 {
@@ -83,16 +83,14 @@ refuse_kind(bool linear, GError **error)
     g_autofree char *names = NULL;
 
     if (!linear)
-        return lh_program_refuse(error, "it is for linear attention, and this is softmax "
-                                        "attention: there is no state to pass on");
+        return lh_program_refuse(error, "it supports only linear attention; this is softmax "
+                                        "attention, which has no state to pass on");
     names = linear_names();
-    return lh_program_refuse(error,
-                             "it is for softmax attention, and this is linear attention, which "
-                             "these take: %s",
-                             names);
+    return lh_program_refuse(
+        error, "it supports only softmax attention; linear attention is supported by: %s", names);
 }
 
-/* Checks what the schedule's own fields say: kind of attention and masks. */
+/* Checks the kind of attention and the masks against the schedule's fields. */
 static bool
 check_kind(const LhSchedule *schedule, const LhProgramParams *p, GError **error)
 {
@@ -103,9 +101,11 @@ check_kind(const LhSchedule *schedule, const LhProgramParams *p, GError **error)
     if (!rule->causal && schedule->full_reason != NULL)
         return lh_program_refuse(error, "%s", schedule->full_reason);
     if (rule->window != 0 && (schedule->masks & LH_MASKS_WINDOW) == 0)
-        return lh_program_refuse(error, "it has no sliding window: %s", schedule->masks_reason);
+        return lh_program_refuse(error, "it does not support sliding windows: %s",
+                                 schedule->masks_reason);
     if (rule->documents_count > 1 && (schedule->masks & LH_MASKS_DOCUMENTS) == 0)
-        return lh_program_refuse(error, "it has no packed documents: %s", schedule->masks_reason);
+        return lh_program_refuse(error, "it does not support packed documents: %s",
+                                 schedule->masks_reason);
     return true;
 }
 
@@ -121,7 +121,7 @@ check_options(const LhProgramParams *p, GError **error)
     return true;
 }
 
-/* Appends the options of @schedule that are not in @options yet. */
+/* Appends the options of @schedule that are not yet in @options. */
 static void
 add_options(GPtrArray *options, const LhSchedule *schedule)
 {
@@ -157,7 +157,7 @@ lh_schedule_reads(const LhSchedule *schedule, const LhOption *option)
     return false;
 }
 
-/* Of a pair the one that computes this attention. */
+/* For a pair, the schedule that computes this attention; otherwise @schedule. */
 static const LhSchedule *
 side_of(const LhSchedule *schedule, const LhProgramParams *p)
 {
@@ -191,7 +191,7 @@ lh_closed_forms(const LhSchedule *schedule, const LhProgramParams *params)
     return is_single(schedule, params) ? &lh_single_closed : &side_of(schedule, params)->closed;
 }
 
-/* @p is what lh_schedule_params gave. */
+/* @p comes from lh_schedule_params. */
 static bool
 check_all(const LhSchedule *schedule, const LhProgramParams *p, GError **error)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The schedule striped, described at the end of this file. The blocks of a ring on striped tokens:
+ * The schedule striped, described at the end of this file. Blocks of a ring on striped tokens:
  * under a causal mask every block is a triangle, with its diagonal (s <= r) or without it (s > r),
- * so that the work of two ranks in a step differs by at most n pairs.
+ * so the work of two ranks in a step differs by at most n pairs.
  */
 #include "sched/common/ring_shared.h"
 #include "sched/schedule.h"
@@ -31,8 +31,8 @@ striped_declare(LhProgram *program)
 
     lh_ring_set_shape(program, plan, WITH_DIAGONAL, own, own,
                       causal ? LH_RING_CAUSAL : LH_RING_FULL);
-    /* k, v of a later rank: the public code takes q[1:] and k[:-1], here it is the triangle j <= i
-     * - 1 of the whole block. */
+    /* For k, v of a later rank the public code takes q[1:] and k[:-1]; here it is the triangle j
+     * <= i - 1 of the whole block. */
     lh_ring_set_shape(program, plan, BELOW_DIAGONAL, own, own, LH_RING_BELOW_DIAGONAL);
 }
 

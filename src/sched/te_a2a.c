@@ -49,11 +49,11 @@ te_a2a_check(const LhProgramParams *p, GError **error)
     if (te_a2a_legal(a, p->ranks))
         return true;
     nearest = lh_heads_nearest_ranks(a, p->ranks, te_a2a_legal);
-    return lh_program_refuse(error,
-                             "%" PRIu32 " heads in %" PRIu32 " groups are not divisible by %" PRIu32
-                             " ranks, and it has heads and groups divided evenly; nearest legal "
-                             "numbers of ranks: %s",
-                             a->heads, a->groups, p->ranks, nearest);
+    return lh_program_refuse(
+        error,
+        "%" PRIu32 " heads in %" PRIu32 " groups are not divisible by %" PRIu32
+        " ranks, and it needs heads and groups divided evenly; nearest legal numbers of ranks: %s",
+        a->heads, a->groups, p->ranks, nearest);
 }
 
 static void

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The schedule te-a2a-p2p, described at the end of this file. The all-to-alls of common/heads.h
+ * The schedule te-a2a-p2p, described at the end of this file: the all-to-alls of common/heads.h
  * around the ring of common/te_ring.h. As in TransformerEngine (cp_stream), the second compute
- * stream of the ring is also the one on which tensors that have arrived are put in order.
+ * stream of the ring also puts received tensors in token order.
  */
 #include "sched/common/heads.h"
 #include "sched/common/heads_forms.h"
@@ -94,10 +94,10 @@ const LhSchedule lh_schedule_te_a2a_p2p = {
     .name = "te-a2a-p2p",
     .summary = "TransformerEngine a2a+p2p: all-to-alls in groups of U ranks, rings between them",
     .details =
-        "Context parallelism of TransformerEngine with cp_comm_type a2a+p2p, for\n"
-        "U x R = P ranks on zigzag half-chunks. U consecutive ranks form a group, in which\n"
-        "the all-to-alls of te-a2a exchange tokens for heads. The R ranks of the same place\n"
-        "in their groups form the ring of te-p2p, with h/U heads.\n"
+        "Context parallelism of TransformerEngine with cp_comm_type a2a+p2p, for U x R =\n"
+        "P ranks on zigzag half-chunks. U consecutive ranks form a group, in which the\n"
+        "all-to-alls of te-a2a exchange tokens for heads. The R ranks in the same place\n"
+        "of their groups form the ring of te-p2p, with h/U heads.\n"
         "\n"
         "bytes sent   forward (2Q + KV) (U-1)/U + (R-1) KV;\n"
         "             backward (2Q + KV) (U-1)/U + 2 (R-1) KV, with gradients in e bytes.\n"
@@ -121,8 +121,8 @@ const LhSchedule lh_schedule_te_a2a_p2p = {
                           &lh_option_gradient_wire, &lh_option_hierarchy, &lh_option_pad_heads,
                           &lh_option_te_version),
     .placement = LH_PLACE_ZIGZAG,
-    .masks_reason = "TransformerEngine has them with all_gather and a2a only; use te-allgather or "
-                    "te-a2a",
+    .masks_reason = "TransformerEngine supports them with all_gather and a2a only; use "
+                    "te-allgather or te-a2a",
     .adapt = lh_heads_adapt_group_size,
     .check = lh_heads_check_group_size,
     .declare = te_a2a_p2p_declare,

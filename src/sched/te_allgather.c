@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The schedule te-allgather, described at the end of this file. Tensors of all tokens have 2P
- * parts, one for each half-chunk. As gathered, they are in the order of the ranks: first
- * half-chunks of rank 0, 1, ..., then second ones; in the order of tokens the second ones are
- * reversed. Not modelled: the copies of the two outputs into one tensor.
+ * parts, one per half-chunk. Gathered tensors are in rank order: first half-chunks of rank 0, 1,
+ * ..., then second ones; in token order the second ones are reversed. Not modelled: the copies of
+ * the two outputs into one tensor.
  */
 #include "sched/common/ring_shared.h"
 #include "sched/schedule.h"
@@ -22,13 +22,13 @@ typedef struct {
     uint8_t second;
     uint16_t fwd_gathered, fwd_kv;
     uint16_t bwd_gathered, bwd_kv;
-    uint16_t bwd_first, bwd_end; /* buffers of the backward pass but for k, v */
+    uint16_t bwd_first, bwd_end; /* buffers of the backward pass except k, v */
     uint16_t bwd_steps, bwd_dkv, bwd_sent, bwd_shard;
     LhKernelArgs ranks_rows, all_rows, shard_rows;
 } TeAllgatherPlan;
 
-/* Number of half-chunks of k, v whose gradients the two calls leave together: at most 2P + 1 under
- * a causal mask, else 4P. */
+/* The number of half-chunks of k, v for which the two calls together produce gradients: at most
+ * 2P + 1 under a causal mask, otherwise 4P. */
 static uint32_t
 step_parts(const LhProgramParams *p)
 {
@@ -105,8 +105,7 @@ collect_halves(LhEmitter *e, const TeAllgatherPlan *plan, LhCollectiveKind kind,
     lh_pass_wait(e, marks[LH_MARK_EXCHANGE]);
 }
 
-/* Copies between the order of the ranks and that of the tokens: the second half-chunks are
- * reversed. */
+/* Copies between rank order and token order: the second half-chunks are reversed. */
 static void
 reorder_halves(LhEmitter *e, const TeAllgatherPlan *plan, LhKernelId kernel, uint16_t from,
                uint16_t to)
@@ -146,8 +145,8 @@ keys_of(const LhEmitter *e, const TeAllgatherPlan *plan, uint32_t half)
     return (LhRegion){ .part = first, .count = (uint32_t)((end - 1) / plan->rows) - first + 1 };
 }
 
-/* Appends the attention of one half-chunk with its keys, on the stream of the half-chunk. Operands
- * follow. */
+/* Appends the attention of one half-chunk with its keys, on the stream of the half-chunk.
+ * Operands follow. */
 static void
 attend_half(LhEmitter *e, const TeAllgatherPlan *plan, uint32_t half, LhKernelId kernel)
 {
@@ -265,7 +264,7 @@ te_allgather_emit(LhEmitter *e, uint32_t step)
         te_allgather_backward(e, plan);
 }
 
-/* An all-gather or reduce-scatter by a ring sends P-1 times the rank's own share. */
+/* A ring all-gather or reduce-scatter sends P-1 times the rank's own share. */
 static uint64_t
 te_allgather_bytes_sent(const LhProgramParams *p, uint32_t rank)
 {
@@ -277,8 +276,8 @@ te_allgather_bytes_sent(const LhProgramParams *p, uint32_t rank)
            (lh_pass_has(p, LH_PASS_BWD) ? hops * (z.kv + z.dkv) : 0);
 }
 
-/* Forward k, v of all ranks, twice while they are put in order. Backward k, v in order, the
- * gradients of both calls, their sum, and the sum in the order in which it is sent. */
+/* Forward: k, v of all ranks, twice while they are reordered. Backward: k, v in token order, the
+ * gradients of both calls, their sum, and the sum in rank order. */
 static uint64_t
 te_allgather_peak_bytes(const LhProgramParams *p, uint32_t rank)
 {
@@ -298,7 +297,7 @@ const LhSchedule lh_schedule_te_allgather = {
         "half-chunks. k and v of all ranks are all-gathered and copied into the order of\n"
         "their tokens before anything is computed. Each of the two half-chunks of q then\n"
         "attends to all keys that it sees in one call (causal: half-chunks 0..r and\n"
-        "0..2P-1-r of k, v), on a compute stream of its own. The backward pass gathers k\n"
+        "0..2P-1-r of k, v), on its own compute stream. The backward pass gathers k\n"
         "and v again, adds up dk and dv of its two calls in e bytes, copies them into the\n"
         "order of the ranks and reduce-scatters them. No communication overlaps with\n"
         "compute.\n"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The schedule te-p2p, described at the end of this file. The ring of common/te_ring.h over all
+ * The schedule te-p2p, described at the end of this file: the ring of common/te_ring.h over all
  * ranks.
  */
 #include "sched/common/te_ring.h"
@@ -64,13 +64,13 @@ const LhSchedule lh_schedule_te_p2p = {
     .summary = "TransformerEngine p2p: zigzag ring on two compute streams that keeps all k and v",
     .details =
         "Context parallelism of TransformerEngine with cp_comm_type p2p, on zigzag\n"
-        "half-chunks. k and v travel in one message. Sends and receives have streams of\n"
-        "their own; between two ranks they are one group. In the forward pass steps\n"
+        "half-chunks. k and v travel in one message. Sends and receives have their own\n"
+        "streams; between two ranks they form one group. In the forward pass steps\n"
         "alternate between two compute streams, and the lse of a step is merged while the\n"
         "next step computes. The outputs of all steps are kept and added up in fp32 after\n"
-        "the last one. The backward pass begins with the k, v with which the forward pass\n"
-        "ended, those of rank r+1, and turns the other way, on one compute stream. dk and\n"
-        "dv of a step travel during the next one, in one message with k and v. The\n"
+        "the last one. The backward pass starts with the last k, v of the forward pass,\n"
+        "those of rank r+1, and rotates the other way, on one compute stream. dk and dv\n"
+        "of a step are sent during the next one, in one message with k and v. The\n"
         "diagonal block is the last, so that no hop is exposed.\n"
         "\n"
         "bytes sent   forward (P-1) KV; backward 2 (P-1) KV, with gradients in e bytes. A\n"
@@ -85,7 +85,8 @@ const LhSchedule lh_schedule_te_p2p = {
     .options = LH_OPTIONS(&lh_option_no_overlap, &lh_option_published_code,
                           &lh_option_gradient_wire),
     .placement = LH_PLACE_ZIGZAG,
-    .masks_reason = "TransformerEngine has them with all_gather and a2a only; use te-allgather",
+    .masks_reason = "TransformerEngine supports them with all_gather and a2a only; use "
+                    "te-allgather",
     .declare = te_p2p_declare,
     .generator = { .steps = te_p2p_steps, .emit = te_p2p_emit },
     .closed = {

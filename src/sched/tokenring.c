@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The schedule tokenring, described at the end of this file. Queries travel on the communication
- * stream of the pass, results on a stream of their own, since they have another process group in
- * the public code. Both passes are a Flow: the queries that travel (the pack), results that are
- * sent and received, and the sum of the rank's own results. Two buffers of each alternate with the
- * steps.
+ * The schedule tokenring, described at the end of this file. Queries use the communication stream
+ * of the pass. Results have their own stream, since they have another process group in the public
+ * code. Each pass is a Flow: the queries in transit (the pack), results sent and received, and the
+ * sum of the rank's own results. Two buffers of each alternate with the steps.
  */
 #include "sched/common/ring_shared.h"
 #include "sched/schedule.h"
@@ -14,7 +13,7 @@ enum {
     TOKENRING_TAG_RESULT,
 };
 
-/* Results need a communicator of their own: the owner of a result may be the neighbour to which the
+/* Results need their own communicator: the owner of a result may be the neighbour to which the
  * queries go. */
 enum {
     COMMUNICATOR_RESULTS = 1,
@@ -24,13 +23,13 @@ enum {
     MARK_RESULT = LH_RING_MARK_END, /* the last exchange of results of an even, of an odd step */
 };
 
-/* The tensors of one rank's queries that travel. */
+/* The tensors of one rank's queries that rotate. */
 typedef struct {
     uint16_t slots[4]; /* q; backward also do, lse, delta */
     unsigned count;
 } Pack;
 
-/* One pass: what travels, results of this rank's work and of others' work for this rank, and their
+/* One pass: the pack, results of this rank's work and of others' work for this rank, and their
  * sum. */
 typedef struct {
     Pack own, arrived[2];
@@ -40,13 +39,13 @@ typedef struct {
 } Flow;
 
 typedef struct {
-    LhRingPlan ring; /* for its neighbours and its blocks */
+    LhRingPlan ring; /* its neighbours and blocks */
     uint8_t results; /* the stream of results */
     Flow fwd, bwd;
     uint16_t bwd_block_dkv, bwd_dkv;
 } TokenringPlan;
 
-/* What the two buffers of a pair have in common. */
+/* Common properties of the two buffers of a pair. */
 typedef struct {
     LhTensorKind kind;
     uint64_t bytes;
@@ -66,7 +65,7 @@ add_pair(LhProgram *program, const TokenringPlan *plan, const char *name, const 
     }
 }
 
-/* Adds to the pack the tensor that the rank has in slot @own. */
+/* Adds the tensor in the rank's slot @own to the pack. */
 static void
 add_to_pack(LhProgram *program, const TokenringPlan *plan, Flow *flow, const char *name,
             uint16_t own)
@@ -146,7 +145,7 @@ tokenring_declare(LhProgram *program)
         tokenring_declare_backward(program, plan);
 }
 
-/* The parts of the queries of @owner that travel to rank @to. Under a causal mask, ranks after
+/* The parts of @owner's queries that are sent to rank @to. Under a causal mask, ranks after
  * @owner need only the second half-chunk. */
 static LhRegion
 travelling_parts(const LhRingPlan *ring, uint32_t owner, uint32_t to)
@@ -170,7 +169,7 @@ message_pack(LhEmitter *e, bool send, uint32_t peer, const Pack *pack, LhRegion 
         lh_emit_region(e, pack->slots[i], parts.part, parts.count);
 }
 
-/* Passes the queries of step @s on to the rank before, and receives those of the next step. */
+/* Passes the queries of step @s on to the previous rank, and receives those of the next step. */
 static void
 pass_queries(LhEmitter *e, const TokenringPlan *plan, const Flow *flow, uint32_t s)
 {
@@ -196,8 +195,8 @@ message_result(LhEmitter *e, bool send, uint32_t peer, uint16_t slot, const LhRi
     lh_emit_region(e, region.slot, region.part, region.count);
 }
 
-/* Sends the result of step @s, if there is one, to the owner of the queries, and receives the
- * result that the rank @s behind has computed for this rank. */
+/* Sends the result of step @s, if any, to the owner of the queries, and receives the result that
+ * the rank @s behind has computed for this rank. */
 static void
 return_result(LhEmitter *e, const TokenringPlan *plan, const Flow *flow, uint32_t s,
               const LhRingShape *computed)
@@ -266,8 +265,8 @@ tokenring_backward_block(LhEmitter *e, const TokenringPlan *plan, const Pack *pa
     lh_emit_operand(e, plan->bwd_block_dkv, shape->kv_part, shape->kv_parts);
 }
 
-/* What the block of step @s waits for: that the result which its buffer held has been sent, and
- * without overlap all results. */
+/* The exchange that the block of step @s waits for: its buffer's previous result must have been
+ * sent, and without overlap all results. */
 static uint32_t
 sent_before(const LhEmitter *e, const TokenringPlan *plan, uint32_t s)
 {
@@ -380,8 +379,8 @@ tokenring_emit(LhEmitter *e, uint32_t step)
     emit_step(e, plan, e->phase == LH_PHASE_FORWARD ? &plan->fwd : &plan->bwd, s);
 }
 
-/* Half-chunks of queries that a rank passes on: both of the owners after the rank that receives
- * them, one of the others. */
+/* Half-chunks of queries that a rank passes on: both of each owner after the receiving rank, one
+ * of each other owner. */
 static uint64_t
 halves_passed(const LhProgramParams *p, uint32_t rank)
 {
@@ -390,8 +389,8 @@ halves_passed(const LhProgramParams *p, uint32_t rank)
     return p->mask.causal ? 2 * (p->ranks - 1 - before) + before : 2 * ((uint64_t)p->ranks - 1);
 }
 
-/* Half-chunks of results that a rank returns: one for each half-chunk of others' queries that sees
- * its keys. */
+/* Half-chunks of results that a rank returns: one for each half-chunk of others' queries that
+ * sees its keys. */
 static uint64_t
 halves_returned(const LhProgramParams *p, uint32_t rank)
 {
@@ -437,8 +436,8 @@ tokenring_flops(const LhProgramParams *p, uint32_t rank)
     return lh_pass_flops(p, lh_pass_rank_key_pairs(p, LH_PLACE_ZIGZAG, rank));
 }
 
-/* Forward two q, two results sent, two received, and the sum. Backward as many packs and dq, the
- * rank's own delta, dk, dv of a block, and their sum. */
+/* Forward: two q, two results sent, two received, and the sum. Backward: as many packs and dq,
+ * the rank's own delta, dk, dv of a block, and their sum. */
 static uint64_t
 tokenring_peak_bytes(const LhProgramParams *p, uint32_t rank)
 {
@@ -475,10 +474,10 @@ const LhSchedule lh_schedule_tokenring = {
         "TokenRing as in ACA-Lab-SJTU/token-ring, on zigzag half-chunks. k and v stay\n"
         "where they are. In step s rank r works on q of rank r+s and passes it on to rank\n"
         "r-1. The result (o, lse) goes straight to rank r+s, which merges it in fp32;\n"
-        "results have a stream of their own, so that both directions of a link are used.\n"
-        "The last result is exposed. Under a causal mask the ranks after the owner of q\n"
-        "need only its second half-chunk: no more than that travels to them and back.\n"
-        "The backward pass, which the public code does not have, works in the same way\n"
+        "results have their own stream, so that both directions of a link are used. The\n"
+        "last result is exposed. Under a causal mask the ranks after the owner of q need\n"
+        "only its second half-chunk: only that half is sent to them and its results\n"
+        "return. The backward pass, which the public code lacks, works in the same way\n"
         "with q, do, lse and delta in place of q, and dq in place of o and lse.\n"
         "\n"
         "bytes sent   With b = (r-1) mod P, rank r passes on x = 2 (P-1-b) + b half-chunks\n"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The schedule ulysses, described at the end of this file. The exchange of heads for tokens over
- * all ranks, with the cuts that only Ulysses has: replicated key-value heads (kv_slices < P) and
- * heads that are dealt out unevenly (slices not a multiple of P). Not modelled: the streams on
- * which DeepSpeed overlaps the projections.
+ * The schedule ulysses, described at the end of this file: the exchange of heads for tokens over
+ * all ranks, with the splits that only Ulysses has, namely replicated key-value heads (kv_slices <
+ * P) and uneven heads (slices not a multiple of P). Not modelled: the streams on which DeepSpeed
+ * overlaps the projections.
  */
 #include "sched/common/heads.h"
 #include "sched/common/heads_forms.h"
@@ -37,8 +37,8 @@ ulysses_adapt(LhProgramParams *p)
         lh_heads_pad(&p->attention, p->ranks, true);
 }
 
-/* Either every rank has a key-value head of its own, or every key-value head has the same number of
- * ranks. */
+/* Either every rank has a key-value head of its own, or every key-value head has the same number
+ * of ranks. */
 static bool
 ulysses_legal(const LhAttention *a, uint32_t ranks)
 {
@@ -56,9 +56,9 @@ ulysses_check(const LhProgramParams *p, GError **error)
     nearest = lh_heads_nearest_ranks(a, p->ranks, ulysses_legal);
     return lh_program_refuse(error,
                              "%" PRIu32 " ranks for %" PRIu32 " heads in %" PRIu32
-                             " groups: a rank needs a key-value head of its own, or a share of "
-                             "the query heads of one that divides evenly (ranks divisible by "
-                             "groups, heads by ranks); nearest legal numbers of ranks: %s",
+                             " groups: each rank needs a key-value head of its own, or an equal "
+                             "share of the query heads of one (ranks divisible by groups, heads by "
+                             "ranks); nearest legal numbers of ranks: %s",
                              p->ranks, a->heads, a->groups, nearest);
 }
 
@@ -72,7 +72,7 @@ ulysses_declare(LhProgram *program)
 
 LH_HEADS_WHOLE_FORMS(ulysses, ulysses_heads)
 
-/* The ranks that have one slice more than the others take the longest. */
+/* Ranks with one more slice than the others take the longest. */
 static double
 ulysses_idle(const LhProgramParams *p)
 {
@@ -88,15 +88,16 @@ const LhSchedule lh_schedule_ulysses = {
     .details =
         "DeepSpeed-Ulysses (arXiv:2309.14509; deepspeed/sequence/layer.py). An all-to-all\n"
         "of q and one of k, v give each rank all N tokens of its h/P heads; the rank\n"
-        "computes their attention alone; another all-to-all returns o to the owners of the\n"
-        "tokens. The backward pass sends do in the same way, and dq, dk, dv back. Between\n"
-        "the passes q, k, v, o and lse stay by heads, which means all tokens of the rank's\n"
-        "heads; a backward pass alone is given them so. Each tensor is copied once between\n"
-        "its layout in memory and the one that is sent. No communication overlaps with\n"
-        "compute.\n"
+        "computes their attention alone; another all-to-all returns o to the owners of\n"
+        "the tokens. The backward pass sends do in the same way, and dq, dk, dv back.\n"
+        "Between the passes q, k, v, o and lse stay by heads: all tokens of the rank's\n"
+        "heads; a backward pass alone takes them in this layout. Each tensor is copied\n"
+        "once between its layout in memory and the one that is sent. No communication\n"
+        "overlaps with compute.\n"
         "\n"
         "bytes sent   forward (2Q + KV) (P-1)/P; backward (Q + dQ + G) (P-1)/P, where dQ\n"
-        "             is dq as it travels: as many bytes, unless --gradient-wire is given\n"
+        "             is dq as it travels: the same bytes, unless --gradient-wire is\n"
+        "             given\n"
         "flops        causal: P F / 2 on every rank, N (N+1)/2 pairs of h/P heads\n"
         "idle         0\n"
         "buffers      forward q, k, v, o, lse by heads, and 2 (Q + KV) while q, k, v\n"

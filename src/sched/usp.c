@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The schedule usp, described at the end of this file. The all-to-alls of common/heads.h around the
+ * The schedule usp, described at the end of this file: the all-to-alls of common/heads.h around the
  * ring of common/ring_shared.h, which works on the slots by heads. A ring of one rank is replaced
  * by one call of attention, and a group of one rank exchanges nothing. Not modelled: the messages
  * of a rank to itself that the public code sends for R = 1.
@@ -111,9 +111,9 @@ const LhSchedule lh_schedule_usp = {
         "group. The sequence is cut into 2R half-chunks; a group holds two of them in\n"
         "zigzag, and each rank of the group holds 1/U of both (the placement below is the\n"
         "one of U = 1). All-to-alls within the group, as in ulysses, give each rank all\n"
-        "tokens of the group for h/U heads. The R ranks of the same place in their groups\n"
-        "then form a zigzag ring with these heads. What the all-to-alls of the forward\n"
-        "pass have brought stays by heads for the backward pass.\n"
+        "tokens of the group for h/U heads. The R ranks in the same place of their groups\n"
+        "then form a zigzag ring with these heads. Tensors received in the all-to-alls of\n"
+        "the forward pass stay by heads for the backward pass.\n"
         "\n"
         "bytes sent   forward (2Q + KV) (U-1)/U + (R-1) KV;\n"
         "             backward (2Q + KV) (U-1)/U + (R-1) KV + R G, where G is dk, dv in\n"

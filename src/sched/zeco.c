@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The schedule zeco, described at the end of this file. Heads are cut into K slices, each of which
- * is a chain of its own. The exchange with which a rank receives slice k also sends slice k-1, to
- * which the rank has added its own state meanwhile. Additions run on a stream of their own (scan).
+ * The schedule zeco, described at the end of this file. Heads are split into K slices, each of
+ * which is a chain of its own. The exchange that receives slice k also sends slice k-1, to which
+ * the rank has added its own state meanwhile. Additions run on their own stream (scan).
  */
 #include "sched/common/linear_shared.h"
 #include "sched/schedule.h"
@@ -16,14 +16,15 @@ static const LhOption scan_blocks = {
     .name = "scan_blocks",
     .category = LH_ABOUT_SCHEDULE_WORK,
     .type = LH_OPTION_COUNT,
-    .help = "Number of slices in which the states of linear attention are sent; default up to 8.",
+    .help = "Number of slices in which the states of linear attention are sent. Must divide the "
+            "query groups; at most 64. Default: the largest divisor up to 8.",
     .value = lh_option_one_and_two,
 };
 
 typedef struct {
     LhLinearPass l;
     bool overlap;
-    uint8_t scan; /* the stream on which slices are added */
+    uint8_t scan; /* the stream that adds slices */
     LhLinearChain chain;
 } ZecoPlan;
 
@@ -93,8 +94,8 @@ chain_sends(const LhEmitter *e, const ZecoPlan *plan, const Chain *c)
     return c->down ? e->rank > 0 : e->rank < plan->l.ranks - 1;
 }
 
-/* Posts the exchange that receives slice @k and sends slice @k - 1, which op @ready leaves. Both
- * are one group. */
+/* Posts the exchange that receives slice @k and sends slice @k - 1, which op @ready has
+ * completed. Both form one group. */
 static uint32_t
 exchange_slice(LhEmitter *e, const ZecoPlan *plan, const Chain *c, uint32_t k, uint32_t ready)
 {
@@ -118,7 +119,7 @@ exchange_slice(LhEmitter *e, const ZecoPlan *plan, const Chain *c, uint32_t k, u
     return id;
 }
 
-/* Adds slice @k that has arrived to the rank's own slice, which op @own leaves. */
+/* Adds the received slice @k to the rank's own slice, computed by op @own. */
 static uint32_t
 add_arrived(LhEmitter *e, const ZecoPlan *plan, const Chain *c, uint32_t k, uint32_t own)
 {
@@ -132,8 +133,8 @@ add_arrived(LhEmitter *e, const ZecoPlan *plan, const Chain *c, uint32_t k, uint
     return id;
 }
 
-/* Queues the rank's own slices before anything else, so that no slice of the chain waits for
- * intra. Without overlap the chain starts when all that is queued has ended. */
+/* Queues the rank's own slices first, so that no slice of the chain waits for intra. Without
+ * overlap the chain starts when all queued compute has ended. */
 static void
 emit_chain(LhEmitter *e, const ZecoPlan *plan, Chain *c)
 {
@@ -225,8 +226,8 @@ zeco_emit(LhEmitter *e, uint32_t step)
 }
 
 /*
- * Additions share the device with intra, so that a rank between the ends is never idle while the
- * scan keeps up. Without overlap the last slice reaches a rank after its own state and all its
+ * Additions share the device with intra, so a rank between the ends is never idle while the scan
+ * keeps up. Without overlap the last slice reaches a rank after its own state and all its
  * additions, and one addition later on each further rank.
  */
 static double
@@ -250,13 +251,12 @@ const LhSchedule lh_schedule_zeco = {
     .details =
         "All-Scan of ZeCO (arXiv 2507.01004): the chain of lasp as a pipeline. The state\n"
         "(M = 4 B h d^2 bytes, fp32) is cut by heads into K slices, K = --scan-blocks.\n"
-        "Ranks that pass a state on first compute their own. A slice that arrives is\n"
+        "Ranks that pass a state on compute their own first. A slice that arrives is\n"
         "decayed, added to the rank's own and sent on while the next slice arrives; this\n"
-        "runs on a stream of its own and overlaps with attention among the rank's own\n"
-        "tokens. The queries read a slice when both are done. In the backward pass the\n"
-        "slices of the gradient go the other way. --state-recompute and --unfused are as\n"
-        "in lasp. With --no-overlap a rank waits for the whole scan before it computes\n"
-        "attention.\n"
+        "runs on its own stream and overlaps with attention among the rank's own tokens.\n"
+        "The queries read a slice when both are done. In the backward pass the slices of\n"
+        "the gradient go the other way. --state-recompute and --unfused are as in lasp.\n"
+        "With --no-overlap a rank waits for the whole scan before it computes attention.\n"
         "\n"
         "bytes sent   as lasp: forward M, except on the last rank; backward M, except on\n"
         "             the first rank\n"
@@ -274,7 +274,7 @@ const LhSchedule lh_schedule_zeco = {
                           &lh_option_state_recompute, &lh_option_unfused),
     .placement = LH_PLACE_CONTIGUOUS,
     .attention = LH_ATTENTION_LINEAR,
-    .masks_reason = "linear attention has the causal mask only",
+    .masks_reason = "linear attention supports only the causal mask",
     .check = zeco_check,
     .declare = zeco_declare,
     .generator = { .steps = lh_pass_steps, .emit = zeco_emit },

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The schedule zigzag, described at the end of this file. The ring with the zigzag blocks that
+ * The schedule zigzag, described at the end of this file: the ring with the zigzag blocks that
  * several schedules share; see lh_ring_set_zigzag.
  */
 #include "sched/common/ring_shared.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The common part of the Attention2D schedules. */
+/* Common code of the Attention2D schedules. */
 #include "sched/common/grid.h"
 
 #include <inttypes.h>
@@ -8,7 +8,7 @@ const LhOption lh_option_grid = {
     .name = "grid",
     .category = LH_ABOUT_SCHEDULE_RANKS,
     .type = LH_OPTION_GRID,
-    .help = "Rows and columns of the grid of ranks; default: the grid that sends the least bytes.",
+    .help = "Rows and columns of the grid of ranks. Default: the grid that sends the fewest bytes.",
     .at_every_size = true,
 };
 
@@ -16,7 +16,7 @@ const LhOption lh_option_local_kv = {
     .name = "local_kv",
     .category = LH_ABOUT_SCHEDULE_WORK,
     .type = LH_OPTION_FLAG,
-    .help = "Gather k and v from where they are, without transposing them first.",
+    .help = "Gather k and v from their owners directly, without transposing them first.",
 };
 
 const LhOption lh_option_gather_delta = {
@@ -42,13 +42,13 @@ gathers_delta(const LhProgramParams *p, LhGrid grid)
     return lh_grid_gather_delta(p) && grid.columns > 1;
 }
 
-/* Bytes that a rank sends; @moves says whether the transpose moves its k and v. */
+/* Bytes a rank sends; @moves says whether the transpose moves its k and v. */
 static uint64_t
 bytes_of(const LhProgramParams *p, LhGrid grid, bool moves)
 {
     const LhPassSizes z = lh_pass_sizes(p, 0);
     const uint64_t along_row = grid.columns - 1, along_column = grid.rows - 1;
-    const uint64_t third = gathers_delta(p, grid) ? z.s : z.q; /* gathered beside q and do */
+    const uint64_t third = gathers_delta(p, grid) ? z.s : z.q; /* gathered together with q and do */
     uint64_t bytes = moves ? z.kv : 0;
 
     if (lh_pass_has(p, LH_PASS_FWD))
@@ -59,8 +59,7 @@ bytes_of(const LhProgramParams *p, LhGrid grid, bool moves)
     return bytes;
 }
 
-/* The factor pair that sends the least bytes in both passes together; of equal ones, that with more
- * rows. */
+/* The factorisation that sends the fewest bytes in both passes together; ties: more rows. */
 static LhGrid
 best_grid(const LhProgramParams *p)
 {
@@ -200,7 +199,7 @@ keys_holder(const LhGridPlan *plan, uint32_t rank)
     return lh_grid_rank(plan, rank / plan->grid.columns, rank % plan->grid.columns);
 }
 
-/* Posts an exchange after the compute that is queued. */
+/* Posts an exchange after the queued compute. */
 static uint32_t
 post_exchange(LhEmitter *e, uint8_t stream)
 {
@@ -286,8 +285,8 @@ lh_grid_bytes_sent(const LhProgramParams *p, uint32_t rank)
 
 /*
  * Queries are the tokens r + a Pr, keys the tokens c + b Pc; k = gcd(Pr, Pc). Both have the same
- * residues modulo k, so how far the diagonal is from the corner of a block depends only on (r - c)
- * div k.
+ * residues modulo k, so the distance of the diagonal from the corner of a block depends only on (r
+ * - c) div k.
  */
 static uint64_t
 causal_pairs(const LhProgramParams *p, LhGrid grid, uint32_t rank)
@@ -301,8 +300,8 @@ causal_pairs(const LhProgramParams *p, LhGrid grid, uint32_t rank)
     return (uint64_t)(n * (2 * k * ahead + length - rows + columns + k) / 2);
 }
 
-/* Of each P consecutive tokens, the query of column c' sees all Pr keys if c' > c and the first r +
- * 1 if c' = c; of all earlier P it sees every key. */
+/* Of each P consecutive tokens, the query of column c' sees all Pr keys if c' > c and the first
+ * r + 1 if c' = c. It sees every key of all earlier groups of P tokens. */
 static uint64_t
 causal_pairs_local(const LhProgramParams *p, LhGrid grid, uint32_t rank)
 {
@@ -312,7 +311,7 @@ causal_pairs_local(const LhProgramParams *p, LhGrid grid, uint32_t rank)
     return p->ranks * (n * (n - 1) / 2) + n * ((grid.columns - 1 - column) * grid.rows + row + 1);
 }
 
-/* Counts the pairs under any mask: queries and keys are cut into segments of one stride. */
+/* Counts the pairs under any mask by splitting queries and keys into segments of one stride. */
 static uint64_t
 counted_pairs(const LhProgramParams *p, LhGrid grid, uint32_t rank)
 {
@@ -384,8 +383,8 @@ lh_grid_idle_flops(const LhProgramParams *p)
 {
     const LhGrid grid = lh_grid_of(p);
     const double length = (double)p->attention.seq_length, ranks = p->ranks;
-    /* The busiest rank has (N/2P) (N + edge) pairs under a causal mask, the mean is (N/2P) (N + 1).
-     */
+    /* Under a causal mask the busiest rank has (N/2P) (N + edge) pairs, the mean is (N/2P) (N +
+     * 1). */
     const double edge =
         (double)grid.rows + grid.columns - lh_pass_common_divisor(grid.rows, grid.columns);
 

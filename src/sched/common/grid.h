@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What both schedules of Attention2D share; `longhaul show attention2d-no` describes the grid. Rank
- * r + Pr c stands in row r and column c. kt is the rank's k, v after the transpose, those of
- * segment Pc r + c; with local_kv a rank keeps its own.
+ * Common part of both Attention2D schedules; `longhaul show attention2d-no` describes the grid.
+ * Rank r + Pr c is in row r and column c. kt is the rank's k, v after the transpose: those of
+ * segment Pc r + c, or with local_kv the rank's own.
  */
 #pragma once
 
@@ -28,38 +28,38 @@ typedef struct {
     uint32_t rows, columns; /* Pr, Pc */
 } LhGrid;
 
-/* Marks of the cursor; those from LH_GRID_MARK_OWN on belong to the schedule. */
+/* Marks of the cursor; the schedule uses those from LH_GRID_MARK_OWN on. */
 enum {
     LH_GRID_MARK_WAIT = LH_MARK_OWN, /* a second exchange that the next compute op must wait for */
     LH_GRID_MARK_OWN,
 };
 
-/* Tags of messages; those from LH_GRID_TAG_OWN on belong to the schedule. */
+/* Tags of messages; the schedule uses those from LH_GRID_TAG_OWN on. */
 enum {
     LH_GRID_TAG_TRANSPOSE,
     LH_GRID_TAG_TRANSPOSE_BACK,
     LH_GRID_TAG_OWN,
 };
 
-/* The first member of the plans of both schedules. */
+/* First member of the plans of both schedules. */
 typedef struct {
     LhPassSizes sizes;
     LhPassSlots io;
     LhGrid grid;
     uint32_t ranks;
     bool overlap, local_kv;
-    bool gather_delta; /* asked for, and a row has more than one rank */
-    uint16_t kt;       /* transposed k, v; stays from the forward to the backward pass */
+    bool gather_delta; /* requested, and a row has more than one rank */
+    uint16_t kt;       /* transposed k, v; kept from the forward to the backward pass */
     LhKernelArgs q_rows, kv_rows;
 } LhGridPlan;
 
-/* The grid that the options ask for; by default the one that sends the least bytes. */
+/* The grid set by the options; by default the one that sends the fewest bytes. */
 LhGrid lh_grid_of(const LhProgramParams *p);
 void lh_grid_adapt(LhProgramParams *p);
 bool lh_grid_check(const LhProgramParams *p, GError **error);
 
-/* Whether the transpose moves k and v of @rank to another rank. If not, the rank sends nothing in
- * it; in a grid of one row or one column this is so on all ranks. */
+/* Whether the transpose moves k and v of @rank to another rank; otherwise the rank sends nothing
+ * in it. In a grid of one row or one column no rank does. */
 bool lh_grid_moves(const LhProgramParams *p, LhGrid grid, uint32_t rank);
 
 /* Fills @plan and declares inputs, outputs and kt. */
@@ -93,8 +93,8 @@ lh_grid_own_kv(const LhEmitter *e, const LhGridPlan *plan)
 }
 
 /*
- * Arguments of attention of the queries of @parts ranks of the rank's row, starting at column
- * @column, with the keys of @key_parts ranks of its column, starting at row @key_row.
+ * Attention arguments of the queries of @parts ranks of the rank's row, from column @column on,
+ * with the keys of @key_parts ranks of its column, from row @key_row on.
  */
 typedef struct {
     uint32_t column, parts;
@@ -102,16 +102,16 @@ typedef struct {
 } LhGridBlock;
 LhKernelArgs lh_grid_args(const LhEmitter *e, const LhGridPlan *plan, LhGridBlock block);
 
-/* Allocate and free kt, at the start and the end of a pass, on the ranks that need it. */
+/* Allocate and free kt at the start and the end of a pass, on the ranks that need it. */
 void lh_grid_alloc_kt(LhEmitter *e, const LhGridPlan *plan);
 void lh_grid_free_kt(LhEmitter *e, const LhGridPlan *plan);
 
-/* Posts the transpose of k and v, and returns the exchange; LH_OP_NONE if the forward pass has done
- * it or if the rank keeps its k and v. */
+/* Posts the transpose of k and v and returns the exchange; LH_OP_NONE if the forward pass has
+ * done it or the rank keeps its k and v. */
 uint32_t lh_grid_transpose(LhEmitter *e, const LhGridPlan *plan, uint8_t stream);
 
-/* Posts the inverse of the transpose: dk and dv of the keys that the rank has held go back from
- * @from, those of its own tokens arrive in @to. */
+/* Posts the inverse of the transpose: dk and dv of the keys that the rank has held return to
+ * their owner from @from; those of its own tokens arrive in @to. */
 uint32_t lh_grid_transpose_back(LhEmitter *e, const LhGridPlan *plan, uint8_t stream, LhRegion from,
                                 LhRegion to);
 
@@ -122,13 +122,13 @@ void lh_grid_compute(LhEmitter *e, LhKernelId kernel, const LhKernelArgs *args);
 void lh_grid_map(LhEmitter *e, LhKernelId kernel, const LhKernelArgs *rows, LhRegion source,
                  LhRegion target);
 
-/* Appends attention of one block, whose normalised result goes to @into. */
+/* Appends attention of one block, with the normalised result in @into. */
 void lh_grid_attend(LhEmitter *e, const LhKernelArgs *args, LhRegion q, LhRegion kv, LhRegion into);
 
-/* Appends a call that makes a sum of nothing. */
+/* Appends a call that sets a sum to zero. */
 void lh_grid_clear(LhEmitter *e, const LhKernelArgs *rows, LhRegion target);
 
-/* Closed forms that both schedules share. */
+/* Closed forms of both schedules. */
 uint64_t lh_grid_bytes_sent(const LhProgramParams *p, uint32_t rank);
 uint64_t lh_grid_flops(const LhProgramParams *p, uint32_t rank);
 double lh_grid_idle_unit(const LhProgramParams *p);

@@ -47,7 +47,7 @@ lh_grid_hop_move(LhEmitter *e, const LhGridPlan *plan, LhGridHop hop, const LhRe
     const uint8_t stream = left ? LH_GRID_STREAM_ROW : LH_GRID_STREAM_COLUMN;
     const uint32_t id = lh_emit_exchange(e, stream);
 
-    /* A rank may be a neighbour in the row and in the column. */
+    /* A rank may be a neighbour both in the row and in the column. */
     lh_emit_last(e)->communicator = stream;
     lh_emit_after(e, e->marks[LH_MARK_COMPUTE]);
     message_hop(e, true, to, hop, give, count);
@@ -61,7 +61,7 @@ lh_grid_hop_key_row(const LhEmitter *e, const LhGridPlan *plan, uint32_t hops)
     return (lh_grid_row(plan, e->rank) + hops) % plan->grid.rows;
 }
 
-/* Passes k, v that have made @hops hops on, if the rank above does not have them yet. */
+/* Passes on k, v that have made @hops hops, if the rank above does not have them yet. */
 static void
 move_keys(LhEmitter *e, const LhGridPlan *plan, uint16_t kv, uint32_t hops)
 {
@@ -104,7 +104,7 @@ lh_grid_hop_outgoing(LhEmitter *e, const LhGridPlan *plan, const LhKernelArgs *r
     return lh_grid_part(out, 0);
 }
 
-/* Adds dk, dv of the keys of row @row that the ranks below have added up. */
+/* Adds the sums of dk, dv received from the ranks below, for the keys of row @row. */
 static void
 add_column_dkv(LhEmitter *e, const LhGridPlan *plan, const LhGridDkv *dkv, uint32_t row)
 {

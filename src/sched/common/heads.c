@@ -8,7 +8,7 @@
 #include "kernels/sizes.h"
 #include "sched/common/heads_forms.h"
 
-/* Heads that do not divide among the ranks: one too few for two on each. */
+/* Picks a number of heads that the ranks do not divide: one too few for two each. */
 static void
 make_odd(LhProgramParams *p)
 {
@@ -20,15 +20,15 @@ const LhOption lh_option_hierarchy = {
     .name = "hierarchical_context_parallel_sizes",
     .category = LH_ABOUT_SCHEDULE_RANKS,
     .type = LH_OPTION_SIZES,
-    .help = "Number of ranks that exchange tokens for heads with each other, and number of ranks "
-            "in a ring between these groups; their product is the number of ranks.",
+    .help = "Two numbers U,R: ranks that exchange tokens for heads with each other, and ranks in a "
+            "ring between these groups. Their product is the number of ranks.",
 };
 
 const LhOption lh_option_pad_heads = {
     .name = "pad_heads",
     .category = LH_ABOUT_SCHEDULE_RANKS,
     .type = LH_OPTION_FLAG,
-    .help = "Add idle heads until the heads divide evenly among the ranks.",
+    .help = "Add idle heads until the ranks divide the heads evenly.",
     .shape = make_odd,
 };
 
@@ -44,7 +44,7 @@ const LhOption lh_option_te_version = {
     .category = LH_ABOUT_SCHEDULE_WORK,
     .type = LH_OPTION_CHOICE,
     .choices = te_versions,
-    .help = "Version of TransformerEngine whose backward pass is run: 2.15 or later (2.15, "
+    .help = "TransformerEngine version whose backward pass is modelled: 2.15 or later (2.15, "
             "default), 2.8 to 2.14 (2.8), or 2.7 or earlier (2.7).",
 };
 
@@ -83,7 +83,7 @@ slices_of(const LhHeadsCut *cut, LhHeadsTensor t)
     return lh_heads_is_kv(t) ? cut->kv_slices : cut->slices;
 }
 
-/* Number of slices of a segment in the layout that is sent. */
+/* The number of slices of a segment in the layout that is sent. */
 static uint32_t
 staged_slices(const LhHeadsCut *cut, LhHeadsTensor t)
 {
@@ -119,7 +119,7 @@ add_between(LhProgram *program, LhHeads *heads, const LhPassSizes *z, LhHeadsTen
                                              LH_SLOT_TEMP, parts, part, bytes);
 }
 
-/* The role of a slot that holds, by heads, what is saved between the passes. */
+/* The role of a slot that holds a tensor saved by heads between the passes. */
 static LhSlotRole
 role_of_saved(const LhProgramParams *p)
 {
@@ -149,7 +149,7 @@ add_heads(LhProgram *program, LhHeads *heads, const LhPassSizes *z, LhHeadsTenso
     program->slots[heads->heads[t]].by_heads = role != LH_SLOT_TEMP;
 }
 
-/* Declares a tensor in all the layouts in which it is needed. */
+/* Declares a tensor in all layouts needed. */
 static void
 add_tensor(LhProgram *program, LhHeads *heads, const LhPassSizes *z, LhHeadsTensor t)
 {
@@ -292,7 +292,7 @@ begin(LhEmitter *e, const LhHeads *heads)
     set_statistics_live(e, heads, true);
 }
 
-/* Frees what is saved by heads, in the last pass that needs it. */
+/* Frees the tensors saved by heads, in the last pass that needs them. */
 static void
 free_saved(LhEmitter *e, const LhHeads *heads)
 {
@@ -333,7 +333,8 @@ lh_heads_attention_args(const LhProgram *program, uint32_t parts)
     };
     LhKernelArgs args = lh_pass_position_args(program, rows, rows);
 
-    /* Linear attention is called with a causal mask even for one token: it knows distances. */
+    /* Linear attention is called with a causal mask even for one token: its decay depends on
+     * distances. */
     if (p->attention.linear || (args.mask == LH_MASK_POSITIONS && lh_mask_is_plain(&p->mask)))
         args.mask = LH_MASK_CAUSAL;
     args.first = true;

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What schedules that exchange heads for tokens share. U consecutive ranks form a group. Before
+ * Common part of schedules that exchange heads for tokens. U consecutive ranks form a group. Before
  * attention an all-to-all gives each member the tokens of the whole group for its slices of the
  * heads; after attention another one returns the heads of every token to its owner. Tensors have
  * two layouts: by tokens (the rank's own segments, all slices) and by heads (all segments of the
- * group in the order of tokens, the rank's slices). Converting one into the other takes a copy and
- * a staging buffer besides the all-to-all, as permute() and contiguous() do in public code.
+ * group in token order, the rank's slices). Converting between them takes a copy and a staging
+ * buffer besides the all-to-all, like permute() and contiguous() in public code.
  *
- * What the forward pass saves for the backward pass (q, k, v, o and lse; q, k, v of linear
- * attention) stays by heads, so that the backward pass moves only gradients. A backward pass alone
- * is given it by heads, too.
+ * Tensors that the forward pass saves for the backward pass (q, k, v, o and lse; q, k, v for linear
+ * attention) stay by heads, so that the backward pass moves only gradients. A backward pass alone
+ * takes them by heads, too.
  *
- * k and v are one tensor, as dk and dv are, and travel together. With --published-code they travel
- * one after the other, each as one half of that tensor. The copies before and behind stay of both.
+ * k and v are one tensor, like dk and dv, and are sent together. With --published-code they are
+ * sent one after the other, each as one half of that tensor; the copies before and after still
+ * cover both.
  */
 #pragma once
 
@@ -23,12 +24,12 @@ extern const LhOption lh_option_hierarchy; /* --hierarchical-context-parallel-si
 extern const LhOption lh_option_pad_heads;
 extern const LhOption lh_option_te_version;
 
-/* The choices of --te-version: releases of TransformerEngine in which the backward pass began to
- * send less. Each stands for all that follow it up to the next. */
+/* Choices of --te-version: TransformerEngine releases since which the backward pass sends less.
+ * Each covers the releases up to the next choice. */
 typedef enum {
     LH_TE_2_15, /* a2a+p2p does not send o again */
     LH_TE_2_8,  /* a2a does not send o again */
-    LH_TE_2_7,  /* and before: both send it */
+    LH_TE_2_7,  /* and earlier: both send it */
 } LhTeVersion;
 
 static inline LhTeVersion
@@ -37,7 +38,7 @@ lh_heads_te_version(const LhProgramParams *p)
     return (LhTeVersion)lh_option_first(p, &lh_option_te_version);
 }
 
-/* U, the number of ranks that exchange heads with each other; 0 if it is not chosen yet. */
+/* U, the number of ranks that exchange heads with each other; 0 if not chosen yet. */
 static inline uint32_t
 lh_heads_size(const LhProgramParams *p)
 {
@@ -50,7 +51,7 @@ lh_heads_padded(const LhProgramParams *p)
     return lh_option_first(p, &lh_option_pad_heads) != 0;
 }
 
-/* The tensors that all-to-alls move. */
+/* The tensors moved by all-to-alls. */
 typedef enum {
     LH_HEADS_Q,
     LH_HEADS_KV,
@@ -69,37 +70,38 @@ lh_heads_is_kv(LhHeadsTensor t)
 }
 
 /*
- * How heads are cut into slices for a group. If slices do not divide evenly, every rank has room
- * for as many as any rank has. If there are fewer key-value slices than ranks, several ranks have
+ * How heads are split into slices for a group. If slices do not divide evenly, every rank allocates
+ * room for the largest share. If there are fewer key-value slices than ranks, several ranks have
  * the same one, and the all-to-all moves one replica for each.
  */
 typedef struct {
     uint32_t members;           /* U */
-    uint32_t slices, kv_slices; /* of query heads (a multiple of the other), of key-value heads */
+    uint32_t slices, kv_slices; /* of query heads (a multiple of kv_slices), of key-value heads */
 } LhHeadsCut;
 
-/* Where the backward pass gets o from. */
+/* Source of o in the backward pass. */
 typedef enum {
-    LH_HEADS_O_KEPT,     /* by heads, as the forward pass has left it */
-    LH_HEADS_O_GATHERED, /* by tokens; it is sent again */
-    LH_HEADS_O_UNUSED,   /* nowhere: linear attention needs none */
+    LH_HEADS_O_KEPT,     /* by heads, as left by the forward pass */
+    LH_HEADS_O_GATHERED, /* by tokens; sent again */
+    LH_HEADS_O_UNUSED,   /* not needed: linear attention */
 } LhHeadsOutput;
 
 typedef struct _LhHeads LhHeads;
 
-/* Moves tensors from one layout to the other. Compute that is queued later waits for them. */
+/* Moves tensors from one layout to the other. Compute queued later waits for them. */
 typedef void (*LhHeadsMove)(LhEmitter *e, const LhHeads *heads, const LhHeadsTensor *tensors,
                             unsigned count, bool to_heads);
 
-/* A part of a schedule's plan. In a group of one rank nothing moves, and both layouts are the same
+/* Part of a schedule's plan. In a group of one rank nothing moves, and both layouts are the same
  * slot. */
 struct _LhHeads {
     LhHeadsCut cut;
-    LhHeadsMove move; /* one of those of heads_moves.h */
-    bool two_stages;  /* what arrives has a buffer of its own, `arrived`, too */
+    LhHeadsMove move; /* one of the functions of heads_moves.h */
+    bool two_stages;  /* received data has its own buffer, `arrived` */
     LhHeadsOutput o;
-    bool apart;        /* k and v, and dk and dv, each travel in a call of their own */
-    bool grads_narrow; /* all-to-alls send gradients as activations, whatever --gradient-wire */
+    bool apart;        /* k and v, and dk and dv, each have their own call */
+    bool grads_narrow; /* all-to-alls send gradients in the activation type, whatever
+                          --gradient-wire */
     uint32_t parts;    /* parts of one slice by heads: the segments of the group */
     uint16_t tokens[LH_HEADS_TENSORS], stage[LH_HEADS_TENSORS], arrived[LH_HEADS_TENSORS],
         heads[LH_HEADS_TENSORS];
@@ -107,19 +109,19 @@ struct _LhHeads {
     uint16_t dkv_sum;       /* by tokens, in fp32: the sum over replicas */
     LhKernelArgs attention; /* arguments, for groups that hold the whole sequence */
 
-    /* Emits step @step of attention in the current phase, between the exchanges. */
+    /* Emits step @step of attention in the current phase, between the all-to-alls. */
     void (*attend)(LhEmitter *e, uint32_t step);
     uint32_t forward_steps, backward_steps;
 };
 
 /*
- * Fills in @heads, in which the caller has set the members before `parts`, and declares streams,
- * inputs and outputs as lh_pass_declare does (but no lse by tokens, which nobody needs), the slots
+ * Completes @heads, in which the caller has set the members before `parts`. Declares streams,
+ * inputs and outputs as lh_pass_declare does (except lse by tokens, which nothing reads), the slots
  * by heads, and staging buffers.
  */
 void lh_heads_declare(LhProgram *program, LhHeads *heads);
 
-/* The slots by heads, on which attention works. */
+/* The slots by heads, which attention works on. */
 LhPassSlots lh_heads_slots(const LhHeads *heads);
 
 static inline bool
@@ -134,7 +136,7 @@ lh_heads_uneven(const LhHeadsCut *cut)
     return cut->slices % cut->members != 0;
 }
 
-/* Number of tensors that the backward pass sends before attention: do, and perhaps o. */
+/* The number of tensors that the backward pass sends before attention: do, and perhaps o. */
 static inline unsigned
 lh_heads_gathered(const LhHeads *heads)
 {
@@ -144,15 +146,15 @@ lh_heads_gathered(const LhHeads *heads)
 /* Arguments of attention over all tokens of the sequence, in @parts parts, for one slice. */
 LhKernelArgs lh_heads_attention_args(const LhProgram *program, uint32_t parts);
 
-/* For groups that hold the whole sequence: attention is one step, which computes the rank's slices
+/* For groups that hold the whole sequence: attention is one step that computes the rank's slices
  * one after the other. */
 void lh_heads_set_whole(const LhProgram *program, LhHeads *heads);
 
 /* Makes @heads the whole plan of a schedule in which all ranks are one group. */
 void lh_heads_declare_whole(LhProgram *program, const LhHeads *heads);
 
-/* The generator of schedules whose plan begins with an LhHeads: it moves tensors to the layout by
- * heads, computes attention, and moves the results back. While attention runs, o and lse (backward:
- * dq and dkv) are allocated by heads. */
+/* Generator of schedules whose plan begins with an LhHeads: moves tensors to the layout by
+ * heads, computes attention, and moves the results back. While attention runs, o and lse
+ * (backward: dq and dkv) are allocated by heads. */
 uint32_t lh_heads_steps(const LhProgram *program, uint32_t rank);
 void lh_heads_emit(LhEmitter *e, uint32_t step);

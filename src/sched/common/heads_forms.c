@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What an exchange of heads costs, and which heads can be exchanged; see heads.h. Nothing in this
- * file reads a program.
+ * Cost and legality of exchanging heads; see heads.h. Nothing in this file reads a program.
  */
 #include "sched/common/heads_forms.h"
 
@@ -30,7 +29,7 @@ lh_heads_sizes(const LhProgramParams *p, const LhHeads *heads)
     return z;
 }
 
-/* Bytes that @rank sends to move a tensor of @bytes by tokens from one layout to the other. */
+/* Bytes @rank sends to move a tensor of @bytes by tokens from one layout to the other. */
 static uint64_t
 sent(const LhHeadsCut *cut, uint32_t rank, uint64_t bytes, uint32_t slices, bool to_heads)
 {
@@ -63,7 +62,7 @@ lh_heads_bytes_sent(const LhProgramParams *p, const LhHeads *heads, uint32_t ran
     return bytes;
 }
 
-/* Bytes of a tensor by heads, and in staging buffers, if it has @bytes by tokens. */
+/* Bytes by heads, including staging buffers, of a tensor of @bytes by tokens. */
 static uint64_t
 by_heads(const LhHeadsCut *cut, uint64_t bytes, uint32_t slices)
 {
@@ -82,7 +81,7 @@ staged(const LhHeads *heads, uint64_t bytes, uint32_t slices)
     return bytes / slices * MAX(slices, cut->members) * (heads->two_stages ? 2 : 1);
 }
 
-/* The largest of three times: while q, k, v arrive (in slots that exist anyway if @kept), while
+/* The largest of three phases: while q, k, v arrive (in slots that exist anyway if @kept), while
  * attention runs, and while o is returned. */
 static uint64_t
 forward_peak(const LhHeads *heads, const LhPassSizes *z, uint64_t held, bool kept,
@@ -97,7 +96,7 @@ forward_peak(const LhHeads *heads, const LhPassSizes *z, uint64_t held, bool kep
     return MAX(in, held + MAX(b->forward, b->kept + staged(heads, z->q, cut->slices)));
 }
 
-/* The largest of three times: while do arrives, while attention runs, and while dq, dk, dv are
+/* The largest of three phases: while do arrives, while attention runs, and while dq, dk, dv are
  * returned. */
 static uint64_t
 backward_peak(const LhHeads *heads, const LhPassSizes *z, uint64_t held, const LhHeadsBuffers *b)
@@ -114,8 +113,8 @@ backward_peak(const LhHeads *heads, const LhPassSizes *z, uint64_t held, const L
     return MAX(held + MAX(b->kept + in, got + gradients + b->backward), out);
 }
 
-/* Tensors by tokens are inputs and outputs. What the forward pass saves by heads is an output of it
- * if keep_saved asks for that; a backward pass alone is given it as input, in place of the tensors
+/* Tensors by tokens are inputs and outputs. Tensors that the forward pass saves by heads are
+ * outputs with keep_saved; a backward pass alone takes them as inputs, in place of the tensors
  * by tokens. */
 uint64_t
 lh_heads_peak_bytes(const LhProgramParams *p, const LhHeads *heads, const LhHeadsBuffers *buffers)

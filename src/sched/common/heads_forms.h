@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sizes of schedules that exchange heads, and their closed forms.
+ * Sizes and closed forms of schedules that exchange heads.
  */
 #pragma once
 
@@ -9,22 +9,21 @@
 /* The number of slices of query heads that @rank has by heads. */
 uint32_t lh_heads_own(const LhHeadsCut *cut, uint32_t rank);
 
-/* Sizes of a rank's tensors by tokens, with gradients as they are exchanged. */
+/* Sizes of a rank's tensors by tokens, with gradients in the type that is sent. */
 LhPassSizes lh_heads_sizes(const LhProgramParams *p, const LhHeads *heads);
 
 /* Flops of attention if all ranks are one group, and if groups form zigzag rings. */
 uint64_t lh_heads_whole_flops(const LhProgramParams *p, const LhHeads *heads, uint32_t rank);
 uint64_t lh_heads_ring_flops(const LhProgramParams *p, uint32_t rank);
 
-/* The flops of attention of @heads query heads among all tokens, softmax or linear, in the passes
- * that are run. */
+/* Flops of attention of @heads query heads over all tokens, softmax or linear, in the passes
+ * that run. */
 uint64_t lh_heads_flops(const LhProgramParams *p, uint32_t heads);
 
-/* Bytes that a rank sends in all-to-alls. */
+/* Bytes a rank sends in all-to-alls. */
 uint64_t lh_heads_bytes_sent(const LhProgramParams *p, const LhHeads *heads, uint32_t rank);
 
-/* Bytes of the buffers that attention has in each pass; `kept` are those of them that stay between
- * the passes. */
+/* Bytes of attention's buffers in each pass; `kept` of them stay between the passes. */
 typedef struct {
     uint64_t forward, backward, kept;
 } LhHeadsBuffers;
@@ -58,17 +57,17 @@ uint64_t lh_heads_peak_bytes(const LhProgramParams *p, const LhHeads *heads,
         return lh_heads_peak_bytes(p, &heads, NULL);                                               \
     }
 
-/* Pads heads and groups so that @ranks ranks can share them; the hidden size stays the same. With
- * @replicate several ranks may share a key-value head. */
+/* Pads heads and groups so that @ranks ranks can share them; the hidden size stays the same.
+ * With @replicate several ranks may share a key-value head. */
 void lh_heads_pad(LhAttention *attention, uint32_t ranks, bool replicate);
 
-/* "3, 4": the numbers of ranks nearest to @ranks that @legal allows. Caller frees. */
+/* "3, 4": the legal numbers of ranks nearest to @ranks, by @legal. Caller frees. */
 char *lh_heads_nearest_ranks(const LhAttention *a, uint32_t ranks,
                              bool (*legal)(const LhAttention *a, uint32_t ranks));
 
-/* Schedules with groups. The default size of a group is the largest that divides ranks, groups and
- * the GPUs of a node, if they are known. adapt pads heads and sets that default; check refuses a
- * size that does not divide ranks and groups. */
+/* Group size U of schedules with groups. The default is the largest that divides the ranks, the
+ * query groups and, if known, the GPUs of a node. adapt pads heads and sets the default; check
+ * rejects a size that does not divide ranks and groups. */
 uint32_t lh_heads_group_size(const LhProgramParams *p);
 void lh_heads_adapt_group_size(LhProgramParams *p);
 bool lh_heads_check_group_size(const LhProgramParams *p, GError **error);

@@ -25,9 +25,9 @@ rows_args(const LhProgram *program, uint16_t slot, uint32_t count)
     return lh_pass_slice_args(program, lh_pass_q_args(p, rows));
 }
 
-/* Copies parts between two slots and converts them where the types differ; with @reversed, from the
- * last part to the first. fp32 next to 16-bit activations is copied by the kernel that starts a
- * sum. */
+/* Copies parts between two slots and converts them if the types differ; with @reversed, in
+ * reverse order of parts. Between fp32 and 16-bit activations the copy uses the kernel that
+ * starts a sum. */
 static void
 copy(LhEmitter *e, uint8_t stream, LhRegion from, LhRegion to, bool reversed)
 {
@@ -55,15 +55,15 @@ whole(const LhEmitter *e, uint16_t slot)
     return (LhRegion){ slot, 0, e->program->slots[slot].parts };
 }
 
-/* What travels in one call: slot `from` arrives in slot `to`. */
+/* One all-to-all: slot `from` arrives in slot `to`. */
 typedef struct {
     uint16_t from, to;
     bool to_heads;
     LhHalf half;
 } Trip;
 
-/* Posts the all-to-all. Each of the rank's segments is a tensor of its own, which consists of the
- * members' parts in their order. */
+/* Posts the all-to-all. Each of the rank's segments is a tensor of its own, which consists of
+ * the members' parts in member order. */
 static void
 all_to_all(LhEmitter *e, const LhHeads *heads, const Trip *trip)
 {
@@ -78,8 +78,8 @@ all_to_all(LhEmitter *e, const LhHeads *heads, const Trip *trip)
                        (LhRegion){ trip->to, part, members, (uint8_t)trip->half });
 }
 
-/* The parts that one member of the group has in a slot: by tokens its slices of the rank's segment,
- * by heads the rank's slices of its segment. */
+/* The parts of one group member in a slot: by tokens its slices of the rank's segment, by heads
+ * the rank's slices of its segment. */
 typedef struct {
     uint16_t slot;
     uint32_t first, stride, count;
@@ -114,7 +114,7 @@ add_messages(LhEmitter *e, const LhHeadsCut *cut, bool send, uint32_t member, Pa
     }
 }
 
-/* The rank's own share of slices that do not divide evenly is copied. */
+/* Copies the rank's own share of slices that do not divide evenly. */
 static void
 keep_own(LhEmitter *e, const LhHeads *heads, const Trip *trip)
 {
@@ -128,7 +128,7 @@ keep_own(LhEmitter *e, const LhHeads *heads, const Trip *trip)
              one_part(kept, i, LH_HALF_BOTH), false);
 }
 
-/* The exchange of slices that do not divide evenly: messages to and from all other members, as
+/* Exchanges slices that do not divide evenly: messages to and from all other members, like
  * NCCL's all-to-all with unequal counts. */
 static void
 exchange(LhEmitter *e, const LhHeads *heads, const Trip *trip)
@@ -158,7 +158,7 @@ post_half(LhEmitter *e, const LhHeads *heads, Trip trip, LhHalf half)
         all_to_all(e, heads, &trip);
 }
 
-/* Posts the calls in which a tensor travels: one, or one for each half. */
+/* Posts the calls that send a tensor: one, or one per half. */
 static void
 send(LhEmitter *e, const LhHeads *heads, LhHeadsTensor t, Trip trip)
 {
@@ -172,7 +172,7 @@ send(LhEmitter *e, const LhHeads *heads, LhHeadsTensor t, Trip trip)
     post_half(e, heads, trip, LH_HALF_V);
 }
 
-/* Copies k and v into the layout that is sent, one replica for each member. */
+/* Copies k and v into the layout that is sent, one replica per member. */
 static void
 replicate(LhEmitter *e, const LhHeads *heads)
 {
@@ -227,8 +227,8 @@ lh_heads_move_one_by_one(LhEmitter *e, const LhHeads *heads, const LhHeadsTensor
     }
 }
 
-/* Copies between the order in which segments arrive and that of their tokens: the second
- * half-chunks are reversed. Returns the last op. */
+/* Copies between arrival order and token order of segments: the second half-chunks are reversed.
+ * Returns the last op. */
 static uint32_t
 reorder(LhEmitter *e, uint8_t stream, uint32_t after, uint16_t from, uint16_t to)
 {
@@ -248,7 +248,7 @@ lay_out(LhEmitter *e, uint8_t stream, uint32_t after, uint16_t from, uint16_t to
     return lh_emit_last(e)->id;
 }
 
-/* As flash_attn_a2a_communicate() of TransformerEngine. */
+/* Follows flash_attn_a2a_communicate() of TransformerEngine. */
 void
 lh_heads_move_pipelined(LhEmitter *e, const LhHeads *heads, const LhHeadsTensor *list,
                         unsigned count, bool to_heads)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The common part of linear attention's programs. */
+/* Common code of the schedules of linear attention. */
 #include "sched/common/linear_shared.h"
 
 #include "kernels/sizes.h"
@@ -8,8 +8,8 @@ const LhOption lh_option_state_recompute = {
     .name = "state_recompute",
     .category = LH_ABOUT_SCHEDULE_WORK,
     .type = LH_OPTION_FLAG,
-    .help = "Compute the states of linear attention again in the backward pass instead of keeping "
-            "them.",
+    .help =
+        "Recompute the states of linear attention in the backward pass instead of keeping them.",
     .linear_only = true,
 };
 
@@ -17,8 +17,8 @@ const LhOption lh_option_unfused = {
     .name = "unfused",
     .category = LH_ABOUT_SCHEDULE_WORK,
     .type = LH_OPTION_FLAG,
-    .help = "Let one kernel write to memory what tokens get from other ranks through a state, and "
-            "another kernel add it to the rest.",
+    .help = "Use two kernels for contributions that reach tokens through a state from other ranks: "
+            "one writes them to memory, another adds them to the rest.",
     .linear_only = true,
 };
 
@@ -35,8 +35,8 @@ lh_linear_check(const LhProgramParams *p, GError **error)
 {
     if (lh_pass_wire(p) != LH_WIRE_16BIT)
         return true;
-    return lh_program_refuse(error, "states of linear attention travel in fp32; legal wire types: "
-                                    "default, fp32");
+    return lh_program_refuse(
+        error, "states of linear attention are sent in fp32; legal wire types: default, fp32");
 }
 
 LhLinearPass
@@ -303,8 +303,7 @@ lh_linear_chain_flops(const LhProgramParams *p, uint32_t rank)
     const LhLinearWork fwd = lh_linear_work(p, LH_PHASE_FORWARD);
     const LhLinearWork bwd = lh_linear_work(p, LH_PHASE_BACKWARD);
     const bool first = rank == 0, last = rank == p->ranks - 1;
-    /* Computing the state that leaves the rank in the forward pass, and its gradient in the
-     * backward pass. */
+    /* The state that leaves the rank in the forward pass, and its gradient in the backward pass. */
     const uint64_t state = last ? 0 : fwd.own + (first ? 0 : fwd.carry);
     const uint64_t dstate = first ? 0 : bwd.own + (last ? 0 : bwd.carry);
     uint64_t flops = 0;
@@ -327,8 +326,8 @@ lh_linear_chain_bytes(const LhProgramParams *p, uint32_t rank)
            (lh_pass_has(p, LH_PASS_BWD) ? down + (lh_linear_recomputes(p) ? up : 0) : 0);
 }
 
-/* Forward the state that leaves the rank and, if states are not kept, the one that arrives.
- * Backward two gradients, and two states if they are computed again. */
+/* Forward: the state that leaves the rank and, if states are not kept, the one that arrives.
+ * Backward: two gradients, and two states if they are recomputed. */
 uint64_t
 lh_linear_chain_peak_bytes(const LhProgramParams *p, uint32_t rank)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the schedules of linear attention share: slots, the ops of one slice of the heads, and their
- * flops. Rank r holds tokens [r n, (r+1) n). The state before them is the sum over all earlier
- * tokens, decayed to token r n; the gradient of the state behind them is the sum over all later
- * tokens.
+ * Common part of the schedules of linear attention: slots, the ops of one slice of the heads, and
+ * their flops. Rank r holds tokens [r n, (r+1) n). The state before them is the sum over all
+ * earlier tokens, decayed to token r n; the gradient of the state after them is the sum over all
+ * later tokens.
  */
 #pragma once
 
@@ -31,29 +31,29 @@ typedef struct {
     uint32_t ranks, slices;
     bool unfused;
     LhKernelArgs block, q_rows, kv_rows; /* arguments for one slice */
-    uint16_t before; /* the state before the rank's tokens, which forward leaves */
-    uint16_t o_apart, dq_apart, dkv_apart; /* with --unfused: what comes through states */
+    uint16_t before; /* the state before the rank's tokens, left by the forward pass */
+    uint16_t o_apart, dq_apart, dkv_apart; /* with --unfused: contributions through states */
 } LhLinearPass;
 
 uint64_t lh_linear_state_bytes(const LhProgramParams *p);
 
-/* Refuses states of 16 bits on the wire. */
+/* Rejects 16-bit states on the wire. */
 bool lh_linear_check(const LhProgramParams *p, GError **error);
 
-/* Declares streams, inputs, outputs and, unless the backward pass computes it again, `before`, with
- * heads cut into @slices. Returns what a plan contains. */
+/* Declares streams, inputs, outputs and, unless the backward pass recomputes it, `before`, with
+ * heads split into @slices. Returns the common part of a plan. */
 LhLinearPass lh_linear_declare(LhProgram *program, uint32_t slices);
 
-/* Declares a temporary slot for @states states of all heads (M bytes each), with one part for each
+/* Declares a temporary slot for @states states of all heads (M bytes each), with one part per
  * slice of each state. */
 uint16_t lh_linear_add_state(LhProgram *program, const LhLinearPass *l, const char *name,
                              LhTensorKind kind, uint32_t states);
 
-/* Declare the slots that --unfused needs; without it they do nothing. */
+/* Declare the slots that --unfused needs; no effect without it. */
 void lh_linear_add_forward_apart(LhProgram *program, LhLinearPass *l);
 void lh_linear_add_backward_apart(LhProgram *program, LhLinearPass *l);
 
-/* The buffers of a schedule in which states pass from rank to rank; those of a pass are consecutive
+/* Buffers of a schedule that passes states from rank to rank; those of a pass are consecutive
  * slots. */
 typedef struct {
     uint16_t fwd_first, fwd_end, bwd_first, bwd_end;
@@ -67,7 +67,7 @@ enum {
     LH_LINEAR_TAG_DSTATE,
 };
 
-/* Declares the buffers of the passes that are run, with those that --unfused needs. */
+/* Declares the buffers of the passes that run, including those of --unfused. */
 LhLinearChain lh_linear_declare_chain(LhProgram *program, LhLinearPass *l);
 
 /* Bytes of inputs, outputs and `before` on a rank; bytes that --unfused adds to a pass. */
@@ -76,16 +76,16 @@ uint64_t lh_linear_apart_bytes(const LhProgramParams *p, LhPass pass);
 
 /* ---- ops of slice @slice, on the compute stream ---- */
 
-/* o = attention among the rank's tokens (intra); o += attention to earlier tokens, through their
- * state (inter). */
+/* intra: o = attention among the rank's tokens. inter: o += attention to earlier tokens through
+ * their state. */
 void lh_linear_intra(LhEmitter *e, const LhLinearPass *l, uint32_t slice);
 void lh_linear_inter(LhEmitter *e, const LhLinearPass *l, uint32_t slice, uint16_t before);
 
-/* state = the state behind the rank's tokens, of these tokens alone. */
+/* state = the state after the rank's tokens, from these tokens alone. */
 void lh_linear_own_state(LhEmitter *e, const LhLinearPass *l, uint32_t slice, uint16_t state);
 
-/* dq and dkv of intra; dq += gradients through the state before; dkv += gradients through the state
- * behind. */
+/* dq and dkv of intra; dq += gradients through the state before; dkv += gradients through the
+ * state after. */
 void lh_linear_intra_grad(LhEmitter *e, const LhLinearPass *l, uint32_t slice);
 void lh_linear_inter_grad(LhEmitter *e, const LhLinearPass *l, uint32_t slice, uint16_t before);
 void lh_linear_state_grad(LhEmitter *e, const LhLinearPass *l, uint32_t slice, uint16_t behind);
@@ -106,17 +106,17 @@ const LhKernelArgs *lh_linear_carry_args(const LhEmitter *e, const LhLinearPass 
 typedef struct {
     uint64_t intra; /* attention among the rank's tokens */
     uint64_t inter; /* o or dq through the state before */
-    uint64_t grad;  /* backward: dk, dv through the state behind */
+    uint64_t grad;  /* backward: dk, dv through the state after */
     uint64_t own;   /* the rank's own state, or its gradient */
     uint64_t carry; /* decay of a state over the tokens, and addition */
 } LhLinearWork;
 
 LhLinearWork lh_linear_work(const LhProgramParams *p, LhPhase phase);
 
-/* Flops of a schedule whose states form a chain, in the passes that are run. */
+/* Flops of a schedule whose states form a chain, in the passes that run. */
 uint64_t lh_linear_chain_flops(const LhProgramParams *p, uint32_t rank);
 
-/* Bytes that a chain sends: M to the next rank forward, M to the rank before backward. */
+/* Bytes a chain sends: forward M to the next rank, backward M to the previous one. */
 uint64_t lh_linear_chain_bytes(const LhProgramParams *p, uint32_t rank);
 
 /* Peak memory of such a schedule. */

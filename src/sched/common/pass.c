@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The common part of attention programs. */
+/* Common code of attention programs. */
 #include "sched/common/pass.h"
 
 static const char *const wire_names[] = {
@@ -21,8 +21,8 @@ const LhOption lh_option_published_code = {
     .name = "published_code",
     .category = LH_ABOUT_SCHEDULE_WORK,
     .type = LH_OPTION_FLAG,
-    .help = "Do as the public code of the schedule does where longhaul differs from it; `longhaul "
-            "show SCHEDULE` says where.",
+    .help = "Follow the schedule's public code where longhaul differs from it; `longhaul show "
+            "SCHEDULE` lists the differences.",
 };
 
 static bool
@@ -39,7 +39,7 @@ const LhOption lh_option_gradient_wire = {
     .type = LH_OPTION_CHOICE,
     .choices = wire_names,
     .check = check_wire,
-    .help = "Element type in which gradients are sent; default: the type that the published system "
+    .help = "Element type in which gradients are sent. Default: the type that the published system "
             "sends.",
 };
 
@@ -71,7 +71,7 @@ lh_pass_declare(LhProgram *program, const LhPassSizes *z)
     const uint32_t parts = segments * (by_heads ? 1 : program->head_slices);
     const uint32_t kv_parts = segments * (by_heads ? 1 : program->kv_slices);
     const uint64_t q = z->q / parts, kv = z->kv / kv_parts, s = z->s / parts;
-    /* What the forward pass leaves is an input of a backward pass that runs alone. */
+    /* Outputs saved by the forward pass are inputs of a backward pass that runs alone. */
     const LhSlotRole saved = lh_pass_has(p, LH_PASS_FWD) ? LH_SLOT_OUTPUT : LH_SLOT_INPUT;
     LhPassSlots slots = { 0 };
 
@@ -205,7 +205,7 @@ lh_pass_block_args(const LhProgramParams *p, uint64_t nq, uint64_t nk, LhMaskKin
     return args;
 }
 
-/* Treats parts that follow each other in the sequence as one segment. */
+/* Treats parts that are adjacent in the sequence as one segment. */
 static LhPassRows
 joined(LhPassRows rows)
 {

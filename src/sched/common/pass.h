@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What all schedules share: sizes, the input and output slots, the two streams, kernel arguments,
- * and the order in which torch.distributed runs a group of messages and the compute stream. An
- * exchange starts after the compute that was queued before it was posted; a wait makes the compute
- * that is queued later wait for the exchange. There is no other order between the two streams.
+ * Common part of all schedules: sizes, the input and output slots, the two streams, kernel
+ * arguments, and the ordering of message groups and compute in torch.distributed. An exchange
+ * starts after the compute queued before it was posted; a wait makes compute queued later wait for
+ * the exchange. The two streams are not ordered otherwise.
  */
 #pragma once
 
@@ -14,7 +14,7 @@ extern const LhOption lh_option_no_overlap;
 extern const LhOption lh_option_published_code;
 extern const LhOption lh_option_gradient_wire;
 
-/* The choices of --gradient-wire: the type of dk, dv (and of dq, where a schedule sends it). */
+/* Choices of --gradient-wire: the type in which dk, dv (and dq, if sent) are sent. */
 typedef enum {
     LH_WIRE_DEFAULT, /* the type that the published system sends */
     LH_WIRE_FP32,
@@ -57,20 +57,20 @@ enum {
     LH_MARK_OWN,
 };
 
-/* Sizes of one rank in bytes, in the letters of kernels/README.md. */
+/* Sizes of one rank's tensors in bytes, named as in kernels/README.md. */
 typedef struct {
     uint64_t n;        /* tokens */
     uint64_t q, kv, s; /* q or o; k and v; one row statistic (0 for linear attention) */
-    uint64_t dq, dkv;  /* gradients as they travel */
+    uint64_t dq, dkv;  /* gradients as sent */
     uint32_t e;        /* bytes of an activation element */
     uint32_t w;        /* bytes of a gradient element on the wire */
 } LhPassSizes;
 
-/* @wire_default is the size of a gradient element if --gradient-wire leaves it to the schedule; 0
- * stands for that of activations. */
+/* @wire_default is the size of a gradient element if --gradient-wire is not set; 0 means that of
+ * activations. */
 LhPassSizes lh_pass_sizes(const LhProgramParams *p, uint32_t wire_default);
 
-/* The input and output slots. Those of a pass that is not run are undefined. */
+/* The input and output slots. Those of a pass that does not run are undefined. */
 typedef struct {
     uint16_t q, kv, o, lse, dout, dq, dkv;
 } LhPassSlots;
@@ -96,13 +96,13 @@ void lh_pass_end_sums(LhEmitter *e, const LhPassSums *sums, const LhPassSlots *i
 /* Bytes of the input and output slots on a rank. */
 uint64_t lh_pass_io_bytes(const LhProgramParams *p);
 
-/* Inputs and outputs, and the larger of the buffers of the passes that are run. */
+/* Inputs and outputs, and the larger of the buffers of the passes that run. */
 uint64_t lh_pass_peak_bytes(const LhProgramParams *p, uint64_t fwd_buffers, uint64_t bwd_buffers);
 
 /* Arguments of an attention block; the number of pairs follows from the mask. */
 LhKernelArgs lh_pass_block_args(const LhProgramParams *p, uint64_t nq, uint64_t nk, LhMaskKind mask,
                                 int8_t shift);
-/* Rows of an operand: @parts segments like @first, each @part_step tokens behind the one before. */
+/* Rows of an operand: @parts segments like @first, each @part_step tokens after the one before. */
 typedef struct {
     LhSegment first;
     int64_t part_step;
@@ -111,7 +111,7 @@ typedef struct {
 
 /*
  * Arguments of attention of @q with @k under the program's mask, for one slice of the heads. The
- * mask is FULL or EMPTY if it allows all or no pairs; otherwise it goes by positions.
+ * mask is FULL or EMPTY if it allows all or no pairs, otherwise POSITIONS.
  */
 LhKernelArgs lh_pass_position_args(const LhProgram *program, LhPassRows q, LhPassRows k);
 
@@ -122,17 +122,17 @@ LhKernelArgs lh_pass_slice_args(const LhProgram *program, LhKernelArgs args);
 LhKernelArgs lh_pass_q_args(const LhProgramParams *p, uint64_t rows);
 LhKernelArgs lh_pass_kv_args(const LhProgramParams *p, uint64_t rows);
 
-/* The flops of @pairs pairs in the passes that are run: 4 B h d forward, 10 B h d backward. */
+/* Flops of @pairs pairs in the passes that run: 4 B h d forward, 10 B h d backward. */
 uint64_t lh_pass_flops(const LhProgramParams *p, uint64_t pairs);
 
-/* The pairs of a rank that computes its own queries with all keys, under any mask. */
+/* Pairs of a rank that computes its own queries with all keys, under any mask. */
 uint64_t lh_pass_rank_pairs(const LhProgramParams *p, LhPlacementKind placement, uint32_t rank);
 
-/* The pairs of a rank that computes its own keys with all queries; for zigzag and contiguous
+/* Pairs of a rank that computes its own keys with all queries; for zigzag and contiguous
  * placements. */
 uint64_t lh_pass_rank_key_pairs(const LhProgramParams *p, LhPlacementKind placement, uint32_t rank);
 
-/* The number of ranks that have keys which the queries of @rank see, and of those with queries that
+/* The number of ranks with keys that the queries of @rank see, and of ranks with queries that
  * see its keys. */
 uint64_t lh_pass_rank_blocks(const LhProgramParams *p, LhPlacementKind placement, uint32_t rank);
 uint64_t lh_pass_rank_key_blocks(const LhProgramParams *p, LhPlacementKind placement,
@@ -140,17 +140,17 @@ uint64_t lh_pass_rank_key_blocks(const LhProgramParams *p, LhPlacementKind place
 
 /*
  * The ranks, in a contiguous placement, whose keys the queries of @rank see. A query sees an
- * interval of keys that contains its own token, so these are consecutive ranks, @rank among them.
+ * interval of keys that contains its own token, so these are consecutive ranks, including @rank.
  */
 typedef struct {
     uint32_t first, last;
 } LhRankRange;
 LhRankRange lh_pass_owners(const LhProgramParams *p, uint32_t rank);
 
-/* The greatest number that divides both, which are not both 0. */
+/* The greatest common divisor of two numbers, not both 0. */
 uint32_t lh_pass_common_divisor(uint32_t a, uint32_t b);
 
-/* The idle fraction, 0, of schedules in which all ranks always have the same work. */
+/* The idle fraction, 0, of schedules in which all ranks always have equal work. */
 double lh_pass_idle_none(const LhProgramParams *p);
 
 /* The idle fraction if ranks wait only for the one with the most @work: 1 - mean / maximum. */
@@ -159,14 +159,14 @@ double lh_pass_imbalance(const LhProgramParams *p,
 
 /*
  * Closed forms of ranks that compute their own contiguous queries with all keys: under a causal
- * mask r full blocks and the diagonal. Idle by flops is 1 - N (N+1) / 2 / (P ((P-1) n^2 + n (n+1) /
- * 2)), which tends to (P-1) / (2P-1).
+ * mask r full blocks and the diagonal. The idle fraction by flops is 1 - N (N+1) / 2 / (P ((P-1)
+ * n^2 + n (n+1) / 2)), which tends to (P-1) / (2P-1).
  */
 uint64_t lh_contiguous_flops(const LhProgramParams *p, uint32_t rank);
 double lh_contiguous_idle_unit(const LhProgramParams *p);
 double lh_contiguous_idle_flops(const LhProgramParams *p);
 
-/* steps() of schedules that have one step in each pass. */
+/* steps() of schedules with one step per pass. */
 uint32_t lh_pass_steps(const LhProgram *program, uint32_t rank);
 
 /*
@@ -182,7 +182,7 @@ void lh_pass_attend_grad(LhEmitter *e, const LhKernelArgs *args, const LhPassSlo
 void lh_pass_alloc(LhEmitter *e, uint16_t first, uint16_t end);
 void lh_pass_free(LhEmitter *e, uint16_t first, uint16_t end);
 
-/* Appends a compute op that waits for what lh_pass_wait has named. Operands follow. */
+/* Appends a compute op that waits for the exchanges given to lh_pass_wait. Operands follow. */
 static inline void
 lh_pass_compute(LhEmitter *e, LhKernelId kernel, const LhKernelArgs *args)
 {
@@ -193,7 +193,7 @@ lh_pass_compute(LhEmitter *e, LhKernelId kernel, const LhKernelArgs *args)
     marks[LH_MARK_WAIT] = LH_OP_NONE;
 }
 
-/* Posts an exchange after the compute that is queued. Parts follow. */
+/* Posts an exchange after the queued compute. Messages follow. */
 static inline void
 lh_pass_exchange(LhEmitter *e)
 {
@@ -203,7 +203,7 @@ lh_pass_exchange(LhEmitter *e)
     lh_emit_after(e, marks[LH_MARK_COMPUTE]);
 }
 
-/* Makes the next compute op wait for the exchange @id and, since streams are in order, for all
+/* Makes the next compute op wait for exchange @id and, since streams are in order, for all
  * before it. */
 static inline void
 lh_pass_wait(LhEmitter *e, uint32_t id)
@@ -226,8 +226,8 @@ lh_pass_enter(LhEmitter *e, uint32_t step, uint32_t fwd_steps)
     return e->step;
 }
 
-/* Adds a message to the exchange posted last: the first @count parts of a slot, in the type in
- * which they are held. */
+/* Adds a message to the exchange posted last: the first @count parts of a slot, in their own
+ * type. */
 static inline void
 lh_pass_message(LhEmitter *e, bool send, uint32_t peer, uint16_t tag, uint16_t slot, uint32_t count)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * In step s of either pass a rank holds k and v of rank r - s. It posts the exchange that passes
- * them on and brings those of step s + 1, and computes its block meanwhile. In the backward pass it
- * then waits for dk, dv, adds its own, and passes them on: P hops, one behind those of k, v. All
+ * them on and receives those of step s + 1, and computes its block meanwhile. In the backward pass
+ * it then waits for dk, dv, adds its own, and passes them on: P hops, one behind those of k, v. All
  * messages share one process group in the public code, hence one stream here. Not modelled:
  * dropout.
  */
@@ -136,8 +136,8 @@ lh_ring_set_shape(const LhProgram *program, LhRingPlan *plan, unsigned index, Lh
 
 enum {
     OWN,      /* both half-chunks of q and of k, v: the diagonal */
-    FIRST_KV, /* both half-chunks of q, the first one of k, v: all of it is in the past */
-    SECOND_Q, /* the second half-chunk of q, both of k, v */
+    FIRST_KV, /* both half-chunks of q with the first one of k, v, which is entirely in the past */
+    SECOND_Q, /* the second half-chunk of q with both of k, v */
 };
 
 static const LhRingShape *
@@ -156,14 +156,13 @@ lh_ring_set_zigzag(const LhProgram *program, LhRingPlan *plan)
     const LhRegion both = { .part = 0, .count = plan->parts };
 
     plan->block = zigzag_block;
-    /* The half-chunks are in the order of their tokens, so the diagonal is causal in local
-     * indices. */
+    /* The half-chunks are in token order, so the diagonal is causal in local indices. */
     lh_ring_set_shape(program, plan, OWN, both, both, plan->causal ? LH_RING_CAUSAL : LH_RING_FULL);
     lh_ring_set_shape(program, plan, FIRST_KV, both, first, LH_RING_FULL);
     lh_ring_set_shape(program, plan, SECOND_Q, second, both, LH_RING_FULL);
 }
 
-/* The rows of the parts [part, part + count) of a rank's tokens. */
+/* The rows of parts [part, part + count) of a rank's tokens. */
 static LhPassRows
 rows_of(const LhPlacement *placement, uint32_t rank, LhRegion parts)
 {
@@ -179,8 +178,8 @@ rows_of(const LhPlacement *placement, uint32_t rank, LhRegion parts)
     return rows;
 }
 
-/* The smallest range of parts of @rank that has pairs with tokens of @other; empty if there are
- * none. @keys says that @rank has the keys and @other the queries. */
+/* The smallest range of parts of @rank that has pairs with tokens of @other; empty if none.
+ * @keys says that @rank has the keys and @other the queries. */
 static LhRegion
 touching_parts(const LhProgram *program, uint32_t rank, uint32_t other, bool keys)
 {
@@ -330,7 +329,7 @@ ring_backward_block(LhEmitter *e, const LhRingPlan *plan, const LhRingShape *sha
     lh_emit_operand(e, plan->bwd_dq, shape->q_part, shape->q_parts);
 }
 
-/* Adds the block's dk, dv to those that have arrived. */
+/* Adds the block's dk, dv to those received. */
 static void
 add_dkv(LhEmitter *e, const LhRingPlan *plan, const LhRingShape *shape, uint16_t dkv, bool first)
 {
@@ -394,7 +393,7 @@ lh_ring_emit(LhEmitter *e, uint32_t step)
         lh_ring_backward(e, plan, s);
 }
 
-/* Forward (P-1) KV; backward (P-1) KV + P G, since gradients make one hop more. */
+/* Forward (P-1) KV; backward (P-1) KV + P G, since gradients make one more hop. */
 uint64_t
 lh_ring_bytes_sent(const LhProgramParams *p, uint32_t rank)
 {
@@ -410,8 +409,8 @@ lh_ring_bytes_sent(const LhProgramParams *p, uint32_t rank)
     return bytes;
 }
 
-/* Forward 2 KV, the fp32 sum of o and the result of a block, both with lse; backward 2 KV + 3 G,
- * dq, dk, dv of a block and the fp32 sum of dq. */
+/* Forward: 2 KV, the fp32 sum of o and the result of a block, both with lse. Backward: 2 KV + 3
+ * G, dq, dk, dv of a block and the fp32 sum of dq. */
 uint64_t
 lh_ring_peak_bytes(const LhProgramParams *p, uint32_t rank)
 {

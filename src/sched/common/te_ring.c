@@ -2,12 +2,11 @@
 /*
  * The order of ops follows attn_forward_func_with_cp and its backward in TransformerEngine.
  *
- * Forward, step i runs on compute stream i % 2. It waits for k, v of step i, posts the messages
- * that bring those of step i+1, and computes; then, on the other stream, the lse of step i-1 is
- * merged. P more steps weigh the kept outputs and add them up in fp32, on the first stream.
+ * Forward: step i runs on compute stream i % 2. It waits for k, v of step i, posts the messages
+ * that bring those of step i+1, and computes. Then the lse of step i-1 is merged on the other
+ * stream. P more steps rescale the kept outputs and add them up in fp32, on the first stream.
  *
- * In the backward pass the buffers of k, v alternate between saved_kv, which the forward pass has
- * left, and bwd_kv.
+ * Backward: the buffers of k, v alternate between saved_kv, left by the forward pass, and bwd_kv.
  *
  * Not modelled: fp8 with its all-to-all of dk, dv, and events of CUDA graphs.
  */
@@ -21,8 +20,8 @@ whole_slot(const LhTeRing *te, uint16_t slot)
     return (LhRegion){ .slot = slot, .count = te->ring.parts };
 }
 
-/* Declares the outputs of all steps, one after the other. Under a causal mask, later steps may have
- * only a half-chunk. */
+/* Declares the outputs of all steps, one after the other. Under a causal mask, later steps may
+ * have only a half-chunk. */
 static void
 declare_outputs(LhProgram *program, LhTeRing *te)
 {
@@ -56,8 +55,8 @@ te_ring_declare_backward(LhProgram *program, LhTeRing *te)
 {
     const LhRingPlan *ring = &te->ring;
     const LhPassSizes *z = &ring->sizes;
-    /* Whether dk, dv of a block are kept in fp32, so that they are rounded only once, when they are
-     * added to what has arrived. */
+    /* Whether dk, dv of a block are kept in fp32, so that they are rounded only once, when they
+     * are added to those received. */
     const bool wide = !te->published && z->w <= z->e && z->e < 4;
 
     te->bwd_first = (uint16_t)program->slots_count;
@@ -141,15 +140,15 @@ message_regions(LhEmitter *e, bool send, uint32_t peer, const LhRegion *regions,
         lh_emit_region(e, regions[i].slot, regions[i].part, regions[i].count);
 }
 
-/* One hop: the peers, and the regions that are sent and received. */
+/* One hop: the peers, and the regions sent and received. */
 typedef struct {
     uint32_t to, from;
     LhRegion send[2], receive[2];
     unsigned count;
 } Hop;
 
-/* What the messages of a hop come after: both after the calls on the compute streams, each after
- * the other one of the hop before. */
+/* Dependencies of the messages of a hop: both follow the calls on the compute streams, each
+ * follows the other one of the previous hop. */
 typedef struct {
     uint32_t queued, other, sent, received;
 } Before;
@@ -176,10 +175,10 @@ post_receive(LhEmitter *e, const LhTeRing *te, const Hop *hop, const Before *bef
 
 /*
  * Posts both messages of a hop from a compute stream that has waited for those before. They are
- * independent of each other; between two ranks, which have one communicator for both directions,
- * they are one group. Else every other rank of the ring posts its receive first, so that a device
- * that runs one thing after the other can run them. Without overlap they wait for the other compute
- * stream, too.
+ * independent of each other. Between two ranks, which have one communicator for both directions,
+ * they are one group. Otherwise every other rank of the ring posts its receive first, so that a
+ * device that runs one op at a time can run them. Without overlap they also wait for the other
+ * compute stream.
  */
 static void
 post_hop(LhEmitter *e, const LhTeRing *te, bool second, const Hop *hop)
@@ -240,7 +239,7 @@ te_ring_begin_forward(LhEmitter *e, const LhTeRing *te)
 {
     lh_pass_alloc(e, te->fwd_first, te->fwd_end);
     lh_emit_alloc(e, te->saved_kv);
-    /* TransformerEngine puts k and v side by side in one buffer, from which they are sent. */
+    /* TransformerEngine copies k and v next to each other into one buffer and sends from there. */
     lh_pass_compute(e, LH_KERNEL_ID_copy, &te->ring.kv_rows);
     lh_emit_operand(e, te->ring.io.kv, 0, te->ring.parts);
     lh_emit_operand(e, te->fwd_kv, 0, te->ring.parts);
@@ -296,7 +295,7 @@ merge_step(LhEmitter *e, const LhTeRing *te, uint32_t i)
     marks[LH_TE_MARK_MERGE] = lh_emit_last(e)->id;
 }
 
-/* Adds the output of step @i to the sum, on the first stream, which has waited for the second. */
+/* Adds the output of step @i to the sum on the first stream, which has waited for the second. */
 static void
 correct_step(LhEmitter *e, const LhTeRing *te, uint32_t i)
 {
@@ -336,8 +335,8 @@ lh_te_ring_forward(LhEmitter *e, const LhTeRing *te, uint32_t s)
         correct_step(e, te, s - ranks);
 }
 
-/* Posts the hop of step @i of the backward pass: k, v of the step, except in the last one, and dk,
- * dv of the step before, except in the first one. */
+/* Posts the hop of step @i of the backward pass: k, v of the step, except in the last one, and
+ * dk, dv of the step before, except in the first one. */
 static void
 post_backward(LhEmitter *e, const LhTeRing *te, uint32_t i)
 {
@@ -383,8 +382,8 @@ add_to_region(LhEmitter *e, LhKernelId kernel, const LhKernelArgs *args, uint16_
     lh_emit_operand(e, target.slot, target.part, target.count);
 }
 
-/* The first block of the backward pass is not the diagonal. Zeroes the parts of the sums that it
- * does not write. */
+/* Zeroes the parts of the sums that the first block of the backward pass, which is not the
+ * diagonal, does not write. */
 static void
 zero_rest(LhEmitter *e, const LhTeRing *te, LhRegion of_dq, LhRegion of_dkv)
 {
@@ -457,8 +456,8 @@ lh_te_ring_backward(LhEmitter *e, const LhTeRing *te, uint32_t s)
         te_ring_end_backward(e, te);
 }
 
-/* Forward R-1 hops of k, v; backward as many of k, v and of dk, dv; a backward pass alone has one
- * more of k, v. */
+/* Forward: R-1 hops of k, v. Backward: as many of k, v and of dk, dv; a backward pass alone has
+ * one more of k, v. */
 uint64_t
 lh_te_ring_bytes_sent(const LhProgramParams *p, const LhPassSizes *z, uint32_t ranks)
 {
@@ -472,8 +471,8 @@ lh_te_ring_bytes_sent(const LhProgramParams *p, const LhPassSizes *z, uint32_t r
     return bytes + (p->pass == LH_PASS_BWD ? z->kv : 0);
 }
 
-/* k, v and output, with lse, of all R steps, and the fp32 sum of o. Under a causal mask the steps
- * after the position of the rank have half an output. */
+/* k, v and output, with lse, of all R steps, and the fp32 sum of o. Under a causal mask the
+ * steps after the rank's position have half an output. */
 uint64_t
 lh_te_ring_forward_buffers(const LhProgramParams *p, const LhPassSizes *z, uint32_t ranks,
                            uint32_t position)
@@ -483,9 +482,9 @@ lh_te_ring_forward_buffers(const LhProgramParams *p, const LhPassSizes *z, uint3
     return ranks * z->kv + halves * ((z->q + z->s) / 2) + z->q / z->e * 4;
 }
 
-/* Two of k, v, two of dk, dv, the gradients of a block, and the fp32 sum of dq. If dk, dv travel in
- * 16 bits, those of a block are kept in fp32 until they are added. The public code has neither of
- * the two in fp32. */
+/* Two of k, v, two of dk, dv, the gradients of a block, and the fp32 sum of dq. If dk, dv are
+ * sent in 16 bits, those of a block are kept in fp32 until they are added. The public code has
+ * neither in fp32. */
 uint64_t
 lh_te_ring_backward_buffers(const LhProgramParams *p, const LhPassSizes *z)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The ring of TransformerEngine's cp_comm_type p2p; `longhaul show te-p2p` describes it. As the
+ * The ring of TransformerEngine's cp_comm_type p2p; `longhaul show te-p2p` describes it. Like the
  * ring of ring_shared.h it may be one of several side by side, between the all-to-alls of
  * te-a2a-p2p.
  */
@@ -8,7 +8,7 @@
 
 #include "sched/common/ring_shared.h"
 
-/* Marks of the cursor that belong to the ring. Schedules that use it have those from LH_TE_MARK_END
+/* Marks of the cursor used by the ring. Schedules with this ring use those from LH_TE_MARK_END
  * on. */
 enum {
     LH_TE_MARK_SECOND = LH_RING_MARK_END, /* the op queued last on the second compute stream */
@@ -24,13 +24,14 @@ typedef struct {
     uint8_t second, receive; /* streams besides those of lh_pass_declare */
     uint16_t fwd_first, fwd_end, fwd_kv, fwd_sum;
     uint16_t out, half; /* outputs of the steps: whole ones, and of the second half-chunk */
-    uint16_t saved_kv;  /* k, v that the forward pass ends and the backward begins with */
+    uint16_t
+        saved_kv; /* k, v of the forward pass's last step, with which the backward pass starts */
     uint16_t bwd_first, bwd_end, bwd_kv, bwd_dkv[2], bwd_block_dq, bwd_block_dkv, bwd_dq;
     LhKernelId add_dq, add_dkv, end_dkv;
 } LhTeRing;
 
-/* Declares streams and buffers over slots of @parts parts, for rings with @stride ranks from one
- * member to the next and at least two members. */
+/* Declares streams and buffers over slots of @parts parts, for rings of at least two members
+ * that are @stride ranks apart. */
 void lh_te_ring_declare(LhProgram *program, LhTeRing *te, const LhPassSlots *io, uint32_t stride,
                         uint32_t parts);
 
