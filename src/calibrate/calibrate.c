@@ -22,15 +22,15 @@
 static const uint64_t transfer_bytes[] = { 4 << 10, 16 << 10, 64 << 10, 256 << 10,
                                            1 << 20, 4 << 20,  16 << 20 };
 
-#define DEVICE "this-cpu" /* what a rank of a cluster that is found is */
+#define DEVICE "this-cpu" /* device of the ranks of a cluster that is found */
 #define DEADLINE_DEFAULT_US INT64_C(60000000)
 #define GPU_DEADLINE_DEFAULT_US INT64_C(120000000)
-/* Of the ring that shows what messages cost: as much to send in a step as 1 MiB. */
+/* Shape of the ring that is timed for interference: a step sends 1 MiB. */
 #define BESIDE_TOKENS 64
 #define BESIDE_HEADS 32
 #define BESIDE_HEAD_DIM 128
 
-/* A calibration on its way. */
+/* State of a calibration. */
 typedef struct {
     const LhCalibrateParams *params;
     LhCalibration *c;
@@ -68,7 +68,7 @@ measure_link(const CpuJob *job, GError **error)
     LhCalibration *c = job->c;
     const size_t count = G_N_ELEMENTS(transfer_bytes) - (p->quick ? 1 : 0);
     LhTransferPoint points[G_N_ELEMENTS(transfer_bytes)];
-    /* Each is a run with a score of messages. */
+    /* Each repeat is a run of about twenty messages. */
     const uint32_t repeats = MIN(p->measure.repeats, TRANSFER_REPEATS_MAX);
     LhResiduals residuals;
     double alpha_s;
@@ -141,7 +141,7 @@ measure_cluster(CpuJob *job, GError **error)
 
 /* ---- the whole ---- */
 
-/* The first "model name" of /proc/cpuinfo; caller frees. */
+/* Returns the first "model name" of /proc/cpuinfo; caller frees. */
 static char *
 processor_name(void)
 {
@@ -169,7 +169,7 @@ describe_method(const LhCalibrateParams *p)
         p->measure.pin ? "" : " in each process");
 }
 
-/* Cores that compute and move messages do both more slowly. */
+/* Measures how much cores slow down when they compute and move messages at the same time. */
 static bool
 measure_interference(CpuJob *job, GError **error)
 {
@@ -182,7 +182,7 @@ measure_interference(CpuJob *job, GError **error)
                                    .dtype = job->params->dtype,
                                    .deadline_us = job->params->deadline_us };
 
-    tell(job, "kernels beside messages");
+    tell(job, "kernels during communication");
     return lh_measure_interference(&probe, &job->c->device.messages_hold, error) &&
            lh_processes_tell(&job->processes, &job->c->device.messages_hold, 1, error);
 }
@@ -208,7 +208,7 @@ measure_all(CpuJob *job, GError **error)
 
     if (!lh_processes_agree(&job->processes, "way to measure", c->method, error))
         return false;
-    /* Otherwise these would be missed only after a minute of kernels. */
+    /* Check this before spending a minute on kernels. */
     if (!threads && !has_others(job, error))
         return false;
     if (c->first && (device = lh_device_load(DEVICE, error)) == NULL)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Collectives of processes: measured, and predicted from the cluster that was found. They are made
- * of messages; all that is fitted to them is what each further message of a rank costs. Others show
- * how far the constants carry.
+ * Collectives of processes, measured and predicted from the cluster found. They are made of
+ * messages. The only constant fitted to them is the overhead of each further message of a rank; the
+ * other collectives check how far the constants carry over.
  */
 #include "calibrate/calibrate_private.h"
 
@@ -10,11 +10,12 @@
 #include "sim/cost/device.h"
 #include "sim/sim.h"
 
-/* Of the whole vector; the last one is left out if it has to be quick. */
+/* Sizes of the whole vector; the last one is skipped by --quick. */
 static const uint64_t vectors_bytes[] = { 64 << 10, 1 << 20, 4 << 20 };
 
-/* A message of the all-gathers from which that is taken, where a rank sends to up to three others
- * on other nodes; to more, each is shorter, so that a rank sends as much. */
+/* Message sizes of the all-gathers that the overhead is fitted to, for a rank that sends to at most
+ * FAN_PEERS others on other nodes. With more peers messages are shorter, so that a rank sends as
+ * much. */
 static const uint64_t fan_bytes[] = { 32 << 10, 128 << 10, 512 << 10 };
 #define FAN_PEERS 3
 
@@ -47,7 +48,7 @@ predict_collective(const LhCollectiveProbe *probe, const LhNetwork *network, LhD
     return true;
 }
 
-/* The cluster as its file says it. Caller frees. */
+/* The cluster, written and parsed back as a topology file. Caller frees. */
 static LhTopology *
 topology_of(const LhCalibration *c, GError **error)
 {
@@ -57,7 +58,7 @@ topology_of(const LhCalibration *c, GError **error)
     return lh_topology_parse("found", text->str, text->len, error);
 }
 
-/* What the simulator says of @probe there. */
+/* Predicts the time of @probe on the cluster found. */
 static bool
 predict_probe(const LhCalibration *c, const LhCollectiveProbe *probe, LhDevice *device,
               double *seconds, GError **error)
@@ -92,7 +93,7 @@ predict_checks(LhCalibration *c, LhDevice *device, uint32_t ranks, GError **erro
     return true;
 }
 
-/* ---- what a further message costs ---- */
+/* ---- overhead of a further message ---- */
 
 static LhCollectiveProbe
 fan_probe(const LhCalibrateParams *params, const LhProcesses *processes, uint32_t peers, size_t i)
@@ -108,7 +109,7 @@ fan_probe(const LhCalibrateParams *params, const LhProcesses *processes, uint32_
     };
 }
 
-/* What each further message costs; in the first process. */
+/* Finds the overhead of each further message; the first process computes it. */
 static bool
 find_overhead(const LhCalibrateParams *params, const LhProcesses *processes, LhCalibration *c,
               LhDevice *device, GError **error)
@@ -140,7 +141,7 @@ find_overhead(const LhCalibrateParams *params, const LhProcesses *processes, LhC
 
 /* ---- collectives ---- */
 
-/* One kind on the first @members ranks, by sizes. */
+/* Measures one kind of collective on the first @members ranks, at all sizes. */
 static bool
 measure(const LhCalibrateParams *params, const LhProcesses *processes, LhCalibration *c,
         LhCollectiveKind kind, uint32_t members, GError **error)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Calibration of GPUs. Kernels are called on all of them at once, and fitted as the simulator reads
- * their curves on the device that they are said to be; the rest is measured by programs that the
- * engine runs, of which marks on the devices say what took how long.
+ * Calibration of GPUs. Kernels run on all GPUs at once, and their curves are fitted with the cost
+ * model of the device that the user names. Everything else is measured by programs that the engine
+ * runs, timed by marks on the devices.
  */
 #include "calibrate/calibrate_private.h"
 
@@ -35,15 +35,15 @@ static const Size lengths_quick[] = {
     { 512, false }, { 1024, false }, { 1536, true }, { 2048, false }, { 4096, false }
 };
 #define TRAFFIC_HEAD_DIM 128
-static const uint32_t gpu_head_dims[] = { 128, 64 }; /* the first one alone if quick */
-/* Of these the last one is held out. */
+static const uint32_t gpu_head_dims[] = { 128, 64 }; /* only the first one with --quick */
+/* The last one is held out. */
 static const uint64_t rows_full[] = { 1024, 4096, 16384, 8192 };
 static const uint64_t rows_quick[] = { 256, 512, 2048, 1024 };
 static const Size messages[] = { { 4 << 10, false }, { 64 << 10, false }, { 256 << 10, true },
                                  { 1 << 20, false }, { 4 << 20, false },  { 16 << 20, false },
                                  { 32 << 20, true }, { 64 << 20, false } };
 #define MESSAGES_QUICK 6
-/* Of a rank's part of the vector. */
+/* Bytes of a rank's part of the vector. */
 static const uint64_t shard_sizes[] = { 1 << 10, 16 << 10, 128 << 10, 1 << 20, 4 << 20, 16 << 20 };
 #define SHARDS_QUICK 5
 
@@ -62,7 +62,7 @@ tell_next(const GpuJob *job, const char *what)
     lh_calibrate_tell(job->params, &job->processes, what);
 }
 
-/* What the first process has measured is what all go on with. */
+/* Replaces @values by those of the first process, in all processes. */
 static bool
 hand_out(const GpuJob *job, double *values, size_t count, GError **error)
 {
@@ -71,8 +71,8 @@ hand_out(const GpuJob *job, double *values, size_t count, GError **error)
 
 /* ---- kernels ---- */
 
-/* One call while all GPUs call it, *@seconds the median of processes, 0: the GPUs lack the kernel.
- */
+/* Times one call while all GPUs run it. *@seconds: median over processes; 0 if the GPUs do not
+ * support the kernel. */
 static bool
 time_call(const GpuJob *job, LhKernelId id, const LhKernelArgs *args, double *seconds,
           double *spread, GError **error)
@@ -85,7 +85,7 @@ time_call(const GpuJob *job, LhKernelId id, const LhKernelArgs *args, double *se
 static bool
 fail_fit(LhKernelId id, GError **error)
 {
-    g_set_error(error, LH_ERROR, LH_ERROR_NO, "kernel %s: no curve fits what was measured",
+    g_set_error(error, LH_ERROR, LH_ERROR_NO, "kernel %s: no curve fits the measured times",
                 lh_kernels[id]->name);
     return false;
 }
@@ -98,12 +98,12 @@ fail_peak(const LhDevice *device, LhKernelId id, double rate, GError **error)
 
     g_set_error(error, LH_ERROR, LH_ERROR_NO,
                 "kernel %s took so little time that its rate would be %s, above the peak of the "
-                "%s, %s: is --cluster the one that these GPUs are of?",
+                "%s, %s: do these GPUs belong to --cluster?",
                 lh_kernels[id]->name, found, device->name, peak);
     return false;
 }
 
-/* A curve of the kernel; none if the GPUs lack it. */
+/* Fits a curve of the kernel; adds none if the GPUs do not support it. */
 static bool
 measure_rate(const GpuJob *job, LhKernelId id, bool causal, uint32_t head_dim, GError **error)
 {
@@ -226,7 +226,7 @@ measure_calls(const GpuJob *job, GError **error)
     LhCalibration *c = job->c;
     double values[5];
 
-    tell_next(job, "the host's calls");
+    tell_next(job, "host calls");
     if (!lh_measure_calls(job->params->backend, job->ranks, &c->calls, error))
         return false;
     values[0] = c->calls.op;
@@ -244,7 +244,7 @@ measure_calls(const GpuJob *job, GError **error)
 
 /* ---- links ---- */
 
-/* The first rank that rank 0 meets over links of @tier; LH_RANKS_MAX: none. */
+/* The first rank whose route from rank 0 uses links of @tier; LH_RANKS_MAX: none. */
 static uint32_t
 peer_over(const GpuJob *job, LhTier tier, LhRoute *route)
 {
@@ -256,7 +256,7 @@ peer_over(const GpuJob *job, LhTier tier, LhRoute *route)
     return LH_RANKS_MAX;
 }
 
-/* How much longer messages take when every rank has one to the rank as far on as @peer. */
+/* Measures the slowdown of messages when every rank r sends to r + @peer at the same time. */
 static bool
 measure_crowd(const GpuJob *job, uint32_t peer, uint64_t bytes, double alone_s, double *crowd,
               GError **error)
@@ -295,7 +295,7 @@ fit_link(const LhTransferPoint *points, const Size *sizes, size_t count, double 
     return true;
 }
 
-/* A link class by a pair of ranks that has its like beside nothing else. */
+/* Measures a link class by a pair of ranks whose messages have the links to themselves. */
 static bool
 measure_tier(GpuJob *job, LhTier tier, const LhLinkClass *base, LhLinkClass *link,
              LhFitResiduals *residuals, GError **error)
@@ -332,7 +332,7 @@ measure_tier(GpuJob *job, LhTier tier, const LhLinkClass *base, LhLinkClass *lin
     if (!measure_crowd(job, peer, messages[count - 1].value, points[count - 1].seconds, &crowd,
                        error))
         return false;
-    /* What other links of the way add is theirs. */
+    /* Subtract the latency of the other links of the route. */
     link->latency_ps = MAX(
         lh_time_from_ps(alpha_s * (double)LH_PS_PER_S) - (route.latency_ps - base->latency_ps), 0);
     link->ctas = base->ctas;
@@ -360,8 +360,9 @@ measure_links(GpuJob *job, GError **error)
 
 /* ---- collectives ---- */
 
-/* The last piece goes on beyond the last size, so it must rise: sizes before it at which the host
- * was what took the time are left out. False: nothing is left to tell. */
+/* Removes sizes before the last one until the last segment of the curve rises, since it is
+ * extrapolated. At the removed sizes the host's overhead dominated. False if fewer than two sizes
+ * remain. */
 static bool
 make_rising(LhCollectiveTimes *row)
 {
@@ -411,7 +412,7 @@ measure_collective(const GpuJob *job, LhCollectiveKind kind, uint32_t members, G
     return ok;
 }
 
-/* By groups of two, four and more of the first node, and all of it. */
+/* Measures groups of 2, 4, 8 ... ranks of the first node, and the whole node. */
 static bool
 measure_collectives(const GpuJob *job, GError **error)
 {
@@ -429,7 +430,7 @@ measure_collectives(const GpuJob *job, GError **error)
     return true;
 }
 
-/* ---- communication beside computing ---- */
+/* ---- interference ---- */
 
 static bool
 measure_gpu_interference(GpuJob *job, GError **error)
@@ -445,7 +446,7 @@ measure_gpu_interference(GpuJob *job, GError **error)
     const uint64_t sms = job->params->device->sm_count;
     double held;
 
-    tell_next(job, "kernels beside messages");
+    tell_next(job, "kernels during communication");
     if (!lh_measure_interference(&probe, &held, error) || !hand_out(job, &held, 1, error))
         return false;
     for (unsigned i = 0; held >= 0 && i < 2; i++) {
@@ -459,7 +460,7 @@ measure_gpu_interference(GpuJob *job, GError **error)
 
 /* ---- the whole ---- */
 
-/* The GPUs of this process; caller frees. */
+/* Describes the GPUs of this process; caller frees. */
 static char *
 machine_name(const LhRunDevice *device, GError **error)
 {
@@ -472,7 +473,7 @@ machine_name(const LhRunDevice *device, GError **error)
                            found->len > 0 ? (char *)g_ptr_array_index(found, 0) : "no GPU", driver);
 }
 
-/* Hosts are what the topology says, so ranks of one must share one. */
+/* Checks that ranks which share a host in the topology share one in fact. */
 static bool
 check_hosts(const GpuJob *job, GError **error)
 {

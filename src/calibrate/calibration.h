@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A calibration: what it is asked for, and the constants that it finds.
+ * A calibration: its parameters and the fitted constants.
  */
 #pragma once
 
@@ -13,49 +13,51 @@
 #include "sim/network/collectives/collective_table.h"
 
 typedef struct {
-    /* Ranks are threads of this process (lh_backend_cpu), or a process each: then all of these call
-     * lh_calibrate(), and measure.threads is 1. */
+    /* Ranks are threads of this process (lh_backend_cpu), or one process each. In the second case
+     * every process calls lh_calibrate(), and measure.threads is 1. */
     const LhBackend *backend;
     LhMeasureParams measure;
     bool quick; /* fewer lengths, one head dimension */
     LhDtype dtype;
-    /* Told before each number what it will be, in the first process. Jobs are not read, and nothing
-     * ends what others take part in. */
+    /* Progress, reported by the first process before each measurement. Its job count is ignored,
+     * and it cannot end the calibration, since other processes take part. */
     LhTask task;
-    /* Of backends with GPUs: the cluster that they are said to be, whose device the kernels are
-     * fitted for, and how many ranks (0: one a process); borrowed. */
+    /* For backends with GPUs; borrowed: the cluster the GPUs belong to, the device that kernels are
+     * fitted for, and the number of ranks (0: one per process). */
     const LhTopology *topology;
     const LhDevice *device;
     uint32_t ranks;
-    int64_t deadline_us; /* nothing has completed for so long: give up; 0: 60 s, with GPUs 120 s */
+    int64_t
+        deadline_us; /* abort when nothing has completed for this long; 0: 60 s, with GPUs 120 s */
 } LhCalibrateParams;
 
-/* A collective made of messages, beside what the constants of messages say of it. */
+/* A collective made of messages: its measured time, and the time predicted from the constants of
+ * messages. */
 typedef struct {
     LhCollectiveKind kind;
     uint32_t members;
-    uint64_t vector_bytes; /* of all members */
+    uint64_t vector_bytes; /* summed over all members */
     double measured_s, predicted_s;
 } LhCollectiveCheck;
 
 typedef struct {
     char *machine; /* processor, cores and instruction set */
     char *method;  /* kernels, types, statistic */
-    /* What was measured of a rank, as a profile has it; strings of kernels are owned. Its
-     * messages_hold is of processes; not above 0: none, or not measured. */
+    /* Measured constants of a rank, in the form of a profile; strings of kernels are owned.
+     * messages_hold is set for ranks that are processes; not above 0: none, or not measured. */
     LhDevice device;
-    LhCoreSharing cores; /* of processes */
+    LhCoreSharing cores; /* ranks that are processes */
     LhLinkClass link;    /* between threads, or between GPUs of a node; bandwidth 0: not measured */
     LhFitResiduals link_residuals;
-    /* Of GPUs; bandwidth 0: not measured. */
+    /* GPUs only; bandwidth 0: not measured. */
     LhLinkClass pcie, nic;
     LhFitResiduals pcie_residuals, nic_residuals;
     LhCallCosts calls;
-    GArray *collectives; /* of LhCollectiveTimes, of a node; NULL: ranks are not GPUs */
+    GArray *collectives; /* of LhCollectiveTimes, within a node; NULL: ranks are not GPUs */
     bool gpus;
-    LhCluster *cluster; /* of processes, in place of the link; NULL: ranks are threads */
+    LhCluster *cluster; /* replaces the link where ranks are processes; NULL: ranks are threads */
     GArray *checks;     /* of LhCollectiveCheck; NULL: ranks are not processes */
-    bool first;         /* false in processes other than the first: nobody needs their copy */
+    bool first;         /* false in the other processes, whose copy is not used */
 } LhCalibration;
 
 void lh_calibration_free(LhCalibration *calibration);

@@ -7,7 +7,7 @@
 
 #define ROUNDS_MIN 4
 #define ROUNDS_MAX 15
-#define ROUNDS_S 0.5 /* the rounds of one size, about */
+#define ROUNDS_S 0.5 /* approximate duration of all rounds of one size */
 
 typedef struct {
     uint64_t bytes;
@@ -52,8 +52,6 @@ choose_flows(LhClusterSearch *s, const LhClusterPoint *point)
     }
 }
 
-/* Measures @point, in about as many rounds as there is time for after messages that took @last_s.
- */
 bool
 lh_cluster_measure(LhClusterSearch *s, LhClusterPoint *point, double last_s, GError **error)
 {
@@ -76,13 +74,12 @@ lh_cluster_measure(LhClusterSearch *s, LhClusterPoint *point, double last_s, GEr
         rates += 1 / seconds[r];
         count++;
     }
-    /* Flows that share an adapter may not share it evenly: what counts is what passes it. */
+    /* Flows may share an adapter unevenly, so the total rate counts. */
     point->measured_s = count / rates;
     g_array_append_val(s->cluster->points, *point);
     return true;
 }
 
-/* All sizes up to those that take long, of the flows of @like. */
 bool
 lh_cluster_sweep(LhClusterSearch *s, LhClusterPoint like, GError **error)
 {

@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Messages that some ranks of a cluster send at the same time, and what they take.
+ * Timing of messages that several ranks of a cluster send at the same time.
  */
 #pragma once
 
 #include "calibrate/cluster_shape.h"
 
-/* A cluster that is being found. */
+/* State of the search for a cluster's shape. */
 typedef struct {
     const LhClusterParams *params;
     LhCluster *cluster;
-    uint32_t *to; /* [ranks]: room for flows */
+    uint32_t *to; /* [ranks]: scratch space for flows */
 } LhClusterSearch;
 
-/* No larger messages than the first that takes so long. */
+/* A sweep stops at the first size whose messages take at least this long. */
 #define LH_CLUSTER_LONGEST_S 0.1
 
-/* Says what is measured next. */
+/* Reports what is measured next. */
 void lh_cluster_tell(const LhClusterSearch *s, const char *what);
 
-/* Measures @point, in about as many rounds as there is time for after messages that took @last_s,
- * and appends it to those of the cluster. */
+/* Measures @point and appends it to the points of the cluster. The number of rounds is chosen for a
+ * fixed total time, given that the previous size took @last_s. */
 bool lh_cluster_measure(LhClusterSearch *s, LhClusterPoint *point, double last_s, GError **error);
 
-/* All sizes up to those that take long, of the flows of @like. */
+/* Measures the flows of @like at all sizes, until messages take LH_CLUSTER_LONGEST_S. */
 bool lh_cluster_sweep(LhClusterSearch *s, LhClusterPoint like, GError **error);

@@ -12,7 +12,7 @@ cluster_point(const LhCluster *c, guint index)
     return &g_array_index(c->points, LhClusterPoint, index);
 }
 
-/* What passes an adapter, or a rank's way to its memory, in one round. */
+/* Bytes through an adapter, or through a rank's path to its memory, in one round. */
 static double
 bytes_through(const LhCluster *c, const LhClusterPoint *point)
 {
@@ -21,7 +21,6 @@ bytes_through(const LhCluster *c, const LhClusterPoint *point)
     return (double)point->bytes * (every ? (double)c->per_node / MAX(c->nics, 1) : 1);
 }
 
-/* The line through all points of these kinds that are not held out. */
 bool
 lh_cluster_fit(const LhCluster *c, unsigned kinds, LhClusterLine *line, GError **error)
 {
@@ -45,7 +44,7 @@ lh_cluster_fit(const LhCluster *c, unsigned kinds, LhClusterLine *line, GError *
     return true;
 }
 
-/* What the lines say of @point, by the slower of the adapters that it crosses. */
+/* Predicted time of @point: the slowest adapter on its path decides. */
 static double
 line_seconds(const LhCluster *c, const LhClusterPoint *point)
 {
@@ -65,8 +64,6 @@ line_seconds(const LhCluster *c, const LhClusterPoint *point)
     return c->nic.alpha_s + bytes / bytes_per_s;
 }
 
-/* Fills in what the lines say of every point, and how far they are off where they were not fitted.
- */
 void
 lh_cluster_judge(LhCluster *c)
 {

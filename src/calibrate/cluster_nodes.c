@@ -7,11 +7,12 @@
 #include <math.h>
 #include <string.h>
 
-#define APART_BYTES (32U << 10) /* tells memory from networks, and is still one packet's worth */
+#define APART_BYTES (32U << 10) /* distinguishes memory from networks, and still fits one packet   \
+                                 */
 #define APART_ROUNDS 5
-#define APART_RATIO 1.5 /* between times of two tiers, at least */
+#define APART_RATIO 1.5 /* least ratio between the times of two tiers */
 
-/* In round @round every rank meets another one: each pair once in ranks - 1 rounds (ranks even). */
+/* The partner of @rank in @round: within ranks - 1 rounds each pair meets once (@ranks even). */
 static uint32_t
 partner(uint32_t rank, uint32_t round, uint32_t ranks)
 {
@@ -24,7 +25,7 @@ partner(uint32_t rank, uint32_t round, uint32_t ranks)
     return (uint32_t)((round + 2 * (uint64_t)others - rank) % others);
 }
 
-/* Fills @apart_s[a * ranks + b] with what a message between a and b takes, with its answer. */
+/* Fills @apart_s[a * ranks + b] with the round-trip time of a message between a and b. */
 static bool
 measure_apart(LhClusterSearch *s, double *apart_s, GError **error)
 {
@@ -50,7 +51,7 @@ measure_apart(LhClusterSearch *s, double *apart_s, GError **error)
     return true;
 }
 
-/* Whether ranks are nearer than @limit_s exactly if they are of one node. */
+/* Whether @limit_s separates the nodes: ranks are closer than it exactly if they share a node. */
 static bool
 limit_tells(const double *apart_s, const uint32_t *node_of, uint32_t ranks, double limit_s)
 {
@@ -63,7 +64,7 @@ limit_tells(const double *apart_s, const uint32_t *node_of, uint32_t ranks, doub
     return true;
 }
 
-/* Groups of ranks that are nearer than @limit_s to the first one of them. */
+/* Groups ranks: those within @limit_s of a group's first rank belong to it. */
 static void
 group_by_limit(const double *apart_s, uint32_t ranks, double limit_s, uint32_t *node_of)
 {
@@ -104,8 +105,8 @@ ascending(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* The gaps in the times of all pairs that may lie between a host and the network: limits in
- * @limits_s, the widest gap first. Returns their number. */
+/* Finds the gaps between pair times that may separate hosts from the network. @limits_s receives
+ * one limit per gap, the widest gap first. Returns their number. */
 static size_t
 find_limits(const double *apart_s, uint32_t ranks, double *limits_s)
 {
@@ -135,7 +136,7 @@ find_limits(const double *apart_s, uint32_t ranks, double *limits_s)
     return found;
 }
 
-/* Nodes of equal size, of ranks in a row; the number of nodes, 0: they are not. */
+/* The number of nodes if all have the same size and consecutive ranks; else 0. */
 static uint32_t
 count_nodes(const uint32_t *node_of, uint32_t ranks)
 {
@@ -158,14 +159,13 @@ refuse_nodes(const LhClusterParams *p, const uint32_t *node_of, GError **error)
     while (r + 1 < p->ranks && node_of[r] <= node_of[r - 1] + 1 && node_of[r] >= node_of[r - 1])
         r++;
     g_set_error(error, LH_ERROR, LH_ERROR_NO,
-                "the ranks are not spread evenly over the hosts, in a row on each (rank %u is on "
-                "%s): a topology file cannot say so; start as many on every host, such as mpirun "
-                "--map-by ppr:2:node",
+                "the ranks must be spread evenly over the hosts, with consecutive ranks on each "
+                "(rank %u is on %s): a topology file cannot describe other layouts; start equally "
+                "many on every host, such as with mpirun --map-by ppr:2:node",
                 r, p->hosts[r]);
     return false;
 }
 
-/* Names decide where there are several; times are held against them. */
 bool
 lh_cluster_nodes(LhClusterSearch *s, GError **error)
 {

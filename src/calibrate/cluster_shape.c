@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every process takes the same decisions from the same numbers, which is what keeps their programs
- * alike. */
+/* Every process takes the same decisions from the same numbers, so that all run the same
+ * programs. */
 #include "calibrate/cluster_shape.h"
 
 #include "calibrate/cluster_flows.h"
@@ -11,8 +11,8 @@
 
 #include <math.h>
 
-#define NODES_ALL_MAX 6    /* so many nodes are measured in all pairs */
-#define NIC_TOLERANCE 0.15 /* adapters that differ by less are alike */
+#define NODES_ALL_MAX 6    /* up to this many nodes, all pairs are measured */
+#define NIC_TOLERANCE 0.15 /* adapters that differ by less count as equal */
 
 /* ---- memory ---- */
 
@@ -30,12 +30,12 @@ find_memory(LhClusterSearch *s, GError **error)
 
 /* ---- adapters ---- */
 
-/* A size by which adapters are compared, so long that latency is little of it; and a shorter one.
- */
+/* Sizes that adapters are compared with: one so large that latency hardly matters, and a smaller
+ * one. */
 #define LARGER_BYTES (UINT64_C(512) << 10)
 #define SMALLER_BYTES (UINT64_C(128) << 10)
 
-/* What a message of LARGER_BYTES takes where all ranks of two nodes send one, each way. */
+/* Time of a message of LARGER_BYTES when all ranks of two nodes exchange one. */
 static bool
 measure_nodes(LhClusterSearch *s, uint32_t node, uint32_t peer, double *taken_s, GError **error)
 {
@@ -59,8 +59,8 @@ lh_cluster_compares(uint32_t nodes, uint32_t node, uint32_t peer)
 }
 
 /*
- * Of each node what messages take with the node with which they take least; @reference is the pair
- * of nodes of which that is least of all.
+ * Fills @least_s with each node's shortest exchange time over its peers. @reference is the pair of
+ * nodes with the shortest time of all.
  */
 static bool
 compare_nodes(LhClusterSearch *s, double *least_s, uint32_t *reference, GError **error)
@@ -91,7 +91,8 @@ compare_nodes(LhClusterSearch *s, double *least_s, uint32_t *reference, GError *
     return true;
 }
 
-/* How many adapters a node has, by what its ranks reach together and one of them alone. */
+/* Estimates the number of adapters of a node: bandwidth of all its ranks together over that of one
+ * rank alone. */
 static void
 count_adapters(LhCluster *c, double together, double alone)
 {
@@ -106,7 +107,7 @@ count_adapters(LhCluster *c, double together, double alone)
         c->pair_bytes_per_s = alone;
 }
 
-/* The line of the adapters of the two nodes of @pair, which are not slower than others. */
+/* Fits the line of an adapter on the fastest pair of nodes, @pair. */
 static bool
 fit_adapters(LhClusterSearch *s, const uint32_t *pair, GError **error)
 {
@@ -131,8 +132,8 @@ fit_adapters(LhClusterSearch *s, const uint32_t *pair, GError **error)
     return lh_cluster_fit(c, kinds, &c->nic, error);
 }
 
-/* What an adapter reaches that takes @least_s for what pairs exchange. No more than half of that is
- * taken for latency. */
+/* Bandwidth of an adapter of a node whose exchange takes @least_s. At most half the time is
+ * attributed to latency. */
 static double
 rate_of_pair(const LhCluster *c, double least_s)
 {
@@ -141,8 +142,8 @@ rate_of_pair(const LhCluster *c, double least_s)
     return bytes / fmax(least_s - c->nic.alpha_s, least_s / 2);
 }
 
-/* Nodes whose adapters are slower than the line, and than those of other nodes: where latency is
- * most of the time, all rates of pairs are too low. */
+/* Finds nodes whose adapters are slower than both the line and other nodes' adapters. The second
+ * condition matters where latency dominates, which makes the rates of all pairs too low. */
 static void
 take_exceptions(LhCluster *c, const double *least_s)
 {
@@ -159,7 +160,8 @@ take_exceptions(LhCluster *c, const double *least_s)
     }
 }
 
-/* All nodes at once, each with the next one: whether what joins them is one more limit. */
+/* Measures all nodes at once, each sending to the next: does the fabric between them add a
+ * limit? */
 static bool
 check_cycle(LhClusterSearch *s, GError **error)
 {
@@ -189,7 +191,7 @@ find_adapters(LhClusterSearch *s, GError **error)
     return check_cycle(s, error);
 }
 
-/* ---- further messages ---- */
+/* ---- overhead of further messages ---- */
 
 uint32_t
 lh_cluster_further(const LhCluster *c)
@@ -230,8 +232,8 @@ lh_cluster_find(const LhClusterParams *params, GError **error)
     if (!lh_cluster_nodes(&search, error) || !find_memory(&search, error) ||
         !find_adapters(&search, error))
         return NULL;
-    /* Memory is on the way to an adapter: what takes longer there is the noise of a busy machine.
-     */
+    /* The path to an adapter includes memory: a longer latency of memory is noise of a busy
+     * machine. */
     if (c->nodes > 1)
         c->memory.alpha_s = fmin(c->memory.alpha_s, c->nic.alpha_s);
     lh_cluster_judge(c);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The shape of a cluster, from what messages between its ranks take: which ranks share a host, what
- * hosts' memories and adapters reach, and who shares an adapter. What it finds is what a topology
- * file can say. Method: docs/manual/validation.md, "A cluster".
+ * The shape of a cluster, found from message times between its ranks: which ranks share a host, the
+ * bandwidth of hosts' memories and adapters, and which ranks share an adapter. It is limited to
+ * what a topology file can describe. Method: docs/manual/validation.md, "A cluster".
  */
 #pragma once
 
@@ -10,7 +10,7 @@
 #include "scenario/profile.h"
 #include "sim/cost/device.h"
 
-/* Messages that some ranks send at the same time; as LhFlowsProbe, whose fields these are. */
+/* Messages that some ranks send at the same time; the fields are those of LhFlowsProbe. */
 typedef struct {
     const uint32_t *to;
     bool answered;
@@ -21,62 +21,63 @@ typedef struct {
 typedef struct {
     uint32_t ranks;
     const char *const *hosts; /* [ranks]: the name of each rank's host */
-    /* Fills in @seconds of each rank that sends, in all processes alike. */
+    /* Fills in @seconds of each sending rank, with the same values in all processes. */
     bool (*measure)(void *data, const LhClusterFlows *flows, double *seconds, GError **error);
     void *data;
-    /* Told before each kind of measurement what it will be. Jobs are not read, and nothing ends
-     * what others take part in. */
+    /* Progress, reported before each kind of measurement. Its job count is ignored, and it cannot
+     * end the measurement, since other processes take part. */
     LhTask task;
 } LhClusterParams;
 
 typedef struct {
     LhFlowsKind kind;
-    uint32_t node, peer; /* of ONE and ALL; else 0 */
+    uint32_t node, peer; /* for LH_FLOWS_ONE and LH_FLOWS_ALL; else 0 */
     uint64_t bytes;      /* of a message */
     double measured_s, fitted_s;
-    bool holdout; /* judged only */
+    bool holdout; /* not fitted, only compared */
 } LhClusterPoint;
 
-/* A line through times of messages: alpha_s + bytes / bytes_per_s. */
+/* A line fitted to message times: alpha_s + bytes / bytes_per_s. */
 typedef struct {
     double alpha_s, bytes_per_s;
     LhFitResiduals residuals;
 } LhClusterLine;
 
 typedef struct {
-    uint32_t nodes, per_node; /* ranks of a node are in a row */
+    uint32_t nodes, per_node; /* the ranks of a node are consecutive */
     char **hosts;             /* [nodes], NULL-terminated: their names */
-    bool by_times;            /* names are all alike: nodes are what times say */
-    bool times_agree;         /* times alone tell the same nodes apart */
-    LhClusterLine memory;     /* of a rank, each way; bytes_per_s 0: a rank is alone on its node */
-    LhClusterLine nic;        /* of an adapter, each way; bytes_per_s 0: there is one node */
-    uint32_t nics;            /* of a node */
-    double pair_bytes_per_s;  /* what a rank alone reaches, if less than an adapter; else 0 */
-    double overhead_s;        /* as LhTopology.nic_overhead_ps */
-    double *node_bytes_per_s; /* [nodes]: of each adapter of a node, where it is not as the others';
-                                 else 0 */
-    GArray *points;           /* of LhClusterPoint */
+    bool by_times;            /* all host names are equal; times decided the nodes */
+    bool times_agree;         /* times alone give the same nodes */
+    LhClusterLine memory;     /* per rank and direction; bytes_per_s 0: one rank per node */
+    LhClusterLine nic;        /* per adapter and direction; bytes_per_s 0: one node */
+    uint32_t nics;            /* adapters per node */
+    double pair_bytes_per_s;  /* bandwidth of one rank alone if below that of an adapter; else 0 */
+    double overhead_s;        /* see LhTopology.nic_overhead_ps */
+    double
+        *node_bytes_per_s; /* [nodes]: bandwidth of each adapter of a slower node; 0: as c->nic */
+    GArray *points;        /* of LhClusterPoint */
 } LhCluster;
 
 /*
- * Measures. LH_ERROR_NO if what it finds is no cluster that a topology file can describe: hosts
- * with more ranks than others, ranks that are not in a row, times that do not grow. Caller frees.
+ * Measures and finds the cluster. LH_ERROR_NO if a topology file cannot describe the result: hosts
+ * with different numbers of ranks, ranks of a host that are not consecutive, or times that do not
+ * grow with size. Caller frees.
  */
 LhCluster *lh_cluster_find(const LhClusterParams *params, GError **error);
 void lh_cluster_free(LhCluster *cluster);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhCluster, lh_cluster_free)
 
-/* Whether the adapters of nodes @node < @peer are measured together: all, if they are few; else
- * neighbours and opposites. */
+/* Whether the adapters of nodes @node < @peer are compared: all pairs of a small number of nodes,
+ * else neighbours and opposite nodes. */
 bool lh_cluster_compares(uint32_t nodes, uint32_t node, uint32_t peer);
 
-/* How many messages a rank has under way to other nodes beside one, where all send to all; 0 also
- * where there is one node. */
+/* Number of messages beyond the first that a rank has in flight to other nodes when all ranks send
+ * to all; 0 if there is one node. */
 uint32_t lh_cluster_further(const LhCluster *cluster);
 
 /*
- * Finds the overhead, and appends @points, by what all-gathers over all ranks took: measured_s, and
- * in fitted_s what the simulator says of them without it, to which it is added. At least one point,
- * and a further message.
+ * Estimates the overhead of a message from all-gathers over all ranks, adds it to the points'
+ * fitted_s and appends them to the cluster's. On entry measured_s is the measured time, and
+ * fitted_s the simulated time without overhead. Needs @count > 0 and lh_cluster_further() > 0.
  */
 void lh_cluster_take_overhead(LhCluster *cluster, const LhClusterPoint *points, size_t count);

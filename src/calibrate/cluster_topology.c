@@ -5,7 +5,8 @@
 
 #include <math.h>
 
-/* With @alpha_s in place of the line's own; its source is the caller's. */
+/* The link class of @line, with @alpha_s in place of the line's latency. Its source is owned by the
+ * caller. */
 static LhLinkClass
 link_of(const LhClusterLine *line, double alpha_s, const char *source)
 {
@@ -21,7 +22,7 @@ link_of(const LhClusterLine *line, double alpha_s, const char *source)
     };
 }
 
-/* NULL: all are alike. */
+/* The slower nodes; NULL if all are equal. */
 static GArray *
 slower_nodes(const LhCluster *c)
 {
@@ -43,7 +44,7 @@ static void
 fill_nics(const LhCluster *c, const char *source, LhTopology *t)
 {
     t->nics_per_node = c->nics;
-    /* A route also has the latency of the way to the adapter. */
+    /* A route's latency already includes the path to the adapter. */
     t->nic = link_of(&c->nic, fmax(c->nic.alpha_s - c->memory.alpha_s, 0), source);
     t->nic.pair_p2p = fmax(c->pair_bytes_per_s, 0);
     t->nic_overhead_ps = lh_time_from_ps(fmax(c->overhead_s, 0) * (double)LH_PS_PER_S);
@@ -56,12 +57,12 @@ describe_cluster(const LhCluster *c)
 {
     g_autofree char *hosts = g_strjoinv(", ", c->hosts);
 
-    return g_strdup_printf("%u rank%s on each of %u host%s%s; nodes told apart by %s", c->per_node,
+    return g_strdup_printf("%u rank%s on each of %u host%s%s; nodes identified by %s", c->per_node,
                            c->per_node == 1 ? "" : "s", c->nodes,
                            c->nodes == 1 ? ": " : "s: ", hosts,
-                           c->by_times      ? "the times of messages"
-                           : c->times_agree ? "names, and by the times of messages"
-                                            : "names alone");
+                           c->by_times      ? "message times"
+                           : c->times_agree ? "host names and by message times"
+                                            : "host names alone");
 }
 
 void

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A cluster that was found, as a topology file.
+ * Writes a cluster that was found as a topology file.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The time is inverse to the rate, so that of every half length the best rate is
- * known; half lengths are searched, first on a grid, then between its best points.
+ * The time is inverse to the rate, so the best rate of a given half length has a closed form. The
+ * half length is searched on a grid, then by golden section around the best grid point.
  */
 #include "calibrate/fit_call.h"
 
@@ -20,7 +20,7 @@ typedef struct {
     size_t count;
 } CallFit;
 
-/* What the call takes at a rate of 1. */
+/* Time of the call at a rate of 1. */
 static double
 unit_seconds(const CallFit *f, const LhCallPoint *p, double half_length)
 {
@@ -29,7 +29,7 @@ unit_seconds(const CallFit *f, const LhCallPoint *p, double half_length)
     return lh_cost_curve_call(f->device, &curve, f->kernel, &p->args);
 }
 
-/* The sum of squares with the best rate, which is set. */
+/* Sum of squares at the best rate, which is stored in *@rate. */
 static double
 squares(const CallFit *f, double half_length, double *rate)
 {
@@ -47,7 +47,7 @@ squares(const CallFit *f, double half_length, double *rate)
     return n - u1 * u1 / u2;
 }
 
-/* Denser where it is short. */
+/* Grid of half lengths, denser at short ones. */
 static double
 grid_length(int i)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The kernels of processors: each in many sizes, timed in rounds, and the curves of rate by length,
- * or bandwidths, that go through their times.
+ * Measurement of a processor's kernels: times each kernel at many sizes, in rounds, and fits a
+ * curve of rate by length, or a bandwidth.
  */
 #include "calibrate/kernel_curves.h"
 
@@ -13,21 +13,22 @@
 #include <math.h>
 #include <string.h>
 
-/* Rows of all heads of a call, of queries or of keys, whichever are more: operands of 1 to 2 MiB,
- * as those of a step, or a quarter of that if quick. */
+/* Rows of all heads of a call, queries or keys, whichever are more. Operands have 1 to 2 MiB, as
+ * those of a step, or a quarter of that with --quick. */
 #define HEAD_ROWS 8192
 #define HEAD_ROWS_QUICK 2048
 #define TRAFFIC_HEADS 32
 #define LINEAR_MIN 64 /* tokens */
 
-/* Tokens of a block. */
+/* A block, in tokens. */
 typedef struct {
     uint64_t queries, keys;
     bool holdout;
 } Block;
 
-/* From 16 on, a vector of AVX-512: fewer queries cost as much. The first has the fewest keys, the
- * last the most. Squares alone where queries and keys cannot differ. */
+/* Blocks start at 16 queries, one AVX-512 vector: fewer queries take the same time. The first block
+ * has the fewest keys, the last the most. Only square blocks are used where queries and keys cannot
+ * differ. */
 static const Block blocks_full[] = {
     { 16, 16 },         { 16, 64 },   { 64, 16 },         { 32, 32 },    { 64, 64 },   { 512, 64 },
     { 128, 128 },       { 64, 256 },  { 192, 192, true }, { 256, 256 },  { 512, 128 }, { 128, 512 },
@@ -35,32 +36,33 @@ static const Block blocks_full[] = {
 };
 static const Block blocks_quick[] = { { 16, 16 },  { 64, 64 },   { 128, 128 },       { 256, 64 },
                                       { 64, 256 }, { 256, 256 }, { 384, 384, true }, { 512, 512 } };
-static const uint32_t head_dims[] = { 64, 128 };               /* the first one alone if quick */
+static const uint32_t head_dims[] = { 64, 128 };               /* only the first one with --quick */
 static const uint64_t traffic_rows[] = { 64, 256, 1024, 512 }; /* the last one is held out */
-static const uint64_t softmax_rows[] = { 64, 128, 256, 192 };  /* likewise, and as many keys */
+static const uint64_t softmax_rows[] = { 64, 128, 256,
+                                         192 }; /* likewise; as many keys as queries */
 G_STATIC_ASSERT(G_N_ELEMENTS(traffic_rows) == G_N_ELEMENTS(softmax_rows));
 
 #define SIZES_MAX G_N_ELEMENTS(blocks_full)
 
-/* A kernel in all the sizes that one fit is made of. */
+/* A kernel at all the sizes that one fit uses. */
 typedef struct {
     LhKernelId kernel;
     bool causal;
     uint32_t head_dim;
     size_t count;
     LhKernelArgs args[SIZES_MAX];
-    const Block *blocks[SIZES_MAX]; /* of a rate; else NULL */
+    const Block *blocks[SIZES_MAX]; /* for a rate; else NULL */
     double *times[SIZES_MAX];       /* [repeats], of this process */
-    double seconds[SIZES_MAX];      /* of all processes, when all has been measured */
-    double spread;                  /* between them, at most */
+    double seconds[SIZES_MAX];      /* over all processes, once everything is measured */
+    double spread;                  /* largest relative range over processes */
 } Curve;
 
-/* All of them. */
+/* All curves. */
 typedef struct {
     const LhCalibrateParams *params;
     LhCalibration *c;
     const LhProcesses *processes;
-    double peak;    /* of a core, flop/s; INFINITY where nobody asks for what is fitted */
+    double peak;    /* of a core, flop/s; INFINITY in processes whose fit is not used */
     GArray *curves; /* of Curve */
 } CurvesJob;
 
@@ -79,7 +81,6 @@ has_rows(const LhKernel *kernel, bool keys)
     return false;
 }
 
-/* A block of its own: most schedules add blocks up afterwards. */
 LhKernelArgs
 lh_calibrate_attention_args(uint64_t n, bool causal, uint32_t heads, uint32_t head_dim)
 {
@@ -94,8 +95,8 @@ lh_calibrate_attention_args(uint64_t n, bool causal, uint32_t heads, uint32_t he
                            .first = true };
 }
 
-/* A block of as many heads as make the rows; of products that have rows of queries, or of keys,
- * alone, these. */
+/* Arguments of a block with as many heads as fill the rows. Products that have rows of queries
+ * alone, or of keys alone, take only those. */
 static LhKernelArgs
 block_args(const CurvesJob *job, const LhKernel *kernel, const Block *block, bool causal,
            uint32_t head_dim)
@@ -115,8 +116,9 @@ block_args(const CurvesJob *job, const LhKernel *kernel, const Block *block, boo
     return args;
 }
 
-/* Whether the kernel is measured on the block: rectangles want rows of both, and no diagonal;
- * linear attention has a state for each head, which would be most of the memory of short blocks. */
+/* Whether the kernel is measured on the block. Rectangles need rows of queries and of keys, and no
+ * diagonal. Linear attention has a state for each head, which would dominate the memory of short
+ * blocks. */
 static bool
 takes_block(const LhKernel *kernel, const Block *block, bool causal)
 {
@@ -159,7 +161,7 @@ fit_rate(const CurvesJob *job, const Curve *curve, GError **error)
                                    .seconds = curve->seconds[i],
                                    .holdout = curve->blocks[i]->holdout };
     if (!lh_fit_rate(points, curve->count, job->peak, &fit, &residuals)) {
-        g_set_error(error, LH_ERROR, LH_ERROR_NO, "kernel %s: no curve fits what was measured",
+        g_set_error(error, LH_ERROR, LH_ERROR_NO, "kernel %s: no curve fits the measured times",
                     kernel->name);
         return false;
     }
@@ -177,8 +179,8 @@ fit_rate(const CurvesJob *job, const Curve *curve, GError **error)
     return true;
 }
 
-/* Kernels that attend have a mask; products with states, or with scores that are written out, have
- * none. */
+/* Whether the kernel has a mask: attention has one; products with states, or with materialised
+ * scores, have none. */
 static bool
 has_mask(const LhKernel *kernel)
 {
@@ -203,7 +205,6 @@ list_rates(const CurvesJob *job, LhKernelId id)
 
 /* ---- elementwise kernels ---- */
 
-/* On so many rows of queries, or of keys where the kernel works on those. */
 LhKernelArgs
 lh_calibrate_traffic_args(const LhKernel *kernel, uint64_t rows, uint32_t head_dim)
 {
@@ -264,8 +265,8 @@ fit_traffic(const CurvesJob *job, const Curve *curve)
     g_array_append_val(job->c->device.elementwise, traffic);
 }
 
-/* What moves memory and does nothing else. Softmax of rows that are written out goes by two
- * lengths, and what lies outside attention moves what a framework makes of it. */
+/* Kernels that only move memory. Excluded are softmax over materialised scores, whose traffic
+ * depends on two lengths, and kernels outside attention, whose traffic depends on the framework. */
 bool
 lh_calibrate_is_elementwise(const LhKernel *kernel)
 {
@@ -273,7 +274,7 @@ lh_calibrate_is_elementwise(const LhKernel *kernel)
            kernel->effect != LH_EFFECT_SOFTMAX_GRAD && kernel->effect != LH_EFFECT_LAYER;
 }
 
-/* ---- kernels, all of them ---- */
+/* ---- all kernels ---- */
 
 static void
 list_kernels(const CurvesJob *job)
@@ -303,7 +304,7 @@ tell_curve(const CurvesJob *job, const Curve *curve, uint32_t round)
     lh_calibrate_tell(job->params, job->processes, what->str);
 }
 
-/* One timing of the curve's kernel in each size, while all ranks call it. */
+/* Times the curve's kernel once at each size, while all ranks call it. */
 static bool
 time_curve(const CurvesJob *job, Curve *curve, unsigned char *flush, uint32_t round, GError **error)
 {
@@ -325,9 +326,9 @@ time_curve(const CurvesJob *job, Curve *curve, unsigned char *flush, uint32_t ro
     return true;
 }
 
-/* Every kernel in every size once, then all of them again: where a machine is slow for some
- * seconds, it is so for one timing of many kernels, which their medians leave out, and not for all
- * timings of a few. */
+/* Times every kernel at every size once per round. If the machine is slow for some seconds, one
+ * timing of many kernels is affected, which their medians ignore, instead of all timings of a
+ * few. */
 static bool
 time_curves(const CurvesJob *job, GError **error)
 {
