@@ -27,8 +27,7 @@ typedef struct {
     const LhTopology *topology;
     const LhDevice *device;
     uint32_t ranks;
-    int64_t
-        deadline_us; /* abort when nothing has completed for this long; 0: 60 s, with GPUs 120 s */
+    int64_t deadline_us; /* abort after so long without progress; 0: 60 s, with GPUs 120 s */
 } LhCalibrateParams;
 
 /* A collective made of messages: its measured time, and the time predicted from the constants of

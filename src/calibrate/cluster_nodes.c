@@ -7,8 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-#define APART_BYTES (32U << 10) /* distinguishes memory from networks, and still fits one packet   \
-                                 */
+#define APART_BYTES (32U << 10) /* distinguishes memory from networks; fits one packet */
 #define APART_ROUNDS 5
 #define APART_RATIO 1.5 /* least ratio between the times of two tiers */
 

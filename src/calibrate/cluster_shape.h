@@ -53,9 +53,8 @@ typedef struct {
     uint32_t nics;            /* adapters per node */
     double pair_bytes_per_s;  /* bandwidth of one rank alone if below that of an adapter; else 0 */
     double overhead_s;        /* see LhTopology.nic_overhead_ps */
-    double
-        *node_bytes_per_s; /* [nodes]: bandwidth of each adapter of a slower node; 0: as c->nic */
-    GArray *points;        /* of LhClusterPoint */
+    double *node_bytes_per_s; /* [nodes]: of each adapter of a slower node; 0: as nic */
+    GArray *points;           /* of LhClusterPoint */
 } LhCluster;
 
 /*

@@ -38,8 +38,7 @@ static const Block blocks_quick[] = { { 16, 16 },  { 64, 64 },   { 128, 128 },  
                                       { 64, 256 }, { 256, 256 }, { 384, 384, true }, { 512, 512 } };
 static const uint32_t head_dims[] = { 64, 128 };               /* only the first one with --quick */
 static const uint64_t traffic_rows[] = { 64, 256, 1024, 512 }; /* the last one is held out */
-static const uint64_t softmax_rows[] = { 64, 128, 256,
-                                         192 }; /* likewise; as many keys as queries */
+static const uint64_t softmax_rows[] = { 64, 128, 256, 192 };  /* likewise, and as many keys */
 G_STATIC_ASSERT(G_N_ELEMENTS(traffic_rows) == G_N_ELEMENTS(softmax_rows));
 
 #define SIZES_MAX G_N_ELEMENTS(blocks_full)
