@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is off is the mean of three means: of compute ops, of exchanges and
- * collectives, and of makespans, each as a logarithm, so that twice and half weigh alike. */
+/* The error is the average of three mean errors: compute ops, exchanges and collectives, and
+ * makespans. Each is the absolute logarithm of predicted / measured, so that twice and half count
+ * alike. */
 #include "validate/constant_attribution.h"
 
 #include "calibrate/fit_call.h"
@@ -11,16 +12,17 @@
 #include <math.h>
 
 #define SCALE_MAX 4.0
-#define SCALE_STEPS 8 /* from 1 to SCALE_MAX, and as many downwards */
+#define SCALE_STEPS 8 /* grid steps from 1 to SCALE_MAX, and as many downwards */
 #define SCALE_REFINEMENTS 12
-#define ALIKE 0.1 /* of the error as predicted, by which two explanations must differ */
+/* Explanations whose errors differ by less than this part of the predicted one are alike. */
+#define ALIKE 0.1
 #define TIMES_LEAST_S 1e-12
 
 const char *const lh_attribution_names[] = { "kernels",     "latency",      "bandwidth", "host",
                                              "collectives", "interference", NULL };
 G_STATIC_ASSERT(G_N_ELEMENTS(lh_attribution_names) == LH_ATTRIBUTION_CLASSES + 1);
 
-/* A machine whose constants may be scaled. */
+/* A machine with scalable constants. */
 typedef struct {
     LhDevice device;
     LhTopology topology;
@@ -64,7 +66,8 @@ scale_latency(Machine *m, double scale)
     lh_levers_scale(&m->topology, LH_LEVER_LATENCY, LH_LEVERS_ALL, 1 / scale);
 }
 
-/* Nodes whose NICs are slower are no lever; what is oversubscribed goes with what is below it. */
+/* Scales bandwidths. Slower NICs of single nodes are not levers, so they are scaled separately;
+ * oversubscribed switches follow the links below them. */
 static void
 scale_bandwidth(Machine *m, double scale)
 {
@@ -82,7 +85,7 @@ scale_host(Machine *m, double scale)
     m->device.stream_sync_ps = scaled(m->device.stream_sync_ps, scale);
 }
 
-/* The rows' sizes stay. */
+/* Scales times only, not the sizes of the rows. */
 static void
 scale_collectives(Machine *m, double scale)
 {
@@ -140,7 +143,7 @@ clear_machine(Machine *m)
     g_clear_pointer(&m->topology.collective_lines, g_array_unref);
 }
 
-/* The setup's, one class of whose constants is scaled; texts are borrowed. */
+/* Copies the setup's machine and scales one class of its constants. Strings are borrowed. */
 static bool
 prepare(Machine *m, const LhSetup *setup, LhAttributionClass class, double scale, GError **error)
 {
@@ -161,8 +164,8 @@ prepare(Machine *m, const LhSetup *setup, LhAttributionClass class, double scale
     }
     m->topology.collective_lines = copy_of(setup->topology->collective_lines);
     scales[class](m, scale);
-    /* What is not known of the wires is not known of those that collectives were measured on, if
-     * these are the same: their times stay. */
+    /* Scaling corrects what is known of the links; it does not replace them. Where collectives were
+     * measured on these links, their measured times stay. */
     lh_measured_follow(&m->topology, setup->topology);
     return lh_network_init(&m->network, &m->topology, n->nodes, n->ranks, n->faults, error);
 }
@@ -177,7 +180,7 @@ lh_attribution_collect(void *data, const LhTimelineRecord *record)
         g_array_append_vals(data, record, 1);
 }
 
-/* A sum of what is off, and of how much. */
+/* Sum and number of errors. */
 typedef struct {
     double sum;
     uint64_t count;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which constant explains what is off: every class of constants is scaled as a whole, everything is
- * predicted again, and the scale that comes nearest to what was measured is kept. Only one class is
+ * Attributes the error of predictions to a class of constants. Each class is scaled as a whole,
+ * everything is predicted again, and the scale with the least error is kept. Only one class is
  * scaled at a time. Method: docs/manual/validation.md, "Which constant".
  */
 #pragma once
@@ -10,47 +10,50 @@
 #include "scenario/setup.h"
 
 typedef enum {
-    LH_ATTRIBUTION_KERNELS,      /* rates of all kernels, memory traffic included */
-    LH_ATTRIBUTION_LATENCY,      /* of links */
-    LH_ATTRIBUTION_BANDWIDTH,    /* likewise */
+    LH_ATTRIBUTION_KERNELS,      /* rates of all kernels, including memory traffic */
+    LH_ATTRIBUTION_LATENCY,      /* link latencies */
+    LH_ATTRIBUTION_BANDWIDTH,    /* link bandwidths */
     LH_ATTRIBUTION_HOST,         /* kernel_launch and stream_sync */
-    LH_ATTRIBUTION_COLLECTIVES,  /* times of collectives that are known by size */
-    LH_ATTRIBUTION_INTERFERENCE, /* SMs that messages hold */
+    LH_ATTRIBUTION_COLLECTIVES,  /* measured times of collectives by size */
+    LH_ATTRIBUTION_INTERFERENCE, /* SMs held by communication */
     LH_ATTRIBUTION_CLASSES
 } LhAttributionClass;
 
 /* "kernels", "latency", "bandwidth", ...; NULL-terminated. */
 extern const char *const lh_attribution_names[];
 
-/* A schedule as it was measured. */
+/* Measurements of one schedule. */
 typedef struct {
     const LhProgram *program;
     const LhPairing *meetings;
     double makespan_s;
-    const double *took_s; /* of every record that the meetings are of */
+    const double *took_s; /* of every record that @meetings pairs */
 } LhAttributionCase;
 
 typedef struct {
-    bool applies; /* something depends on it, and there is something to scale */
-    double scale; /* of the times, or of the SMs: 1.2 is a fifth more than was predicted */
-    double error; /* with that */
+    bool applies; /* some prediction depends on this class, and it has constants to scale */
+    double scale; /* factor of the times, or of the SMs: 1.2 is a fifth more than predicted */
+    double error; /* remaining error at this scale */
 } LhAttribution;
 
 typedef struct {
-    double error; /* as predicted: the mean of what ops and makespans are off, as a share */
+    /* Mean error of ops and makespans as predicted, as a logarithm: see constant_attribution.c. */
+    double error;
     LhAttribution classes[LH_ATTRIBUTION_CLASSES];
-    int best;   /* LhAttributionClass that leaves the least; -1: none makes it at least a fifth less
-                 */
-    bool alike; /* another one does nearly as well: what was run does not tell them apart */
+    /* LhAttributionClass with the least remaining error; -1: none reduces it by a fifth. */
+    int best;
+    bool alike; /* @second explains it nearly as well: these runs cannot distinguish them */
     int second;
 } LhAttributed;
 
-/* How much of the error must go for a class to be named. */
+/* Least reduction of the error for a class to be named. */
 #define LH_ATTRIBUTION_SHARE 0.2
 
-/* Simulates the cases again and again. False with @error if a simulation breaks. */
+/* Finds the class. Simulates the cases several hundred times. False with @error if a simulation
+ * fails. */
 bool lh_attribution(const LhSetup *setup, const LhAttributionCase *cases, uint32_t count,
                     LhAttributed *explained, GError **error);
 
-/* A timeline: appends calls, messages and collectives to @data, a GArray of LhTimelineRecord. */
+/* A timeline function: appends compute ops, exchanges and collectives to @data, a GArray of
+ * LhTimelineRecord. */
 void lh_attribution_collect(void *data, const LhTimelineRecord *record);

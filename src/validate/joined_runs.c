@@ -28,7 +28,6 @@ lh_joined_clear(LhJoinedRuns *j)
     g_clear_pointer(&j->starts, g_array_unref);
 }
 
-/* What record @i of @records took once it and all that it meets had begun. */
 double
 lh_joined_took(const LhJoinedRuns *j, const GArray *records, guint i)
 {
@@ -42,7 +41,6 @@ lh_joined_took(const LhJoinedRuns *j, const GArray *records, guint i)
                 j->tick_s);
 }
 
-/* Adds one run: the same ops, or something is wrong with one of the two readers of the program. */
 bool
 lh_joined_add(LhJoinedRuns *j, uint64_t run, GArray *measured, const LhRunResult *result,
               GError **error)
@@ -53,7 +51,7 @@ lh_joined_add(LhJoinedRuns *j, uint64_t run, GArray *measured, const LhRunResult
 
     g_array_sort(measured, lh_timeline_by_rank_and_op);
     if (measured->len != j->predicted->len) {
-        g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME, "%u ops were executed, %u simulated",
+        g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME, "%u ops were executed, but %u simulated",
                     measured->len, j->predicted->len);
         return false;
     }
@@ -63,14 +61,14 @@ lh_joined_add(LhJoinedRuns *j, uint64_t run, GArray *measured, const LhRunResult
 
         if (m->rank != p->rank || m->op != p->op || m->kernel != p->kernel) {
             g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME,
-                        "op %u of rank %u was executed where op %u of rank %u was simulated", m->op,
+                        "op %u of rank %u was executed, but op %u of rank %u was simulated", m->op,
                         m->rank, p->op, p->rank);
             return false;
         }
         g_array_index(j->times, double, i * j->repeat + run) = lh_joined_took(j, measured, i);
         if (i == 0 || m->rank != lh_joined_record(measured, i - 1)->rank)
             issued = lh_joined_seconds(
-                MIN(m->issued_ps, m->start_ps)); /* in virtual time hosts are late */
+                MIN(m->issued_ps, m->start_ps)); /* in virtual time hosts may issue late */
         if (m->end_ps > last_ps) {
             last_ps = m->end_ps;
             start = issued;

@@ -53,7 +53,7 @@ lh_slow_hosts_add_kernel(LhSlowHosts *hosts, uint32_t node, double measured_s, d
     times_at(hosts, node)->predicted_s += predicted_s;
 }
 
-/* The first ranks of two hosts send each other a message at the same time. */
+/* Measures an exchange between the first ranks of two hosts, both directions at once. */
 static bool
 measure_pair(LhSlowHosts *hosts, LhHostTimes pair, const LhProcesses *processes,
              const LhBackend *backend, const LhNetwork *network, GError **error)
@@ -96,14 +96,15 @@ lh_slow_hosts_measure(LhSlowHosts *hosts, const LhProcesses *processes, const Lh
     return true;
 }
 
-/* measured / predicted; 0 where nothing was predicted. */
+/* measured / predicted; 0 if nothing was predicted. */
 static double
 ratio_of(const LhHostTimes *t)
 {
     return t->predicted_s > 0 ? t->measured_s / t->predicted_s : 0;
 }
 
-/* The median; of two hosts the faster one, because neither may be its own measure. */
+/* The median ratio of hosts. Of two hosts the lower one is taken, since a median would let a slow
+ * host raise its own standard. */
 static double
 usual_ratio(const LhSlowHosts *hosts)
 {

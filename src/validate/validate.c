@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Validation. Kernels' errors compare durations; where an op starts is judged by the makespan
- * alone. Results are not looked at: that is longhaul run. With processes every one of them predicts
- * and runs everything; the first one has the measurements, and says when the time is over.
+ * Validation. Errors of kernels compare durations; start times of ops are judged by the makespan
+ * alone. Results are not checked here: longhaul run does that. If ranks are processes, every
+ * process predicts and runs everything. The first one has the measurements and decides when the
+ * budget is spent.
  */
 #include "validate/validate.h"
 
@@ -20,10 +21,9 @@
 #include <math.h>
 
 #define DEADLINE_DEFAULT_US INT64_C(120000000)
-#define EXPLAINED_OPS_MAX 50000 /* which are simulated a few hundred times */
+#define EXPLAINED_OPS_MAX 50000 /* simulated a few hundred times by attribution */
 
-/* Numbers that are valid as any tensor; a log-sum-exp is that of all keys with logits of about 0.
- */
+/* Values that are valid in any tensor. A log-sum-exp is that over all keys with logits near 0. */
 static void
 load_numbers(void *data, uint32_t rank, uint16_t index, uint32_t part, unsigned char *into)
 {
@@ -54,13 +54,13 @@ validate_deadline_us(const LhValidateParams *params)
     return params->deadline_us > 0 ? params->deadline_us : DEADLINE_DEFAULT_US;
 }
 
-/* Runs it once; @count: the run that it is of those that count, -1: none. */
+/* Runs the case once. @count: index among the counted runs; -1: a warm-up. */
 static bool
 execute_case(const LhValidateJob *job, LhValidateCase *c, int64_t count, GError **error)
 {
     g_autoptr(GArray) measured = g_array_new(FALSE, FALSE, sizeof(LhTimelineRecord));
     g_autoptr(LhRunResult) result = NULL;
-    /* What is played to a rank alone may be predicted to take as long as it likes. */
+    /* Extend the deadline by the predicted time of the messages replayed to a rank alone. */
     const int64_t played_us =
         c->joined.replay == NULL ? 0 : c->predicted_ps / (LH_PS_PER_S / G_USEC_PER_SEC);
     const LhRunParams run = { .program = c->program,
@@ -95,7 +95,7 @@ measures_on(const LhValidateJob *job)
     return !job->validated->interrupted;
 }
 
-/* Whether there is time for another run, as the first process sees it. */
+/* Whether there is time for another run; the first process decides. */
 static bool
 has_time(const LhValidateJob *job, bool *time, GError **error)
 {
@@ -111,7 +111,7 @@ has_time(const LhValidateJob *job, bool *time, GError **error)
     return true;
 }
 
-/* The cases in an order of this round's own: each is swapped with one that is not behind it. */
+/* Shuffles the cases (Fisher-Yates), with this round's numbers of the scenario's seed. */
 static void
 shuffle(const LhValidateJob *job, uint64_t round)
 {
@@ -126,8 +126,9 @@ shuffle(const LhValidateJob *job, uint64_t round)
 }
 
 /*
- * The first round warms caches, clocks and connections up; after that a round is one run of each
- * schedule. When the budget is spent, what is left out are runs of schedules that have some.
+ * Runs all cases. The first round warms up caches, clocks and connections; every later round runs
+ * each schedule once. When the budget is spent, the runs that are skipped are mostly repeats of
+ * schedules already measured.
  */
 static bool
 run_cases(LhValidateJob *job, GError **error)
@@ -157,7 +158,7 @@ run_cases(LhValidateJob *job, GError **error)
     return true;
 }
 
-/* What each op of the case took, by the statistic of the runs; caller frees. */
+/* Duration of each op of the case, by the statistic over runs; caller frees. */
 static double *
 took_of(const LhValidateJob *job, const LhValidateCase *c)
 {
@@ -170,7 +171,7 @@ took_of(const LhValidateJob *job, const LhValidateCase *c)
     return took;
 }
 
-/* Which constants are off, by all that was measured. */
+/* Finds which constants are wrong, from all measurements. */
 static bool
 explain(const LhValidateJob *job, GError **error)
 {

@@ -36,7 +36,7 @@ kernels_by_time(gconstpointer a, gconstpointer b)
     return x->measured_s < y->measured_s ? 1 : x->measured_s > y->measured_s ? -1 : 0;
 }
 
-/* Bins of all kernels, behind them of what is not computed, and of exchanges by tier. */
+/* Bins: all kernels, then exchanges and collectives, then exchanges by tier. */
 enum {
     EXCHANGES = LH_KERNELS_COUNT,
     COLLECTIVES,
@@ -101,7 +101,7 @@ compare_ops(LhValidation *v, LhJoinedRuns *j, const LhValidateJob *job)
         v->op_error = lh_median((double *)(void *)all->data, all->len);
 }
 
-/* The start of the run whose makespan is nearest to @makespan. */
+/* Start-up time of the run whose makespan is closest to @makespan. */
 static double
 start_of(const LhJoinedRuns *j, double makespan)
 {
@@ -123,7 +123,7 @@ compare_case(const LhValidateJob *job, LhValidateCase *c)
     g_autofree double *sorted = g_memdup2(j->makespans->data, v->runs * sizeof(double));
 
     v->measured_s = lh_statistic(job->params->statistic, sorted, v->runs);
-    v->spread = sorted[v->runs - 1] / sorted[0] - 1; /* in order now */
+    v->spread = sorted[v->runs - 1] / sorted[0] - 1; /* sorted by lh_statistic() */
     v->start_s = start_of(j, v->measured_s);
     compare_ops(v, j, job);
 }
@@ -144,7 +144,7 @@ by_predicted(const void *a, const void *b)
     return x->predicted_s < y->predicted_s ? -1 : x->predicted_s > y->predicted_s;
 }
 
-/* The place of @row in @order, from 0; that of equals is their mean. */
+/* Position of @row in @order, from 0; equal rows get their mean position. */
 static double
 place_in(LhValidation **order, size_t count, const LhValidation *row,
          int (*compare_rows)(const void *, const void *))
@@ -160,7 +160,7 @@ place_in(LhValidation **order, size_t count, const LhValidation *row,
     return (double)before + ((double)equal - 1) / 2;
 }
 
-/* Spearman's: the correlation of the places. */
+/* Spearman's rank correlation: the correlation of the positions. */
 static double
 correlate(LhValidation **rows, size_t count)
 {
@@ -191,8 +191,8 @@ lh_validate_sum_up(LhValidateJob *job)
         LhValidateCase *c = g_ptr_array_index(job->cases, i);
 
         if (c->row->runs == 0) {
-            c->row->refused = g_strdup(validated->interrupted ? "not run: interrupted"
-                                                              : "not run: the budget was spent");
+            c->row->refused =
+                g_strdup(validated->interrupted ? "not run: interrupted" : "not run: budget spent");
             continue;
         }
         compare_case(job, c);
@@ -202,6 +202,6 @@ lh_validate_sum_up(LhValidateJob *job)
     if (count == 0)
         return;
     validated->error_median = lh_median(off, count);
-    validated->error_worst = off[count - 1]; /* in order now */
+    validated->error_worst = off[count - 1]; /* sorted by lh_median() */
     validated->rank_correlation = correlate(rows, count);
 }

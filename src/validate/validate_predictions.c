@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every schedule, simulated before anything runs. */
+/* Simulates every schedule before any is run. */
 #include "validate/validate_private.h"
 
 #include "base/error.h"
@@ -27,7 +27,7 @@ case_new(const LhValidateJob *job, LhValidation *row, LhProgram *made, const LhP
     return c;
 }
 
-/* Of the prediction, what is of the rank that runs alone. */
+/* Keeps only the records of the rank that runs alone. */
 static bool
 take_rank(const LhValidateJob *job, LhValidateCase *c, GError **error)
 {
@@ -56,7 +56,7 @@ predicts_on(const LhValidateJob *job)
     return lh_task_tell(&job->params->task, &(LhProgress){ 0 });
 }
 
-/* Before everything is predicted there is nothing to tell. */
+/* Sets the error of a failed or interrupted prediction: there is no partial result to report. */
 static bool
 fail_prediction(const LhValidateJob *job, const LhValidateCase *c, GError **error)
 {
@@ -66,7 +66,7 @@ fail_prediction(const LhValidateJob *job, const LhValidateCase *c, GError **erro
     }
     g_clear_error(error);
     g_set_error_literal(error, LH_ERROR, LH_ERROR_INTERRUPTED,
-                        "interrupted while times were predicted: nothing was run");
+                        "interrupted while predicting: nothing was run");
     return false;
 }
 
@@ -92,20 +92,21 @@ predict_case(const LhValidateJob *job, LhValidateCase *c, GError **error)
     return true;
 }
 
-/* Why it cannot be run; NULL: it can. Caller frees. */
+/* Why the program cannot be run; NULL: it can. Caller frees. */
 static char *
 refusal_of(const LhVerdict *verdict, const LhBackend *backend)
 {
     if (verdict->findings->len > 0)
-        return g_strdup("not proven, so not run; see longhaul verify");
+        return g_strdup("not run: not proven; see longhaul verify");
     if (backend->links == NULL || !backend->links->one_queue || verdict->one_queue)
         return NULL;
-    return g_strdup_printf("not proven to end over %s, where streams may have to wait for each "
-                           "other",
-                           backend->name);
+    return g_strdup_printf(
+        "not proven free of deadlock over %s, where streams may have to wait for each other",
+        backend->name);
 }
 
-/* A schedule that cannot is a row; one that cannot be simulated is an error. */
+/* Adds a schedule. One that cannot run gets a row only; one that cannot be simulated is an
+ * error. */
 static bool
 add_schedule(LhValidateJob *job, const LhSchedule *schedule, GError **error)
 {
@@ -141,7 +142,7 @@ add_schedule(LhValidateJob *job, const LhSchedule *schedule, GError **error)
     return predict_case(job, g_ptr_array_index(job->cases, job->cases->len - 1), error);
 }
 
-/* Writes down what was predicted; all processes must have predicted the same. */
+/* Records the predictions. All processes must have predicted the same. */
 static bool
 stamp(LhValidateJob *job, GError **error)
 {
@@ -164,7 +165,7 @@ stamp(LhValidateJob *job, GError **error)
     return lh_processes_agree(&job->processes, "prediction", validated->prediction_sha256, error);
 }
 
-/* A rank alone has what it meets played, whatever that is made of. */
+/* Chooses how collectives run. For a rank alone they are replayed, whatever they are made of. */
 static bool
 choose_way(LhValidateJob *job, GError **error)
 {

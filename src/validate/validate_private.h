@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A validation on its way: what the files validate*.c share.
+ * State of a validation, shared by the files validate*.c.
  */
 #pragma once
 
@@ -8,10 +8,10 @@
 #include "validate/joined_runs.h"
 #include "validate/validate.h"
 
-/* A schedule on its way. */
+/* State of one schedule. */
 typedef struct {
     LhValidation *row; /* borrowed */
-    LhProgram *made;   /* NULL: the setup's own */
+    LhProgram *made;   /* NULL: the program is the setup's */
     const LhProgram *program;
     LhTime predicted_ps;
     LhJoinedRuns joined;
@@ -21,17 +21,16 @@ typedef struct {
     const LhSetup *setup;
     const LhValidateParams *params;
     LhValidated *validated;
-    LhBackend backend; /* the parameters'; of a rank alone, with what plays messages */
+    LhBackend backend; /* the parameters'; for a rank alone, with the link that replays messages */
     LhCollectiveWay way;
-    GPtrArray *cases; /* of LhValidateCase *: those that are run */
+    GPtrArray *cases; /* of LhValidateCase *: the schedules that are run */
     LhProcesses processes;
     gint64 begun_us;
 } LhValidateJob;
 
-/* Predicts every schedule of the setup, with a row for each and a case for those that are run; all
+/* Predicts every schedule of the setup. Adds a row for each, and a case for each that is run. All
  * processes must predict the same. */
 bool lh_validate_predict(LhValidateJob *job, GError **error);
 
-/* Compares what was measured of every case with what was predicted, and sums up over all of them.
- */
+/* Compares predictions with measurements of every case, and computes the overall errors. */
 void lh_validate_sum_up(LhValidateJob *job);
