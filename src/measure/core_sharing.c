@@ -47,7 +47,7 @@ lh_core_sharing_find(const LhProcesses *processes, LhCoreSharing *cores, GError 
                                 lh_cores_count());
     if (!lh_processes_gather(processes, cores->cores, counts, error))
         return false;
-    /* Machines are not alike: all call at once, everywhere. */
+    /* The machines differ: all processes call at the same time. */
     for (uint32_t r = 0; r < processes->count; r++) {
         if (counts[r] != cores->cores)
             *cores = (LhCoreSharing){ .turns = 1 };

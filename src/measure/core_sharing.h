@@ -1,22 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which processes compute on the same cores. Where they are more than these cores, they take turns
- * when kernels are measured, and share the cores in a simulation (LhDevice.machine_ranks).
+ * Which processes compute on the same cores. If they outnumber the cores, they take turns when
+ * kernels are measured, and the simulation shares the cores among them (LhDevice.machine_ranks).
  */
 #pragma once
 
 #include "runtime/process/processes.h"
 
 typedef struct {
-    uint32_t turns, turn;  /* of @turns groups no two should compute at the same time; this process
-                              is in group @turn */
-    uint32_t ranks, cores; /* so many in a row share so many, on every machine; 0: none are shared,
-                              or not alike, and @turns is 1 */
+    /* Processes are split into @turns groups that measure one after another; this one is in
+     * group @turn. */
+    uint32_t turns, turn;
+    /* On every machine, each group of @ranks consecutive processes shares @cores cores; 0: no
+     * cores are shared, or machines differ, and then @turns is 1. */
+    uint32_t ranks, cores;
 } LhCoreSharing;
 
-/* @texts is what lh_cores_text() says in each of @count > 0 processes, of which this is @mine; each
- * of the processes may use @cores > 0. */
+/* Finds the sharing. @texts has lh_cores_text() of each of @count > 0 processes; this process is
+ * @mine; each may use @cores > 0. */
 LhCoreSharing lh_core_sharing_of(char *const *texts, uint32_t count, uint32_t mine, uint32_t cores);
 
-/* The same of the processes there are, and the same turns in all of them. */
+/* Finds the sharing of the running processes; @turns is the same in all of them. */
 bool lh_core_sharing_find(const LhProcesses *processes, LhCoreSharing *cores, GError **error);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fits. Points are few: everything is quadratic and allocates freely. */
+/* Fits. There are few points, so everything is quadratic in them and allocates freely. */
 #include "measure/fit.h"
 
 #include <glib.h>
@@ -26,9 +26,9 @@ lh_median(double *values, size_t count)
 /* ---- rates ---- */
 
 #define TERMS 3
-#define SINGULAR 1e-9 /* of a pivot before elimination: what is left of it is rounding */
+#define SINGULAR 1e-9 /* a pivot below this part of its initial value is rounding error */
 
-/* What the time is a sum of: each term with a factor that is to be found. */
+/* Terms of the time, each with a factor to be fitted. */
 static void
 terms_of(const LhRatePoint *p, double terms[TERMS])
 {
@@ -69,7 +69,7 @@ judge_rate(const LhRatePoint *points, size_t count, const double factors[TERMS],
     residuals->median = lh_median(fitted, fitted_count);
 }
 
-/* The normal equations of least squares of (sum of factors x terms / seconds - 1). */
+/* Normal equations of the least squares of (sum of factors x terms / seconds - 1). */
 typedef struct {
     double products[TERMS][TERMS], sums[TERMS];
 } Normal;
@@ -96,9 +96,9 @@ add_points(const LhRatePoint *points, size_t count, Normal *normal)
     return fitted;
 }
 
-/* The factors of the terms in the bit set @chosen, others 0, by elimination: the equations of least
- * squares are positive definite unless two terms are proportional, and need no pivoting. False if
- * they are, or if a factor is not above 0. */
+/* Finds the factors of the terms in the bit set @chosen by elimination; other factors are 0. The
+ * equations are positive definite unless two terms are proportional, so no pivoting is needed.
+ * False if two are proportional, or if a factor is not above 0. */
 static bool
 solve(Normal n, unsigned chosen, double factors[TERMS])
 {
@@ -128,8 +128,8 @@ solve(Normal n, unsigned chosen, double factors[TERMS])
     return ok;
 }
 
-/* The same where factor 0 may not be below @least: then it is that, and the others are the best
- * beside it. */
+/* solve() with a lower limit @least of factor 0: if it is below, it is set to the limit and the
+ * others are fitted again. */
 static bool
 solve_above(const Normal *n, unsigned chosen, double least, double factors[TERMS])
 {
@@ -145,7 +145,7 @@ solve_above(const Normal *n, unsigned chosen, double least, double factors[TERMS
     return true;
 }
 
-/* How much of the sum of squares goes away with these factors. */
+/* Reduction of the sum of squares by these factors. */
 static double
 explained(const Normal *n, const double factors[TERMS])
 {
@@ -163,7 +163,8 @@ bool
 lh_fit_rate(const LhRatePoint *points, size_t count, double rate_max, LhRateFit *fit,
             LhResiduals *residuals)
 {
-    /* The rate alone, with one length, with both: the best of those without a negative length. */
+    /* The rate alone, with one length, with both: the best one without a negative length is
+     * taken. */
     static const unsigned choices[] = { 1, 1 | 2, 1 | 4, 1 | 2 | 4 };
     double best[TERMS] = { 0 }, most = -INFINITY;
     Normal normal;
@@ -198,7 +199,7 @@ by_slope(const void *a, const void *b)
     return by_value(&((const Slope *)a)->slope, &((const Slope *)b)->slope);
 }
 
-/* The slope up to which half of the weight lies; NAN without pairs. */
+/* Weighted median of the slopes: half of the weight lies below; NAN without pairs. */
 static double
 median_slope(const LhTransferPoint *points, size_t count)
 {

@@ -8,7 +8,8 @@
 #include <math.h>
 #include <string.h>
 
-#define OVERLAP_MIN 0.2 /* of its time, that a kernel must run beside messages to tell of them */
+/* Least overlap with messages for a kernel to be counted, as a share of its duration. */
+#define OVERLAP_MIN 0.2
 
 static void
 collect_all(void *data, const LhTimelineRecord *record)
@@ -26,7 +27,7 @@ load_zeros(void *data, uint32_t rank, uint16_t slot, uint32_t part, unsigned cha
     memset(into, 0, program->slots[slot].part_bytes);
 }
 
-/* How long exchanges of the op's rank were under way while it ran. */
+/* Total overlap of the op with the exchanges of its rank. */
 static double
 overlap_ps(const GArray *records, const LhTimelineRecord *op)
 {

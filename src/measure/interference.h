@@ -1,31 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How much messages slow kernels down: by a ring with full masks, all of whose kernels do the same
- * work, and all but the last of a rank run beside messages.
+ * Measures how much communication slows kernels down. It runs a ring with full masks: all kernels
+ * do the same work, and all but the last of each rank overlap with messages.
  */
 #pragma once
 
 #include "runtime/backend.h"
 #include "runtime/executor.h"
 
-#define LH_INTERFERENCE_TURNS 16 /* of the ring; the first does not count */
+#define LH_INTERFERENCE_TURNS 16 /* runs of the ring; the first is a warm-up */
 
 typedef struct {
     const LhBackend *backend;
     uint32_t kernel_set, ranks;
-    uint64_t tokens; /* of a rank */
+    uint64_t tokens; /* per rank */
     uint32_t heads, head_dim;
     LhDtype dtype;
     int64_t deadline_us;
 } LhInterference;
 
-/* What the records of one run say, of all its ranks: the median over attention kernels of what
- * those beside messages took longer than those alone, from 0 to 1; -1 if no kernel tells of it. */
+/* Estimates the slowdown from the records of one run: the median over attention kernels of the time
+ * added per time of overlap with messages, from 0 to 1; -1 if no kernel shows it. */
 double lh_interference_share(const GArray *records);
 
 /*
- * The share of its speed that a rank loses to messages while it has some: the median over the turns
- * but the first. -1 if none tells of it, and in processes other than the first. False with @error
- * if a run broke.
+ * Measures the share of its speed that a rank loses while it has messages in flight: the median
+ * over all runs but the first. *@held is -1 if no run shows it, and in processes other than the
+ * first. False with @error if a run fails.
  */
 bool lh_measure_interference(const LhInterference *probe, double *held, GError **error);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Measuring kernels; the executor is measured in measure_executor.c. */
+/* Timing of kernels; measure_executor.c times the executor. */
 #include "measure/measure.h"
 
 #include "base/error.h"
@@ -14,9 +14,11 @@
 #include <string.h>
 #include <time.h>
 
-#define PATTERN 4093    /* elements, then an operand repeats itself; a prime, so that rows differ */
-#define TOLD_NS 1000000 /* threads are told when to begin in less */
-#define AWAKE_NS 100000 /* so long before a call threads are awake: to be woken takes less */
+/* Period of the operand's content, in elements; prime, so that rows differ. */
+#define PATTERN 4093
+#define TOLD_NS 1000000 /* lead time for telling all threads when to begin */
+#define AWAKE_NS 100000 /* threads wake up this long before a call, which covers the wake-up time  \
+                         */
 
 const char *const lh_statistic_names[] = { "median", "best", NULL };
 
@@ -39,7 +41,8 @@ now_s(clockid_t clock)
 
 /* ---- kernels ---- */
 
-/* As schedules use the kernels: what may be either is an activation, its other is fp32. */
+/* Follows the use of kernels in schedules: an operand that may have either type is an activation,
+ * and its counterpart is fp32. */
 enum lh_storage
 lh_measure_storage(const LhOperand *o, LhDtype dtype)
 {
@@ -48,7 +51,7 @@ lh_measure_storage(const LhOperand *o, LhDtype dtype)
                : lh_dtype_storage(dtype);
 }
 
-/* Enough for an operand of its kind. */
+/* Upper bound of the operand's elements, from its kind. */
 uint64_t
 lh_measure_elements(const LhKernel *kernel, const LhKernelArgs *a, unsigned operand)
 {
@@ -62,13 +65,13 @@ lh_measure_elements(const LhKernel *kernel, const LhKernelArgs *a, unsigned oper
     if (kind == LH_TENSOR_SCORES || kind == LH_TENSOR_PROBS || kind == LH_TENSOR_DSCORES)
         return heads * a->nq * a->nk;
     if (kind == LH_TENSOR_STATE || kind == LH_TENSOR_DSTATE ||
-        (kind == LH_TENSOR_ANY && kernel->linear)) /* either of them */
+        (kind == LH_TENSOR_ANY && kernel->linear)) /* either of the two kinds */
         return heads * a->head_dim * a->head_dim * MAX(a->states, 1);
     return MAX(MAX(q, kv), 1);
 }
 
-/* Numbers that are valid as any operand: the log-sum-exp is that of as many keys with logits of
- * about 0, so that no power over- or underflows. */
+/* Values that are valid for any operand. The log-sum-exp is that over @nk keys with logits near 0,
+ * so that no exponential over- or underflows. */
 static double
 value_of(const LhOperand *o, const LhKernelArgs *a, uint64_t element)
 {
@@ -111,18 +114,18 @@ make_operand(const LhKernel *kernel, const LhKernelArgs *a, unsigned operand, Lh
     return view;
 }
 
-/* What threads that call the kernel at the same time have in common. */
+/* State shared by threads that call the kernel at the same time. */
 typedef struct {
     const LhMeasureParams *params;
     LhKernelId kernel;
     const LhKernelArgs *args;
     LhDtype dtype;
-    pthread_barrier_t meets; /* of the callers and of who tells them when to begin */
+    pthread_barrier_t meets; /* the callers and the thread that leads them */
     int64_t begin_ns;
-    bool over; /* another process does not answer: there are no more calls */
+    bool over; /* another process does not answer: stop calling */
 } Calls;
 
-/* One of the threads. */
+/* One calling thread. */
 typedef struct {
     Calls *calls;
     uint32_t index;
@@ -130,7 +133,7 @@ typedef struct {
     enum lh_status status;
 } Caller;
 
-/* Puts other things into the caches. */
+/* Evicts the caches' content. */
 static void
 flush_caches(const Caller *c)
 {
@@ -147,7 +150,7 @@ call_kernel(Caller *c, LhDeviceState *device, LhDeviceStream stream, const LhCal
         c->status = lh_device_cpu.call(device, c->calls->kernel, call, stream);
 }
 
-/* Seconds of a call that begins when those of the others do. */
+/* Times a call that starts together with those of the other threads, in seconds. */
 static double
 time_call(Caller *c, LhDeviceState *device, LhDeviceStream stream, const LhCall *call)
 {
@@ -165,7 +168,7 @@ time_call(Caller *c, LhDeviceState *device, LhDeviceStream stream, const LhCall 
                : (double)(lh_clocks_now() - begin_ns) / LH_NS_PER_S;
 }
 
-/* How often processes meet until each has made its calls. */
+/* Number of rounds until every process has made its calls. */
 static uint32_t
 rounds(const LhMeasureParams *params)
 {
@@ -178,7 +181,8 @@ has_turn(const LhMeasureParams *params, uint32_t round)
     return round % MAX(params->turns, 1) == params->turn;
 }
 
-/* Every thread makes as many calls, also if one has failed: the others wait for it. */
+/* Makes the calls. A thread whose call failed still takes part in the barriers, since the others
+ * wait for it. */
 static void
 time_calls(Caller *c, LhDeviceState *device, LhDeviceStream stream, const LhCall *call)
 {
@@ -198,7 +202,7 @@ time_calls(Caller *c, LhDeviceState *device, LhDeviceStream stream, const LhCall
             return;
         if (has_turn(params, round))
             times[made++] = time_call(c, device, stream, call);
-        /* Nobody flushes while another one's call is under way. */
+        /* No thread may flush while another one's call is running. */
         pthread_barrier_wait(&c->calls->meets);
         pthread_barrier_wait(&c->calls->meets);
     }
@@ -237,8 +241,8 @@ meet_others(const LhOpenControl *others, GError **error)
     return others == NULL || others->table->barrier(others->state, error);
 }
 
-/* Tells the callers when to begin, each time that all of them are ready, and when all have ended.
- */
+/* Leads the callers: sets the start time of each call once all are ready, and waits for the
+ * ends. */
 static bool
 lead(Calls *calls, GError **error)
 {
@@ -262,14 +266,14 @@ lead(Calls *calls, GError **error)
     return ok;
 }
 
-/* Runs all callers to their end. */
+/* Runs all callers. */
 static bool
 call_together(Calls *calls, Caller *callers, uint32_t count, GError **error)
 {
     g_autofree GThread **threads = g_new(GThread *, count);
     bool ok;
 
-    (void)lh_cores_count(); /* those of the process, before a thread has fewer */
+    (void)lh_cores_count(); /* reads the process's cores before a thread is pinned to fewer */
     pthread_barrier_init(&calls->meets, NULL, count + 1);
     for (uint32_t i = 0; i < count; i++)
         threads[i] = g_thread_new("caller", caller_main, &callers[i]);
@@ -301,7 +305,7 @@ lh_measure_kernel(const LhMeasureParams *params, LhKernelId kernel, const LhKern
     if (status != LH_STATUS_OK) {
         g_set_error(error, LH_ERROR,
                     status == LH_STATUS_OUT_OF_MEMORY ? LH_ERROR_RUNTIME : LH_ERROR_NO,
-                    status == LH_STATUS_OUT_OF_MEMORY ? "there is no memory to call kernel %s"
+                    status == LH_STATUS_OUT_OF_MEMORY ? "no memory to call kernel %s"
                                                       : "kernel %s cannot be called",
                     lh_kernels[kernel]->name);
         return false;

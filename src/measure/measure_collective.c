@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Collectives that are timed (measure_collective.h). */
+/* Programs that time collectives (measure_collective.h). */
 #include "measure/measure_collective.h"
 
 #include "measure/fit.h"
 #include "measure/microbenchmarks.h"
 #include "program/emit.h"
 
-#define COLLECTIVE_ROUNDS 5 /* behind a first one */
+#define COLLECTIVE_ROUNDS 5 /* after a warm-up */
 
 enum { GIVEN, GOTTEN }; /* slots */
 
@@ -50,7 +50,7 @@ lh_collective_program(const LhCollectiveProbe *probe)
     return program;
 }
 
-/* Of round @round, from the last start to the last end. */
+/* Duration of @round, from the last start to the last end. */
 static double
 round_seconds(const GArray *records, uint32_t members, guint round)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a collective takes, measured by running a program of nothing else, which the simulator can
- * play as well.
+ * Measures collectives by running a program that consists of one only, which the simulator can run
+ * too.
  */
 #pragma once
 
 #include "runtime/executor.h"
 
-/* On the first @members of @ranks ranks, with @shard_bytes (a multiple of 4) of the vector on each,
- * a few times one after the other. */
+/* A collective on the first @members of @ranks ranks, with @shard_bytes (a multiple of 4) of the
+ * vector on each, repeated a few times. */
 typedef struct {
     const LhBackend *backend;
     LhCollectiveWay way;
@@ -18,13 +18,13 @@ typedef struct {
     uint64_t shard_bytes;
 } LhCollectiveProbe;
 
-/* The program, which borrows @probe. Caller frees. */
+/* Creates the program, which borrows @probe. Caller frees. */
 LhProgram *lh_collective_program(const LhCollectiveProbe *probe);
 
-/* Of @records (of LhTimelineRecord, by rank and op) of it, from when all members are there to the
- * end: the median, the first time left out. */
+/* Duration of the collective from @records (LhTimelineRecord, by rank and op) of the program: from
+ * the last start of a member to the last end, as the median without the first repetition. */
 double lh_collective_seconds(const LhCollectiveProbe *probe, const GArray *records);
 
-/* The same of a run, by the devices' clocks; in processes other than the first, 0.
+/* Measures that duration in a run, by the devices' clocks; 0 in processes other than the first.
  * LH_ERROR_RUNTIME. */
 bool lh_measure_collective(const LhCollectiveProbe *probe, double *seconds, GError **error);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One thread asks all devices, one after the other, and then waits for them. */
+/* One thread enqueues on all devices, one after another, and then waits for them. */
 #include "measure/measure_device.h"
 
 #include "base/error.h"
@@ -8,13 +8,13 @@
 #include <math.h>
 #include <string.h>
 
-#define FLUSH_BYTES (UINT64_C(256) << 20) /* more than any GPU's L2 */
+#define FLUSH_BYTES (UINT64_C(256) << 20) /* exceeds the L2 cache of any GPU */
 
 typedef struct {
     LhDeviceState *state;
     LhDeviceStream stream;
     unsigned char *flush;
-    LhCall call; /* its operands are device memory */
+    LhCall call; /* operands in device memory */
     LhDeviceMark start, end;
     double *times; /* [repeats] */
 } Gpu;
@@ -26,7 +26,7 @@ struct _LhBench {
 
 /* ---- operands ---- */
 
-/* Loads the operand into all devices. */
+/* Copies the operand to all devices. */
 static bool
 load_operand(LhBench *b, LhKernelId kernel, const LhKernelArgs *args, unsigned operand,
              LhDtype dtype, GError **error)
@@ -106,7 +106,7 @@ fail_call(const Gpu *g, const LhRunDevice *device, LhKernelId kernel, GError **e
     return false;
 }
 
-/* Asks for a call of the kernel between two marks. */
+/* Enqueues a call of the kernel between two marks. */
 static bool
 enqueue_marked(const LhBench *b, Gpu *g, LhKernelId kernel, bool *known, GError **error)
 {
@@ -126,7 +126,7 @@ enqueue_marked(const LhBench *b, Gpu *g, LhKernelId kernel, bool *known, GError 
     return g->end != NULL;
 }
 
-/* Waits for it. */
+/* Waits for the call and reads its duration. */
 static bool
 collect_seconds(const LhBench *b, Gpu *g, double *seconds, GError **error)
 {
@@ -145,7 +145,7 @@ collect_seconds(const LhBench *b, Gpu *g, double *seconds, GError **error)
     return true;
 }
 
-/* All devices once. */
+/* Calls the kernel once on all devices. */
 static bool
 call_all(LhBench *b, LhKernelId kernel, uint32_t into, bool *known, GError **error)
 {
@@ -169,7 +169,7 @@ lh_bench_kernel(LhBench *b, LhKernelId kernel, const LhKernelArgs *args, LhDtype
 
     *seconds = 0;
     if (ok)
-        ok = call_all(b, kernel, 0, &known, error); /* does not count */
+        ok = call_all(b, kernel, 0, &known, error); /* warm-up */
     for (uint32_t i = 0; ok && known && i < b->params.repeats; i++)
         ok = call_all(b, kernel, i, &known, error);
     release_operands(b);

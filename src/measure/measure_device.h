@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Times of kernels on devices whose work is enqueued: all devices of this process call the kernel
- * at the same time, and marks around each call say what it took.
+ * Timing of kernels on devices whose work is enqueued. All devices of this process call the kernel
+ * at the same time; marks around each call give its duration.
  */
 #pragma once
 
@@ -9,11 +9,11 @@
 
 typedef struct {
     const LhRunDevice *device;
-    uint32_t first, count; /* ordinals of the devices of this machine */
-    bool alone;            /* this process may see its own device alone */
+    uint32_t first, count; /* ordinals of the machine's devices */
+    bool alone;            /* this process may see only its own device */
     uint32_t kernel_set;
     LhStatistic statistic;
-    uint32_t repeats; /* timings of each call, after one that does not count */
+    uint32_t repeats; /* counted timings of each call, after a warm-up */
 } LhBenchParams;
 
 typedef struct _LhBench LhBench;
@@ -24,8 +24,8 @@ void lh_bench_free(LhBench *bench);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhBench, lh_bench_free)
 
 /*
- * Seconds of one call with operands that are in no cache: the median over devices of the statistic.
- * Activations of @dtype. 0 if the devices have no such kernel.
+ * Measures one call, in seconds, with operands that are in no cache and activations of @dtype. The
+ * result is the median over devices of the statistic; 0 if the devices do not support the kernel.
  */
 bool lh_bench_kernel(LhBench *bench, LhKernelId kernel, const LhKernelArgs *args, LhDtype dtype,
                      double *seconds, GError **error);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Measuring the executor, by programs that are made for it: an op without messages is one that does
- * nothing, so what is left is the executor; and messages with nothing beside them.
+ * Measures the executor by programs made for it. Ops without messages do nothing, so their time is
+ * the executor's overhead. Messages are timed with nothing else running.
  */
 #include "measure/measure_executor.h"
 
@@ -11,11 +11,11 @@
 
 #include <math.h>
 
-#define SENDER_WAITS_US 300 /* long enough for the receiver to fall asleep */
+#define SENDER_WAITS_US 300 /* lets the receiver fall asleep */
 #define PROBE_STEPS 20
-#define PROBE_OPS 32 /* of a step; fewer than a host may be ahead */
+#define PROBE_OPS 32 /* ops per step, fewer than a host may run ahead */
 
-/* A program with a stream for messages. */
+/* A program with one communication stream. */
 static LhProgram *
 new_probe(const LhGenerator *generator, uint32_t ranks, void *plan)
 {
@@ -35,7 +35,7 @@ probe_steps(const LhProgram *program, uint32_t rank)
     return PROBE_STEPS;
 }
 
-/* Ops that do nothing, and a sync. */
+/* Emits empty ops and a synchronise. */
 static void
 emit_host_probe(LhEmitter *e, uint32_t step)
 {
@@ -77,7 +77,7 @@ lh_measure_host(double *issue_s, double *sync_s, GError **error)
 
 /* ---- transfers ---- */
 
-/* Messages from rank 0 to rank 1, one after another. */
+/* Emits a message from rank 0 to rank 1. */
 static void
 emit_transfer_probe(LhEmitter *e, uint32_t step)
 {
@@ -89,7 +89,7 @@ emit_transfer_probe(LhEmitter *e, uint32_t step)
 
 static const LhGenerator transfer_probe = { .steps = probe_steps, .emit = emit_transfer_probe };
 
-/* Lets the receiver be first. */
+/* Delays the sender, so that the receiver posts first. */
 static void
 pause_sender(void *data, uint32_t rank, uint32_t op, uint32_t where)
 {
@@ -143,7 +143,7 @@ enum {
     SLOT_ANSWER_RECEIVED,
 };
 
-/* A sender gets an answer before it sends the next one; a rank may be at both ends. */
+/* A sender waits for an answer before it sends again; a rank may both send and receive. */
 static void
 emit_answered(LhEmitter *e, uint32_t to, uint32_t from)
 {
@@ -206,8 +206,8 @@ add_slot(LhProgram *program, const char *name, uint64_t bytes)
 }
 
 /*
- * What a round took: with answers from the start of the message to the end of its answer; else
- * between the ends of two exchanges. The first round warms up.
+ * Median duration of a round. With answers it lasts from the start of the message to the end of its
+ * answer; else from the end of one exchange to the end of the next. The first round is a warm-up.
  */
 static double
 flow_seconds(const LhFlowsProbe *probe, const GArray *records, uint32_t rank)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Times are those of marks on devices, which a run in virtual time has as well. A
- * host's time shows on a device when a stream that has nothing to do is asked for something: it is
- * done when the host has got there.
+ * Times come from marks on devices, which a run in virtual time has as well. Host time becomes
+ * visible on the device by an op on an idle stream: it runs as soon as the host has issued it.
  */
 #include "measure/measure_submit.h"
 
@@ -10,12 +9,13 @@
 #include "measure/microbenchmarks.h"
 #include "program/emit.h"
 
-#define STEPS 6 /* the first one does not count */
-#define OPS 48  /* of a step between two looks at the clock; fewer than a host may be ahead */
-#define MESSAGE_ROUNDS 5 /* of messages, likewise */
+#define STEPS 6 /* the first one is a warm-up */
+/* Ops of a step between two marks of the clock stream; fewer than a host may run ahead. */
+#define OPS 48
+#define MESSAGE_ROUNDS 5 /* rounds of messages after a warm-up */
 #define GROUP_BYTES 4
 
-/* With collectives of the links' own library, if it has them. */
+/* Runs the program with collectives of the links' library if it has them. */
 static GArray *
 run_probe(const LhProgram *program, const LhBackend *backend, GError **error)
 {
@@ -96,8 +96,8 @@ call_steps(const LhProgram *program, uint32_t rank)
 
 static const LhGenerator calls_probe = { .steps = call_steps, .emit = emit_calls };
 
-/* From one look at the clock to the next one, and from a step's last end to the next one's first
- * look: medians over steps of a rank, whose records begin at @first. */
+/* Medians over the steps of a rank whose records begin at @first: the time between the two clock
+ * ops of a step, and from the last end of a step to the next step's first clock op. */
 static void
 look_at_clock(const GArray *records, guint first, guint of_step, double *between_s, double *sync_s)
 {
@@ -118,7 +118,7 @@ look_at_clock(const GArray *records, guint first, guint of_step, double *between
     *sync_s = lh_median(sync, STEPS - 1);
 }
 
-/* Between two looks, the median over ranks. */
+/* Median over ranks of the time between two clock ops. */
 static bool
 measure_call(const LhBackend *backend, uint32_t ranks, CallKind kind, double *between_s,
              double *sync_s, GError **error)
@@ -159,7 +159,7 @@ lh_measure_calls(const LhBackend *backend, uint32_t ranks, LhCallCosts *costs, G
             !measure_call(backend, ranks, kind, &between[kind], &sync[kind], error))
             return false;
     }
-    costs->op = between[NOTHING] / (OPS + 1); /* and the clock's own */
+    costs->op = between[NOTHING] / (OPS + 1); /* including one clock op */
     costs->compute = (between[COMPUTE] - costs->op) / OPS;
     costs->wait = (between[WAITING] - costs->op) / OPS - 2 * costs->op;
     costs->group = ranks > 1 ? (between[GROUPS] - costs->op) / OPS : 0;

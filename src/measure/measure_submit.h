@@ -1,28 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the engine that submits takes for its calls, and messages between devices, each measured by
- * running a program that is made for it.
+ * Measures the host time of the submitting engine's calls, and messages between devices, each by
+ * running a program made for it.
  */
 #pragma once
 
 #include "measure/measure.h"
 
-/* What a host takes, in seconds, to have its device do something. */
+/* Host time per call, in seconds. */
 typedef struct {
-    double op;      /* with nothing to do */
-    double compute; /* a kernel */
-    double wait;    /* for an op of another stream, beside the op itself */
-    double group;   /* of messages; 0: there is one rank */
-    double sync;    /* from the end of the last op before it to the first one behind it */
+    double op;      /* an op that does nothing */
+    double compute; /* a kernel launch */
+    double wait;    /* a wait for an op of another stream, in addition to the op itself */
+    double group;   /* a group of messages; 0: one rank */
+    double sync;    /* synchronising: from the end of the last op before to the first op after */
 } LhCallCosts;
 
-/* Medians over the ranks; in processes other than the first, nothing is set. */
+/* Measures the costs, as medians over ranks. In processes other than the first, nothing is set. */
 bool lh_measure_calls(const LhBackend *backend, uint32_t ranks, LhCallCosts *costs, GError **error);
 
 /*
- * Messages of @bytes of each rank to @to[rank] (LH_RANKS_MAX: nobody), every rank at most once at
- * each end: from when both ends are there until the receiver has it, the median over rounds and
- * pairs. In processes other than the first, 0.
+ * Measures messages of @bytes from each rank to @to[rank] (LH_RANKS_MAX: none); every rank sends
+ * and receives at most once. The duration is from the time when both ends are ready until the
+ * receiver has the message; *@seconds is the median over rounds and pairs. 0 in processes other
+ * than the first.
  */
 bool lh_measure_messages(const LhBackend *backend, uint32_t ranks, const uint32_t *to,
                          uint64_t bytes, double *seconds, GError **error);
