@@ -676,7 +676,7 @@ START_TEST(program_that_needs_streams_at_once)
     standin_start(&(StandinOptions){ .devices = 3 });
     ck_assert_ptr_null(run_on(&lh_backend_nccl, &r->program, &error));
     ck_assert(g_error_matches(error, LH_ERROR, LH_ERROR_NO));
-    ck_assert_msg(strstr(error->message, "is not proven to end over nccl") != NULL, "%s",
+    ck_assert_msg(strstr(error->message, "is not proven free of deadlock over nccl") != NULL, "%s",
                   error->message);
     recording_free(r);
 }

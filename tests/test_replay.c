@@ -60,7 +60,7 @@ START_TEST(replay_chooses_a_rank)
     ck_assert(lh_single_rank_parse("median", &alone, NULL));
     ck_assert(lh_single_rank_choose(&alone, records, &rank, NULL));
     ck_assert_uint_eq(rank, 0);
-    ck_assert_str_eq(error->message, "--replay-rank: rank 5 has nothing to do; 5 ranks have");
+    ck_assert_str_eq(error->message, "--replay-rank: rank 5 has no ops; 5 ranks have some");
 }
 END_TEST
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Executing a setup. */
+/* Executes the program of a setup. */
 #include "execute/execute_private.h"
 
 #include "base/error.h"
@@ -14,11 +14,11 @@
 
 #define DEADLINE_PS_MIN (60 * LH_PS_PER_S)
 #define DEADLINE_FACTOR 20
-#define FLOPS_PER_S 1e9 /* of one core, at worst */
+#define FLOPS_PER_S 1e9 /* of one core, a pessimistic value */
 
 /* ---- proof ---- */
 
-/* A program from a file has passed lh_prove_setup. */
+/* Checks the proof. A program read from a file has passed lh_prove_setup already. */
 static bool
 check_proof(const LhExecuted *executed, const LhSetup *setup, const LhVerdict *verdict,
             GError **error)
@@ -35,7 +35,7 @@ check_proof(const LhExecuted *executed, const LhSetup *setup, const LhVerdict *v
     return false;
 }
 
-/* Whether the backend can run it without streams that run at the same time. */
+/* Checks that the program completes on the backend if its streams share one queue. */
 static bool
 check_queues(const LhExecuted *executed, const LhVerdict *verdict, const LhBackend *backend,
              GError **error)
@@ -43,8 +43,8 @@ check_queues(const LhExecuted *executed, const LhVerdict *verdict, const LhBacke
     if (backend->links == NULL || !backend->links->one_queue || verdict->one_queue)
         return true;
     g_set_error(error, LH_ERROR, LH_ERROR_NO,
-                "%s is not proven to end over %s, where streams may have to wait for each other: "
-                "%s%s",
+                "%s is not proven free of deadlock over %s, where streams may have to wait for "
+                "each other: %s%s",
                 executed->program->name, backend->name,
                 verdict->queue_cycle != NULL ? "with all streams of a rank in one queue, " : "",
                 verdict->queue_cycle != NULL ? verdict->queue_cycle : "see longhaul verify");
@@ -173,7 +173,7 @@ run_repeats(LhExecuted *executed, LhRunParams *run, const LhExecuteParams *param
     return true;
 }
 
-/* Holds what was run against the reference. */
+/* Compares the outputs of the last run with the reference. */
 static bool
 check_run(LhExecuted *executed, LhNumerics *numerics, const LhExecuteJob *job, GError **error)
 {
@@ -248,14 +248,14 @@ lh_execute_way(const LhSetup *setup, const LhBackend *backend, LhCollectiveWay *
         *way = LH_WAY_NATIVE;
         return has_native ||
                lh_scenario_error(setup->scenario, "collectives", error,
-                                 "only backend \"nccl\" has collectives of NCCL's own; "
-                                 "here they are \"direct\", \"ring\" or \"pairwise\"");
+                                 "only backend \"nccl\" runs collectives by NCCL; this one "
+                                 "supports \"direct\", \"ring\" and \"pairwise\"");
     default:
         return lh_scenario_error(setup->scenario, "collectives", error,
-                                 "\"%s\" is a model of times alone; collectives are executed "
-                                 "\"direct\", in a \"ring\" or \"pairwise\"%s",
+                                 "\"%s\" is a model for simulation only; this backend executes "
+                                 "\"direct\", \"ring\", \"pairwise\"%s",
                                  lh_collective_model_names[asked],
-                                 has_native ? ", or by \"nccl\"" : "");
+                                 has_native ? " and \"nccl\"" : "");
     }
 }
 
@@ -265,7 +265,8 @@ has_device(const LhRunDevice *device, GError **error)
     return device->probe == NULL || device->probe(error);
 }
 
-/* Files may differ that the program is made of; of options, the command line has seen to that. */
+/* Checks that all processes have the same program, since its files may differ. The command line
+ * compares the options. */
 static bool
 agree(const LhProgram *program, const LhOpenControl *control, GError **error)
 {
@@ -308,7 +309,7 @@ execute(LhExecuted *executed, const LhSetup *setup, const LhExecuteParams *param
                                         &control.place, error);
     if (control.state == NULL)
         return false;
-    /* A process without a device is there to say so to the others. */
+    /* Join the control plane even without a device, so that the other processes learn of it. */
     ok = has_device(params->backend->device, error) && agree(executed->program, &control, error) &&
          run_and_check(executed, &(LhExecuteJob){ setup, params, &control }, &run, verdict, error);
     control.table->close(control.state);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Steps of training, executed one after the other: weights and states of the optimizer go from each
- * to the next. The first one is held against the reference tensor by tensor; later ones by their
- * loss, since rounding decides the sign of small updates and so takes weights apart in time.
+ * Executes consecutive training steps: weights and optimizer state pass from each step to the next.
+ * The first step is compared with the reference tensor by tensor. Later ones are compared by their
+ * loss only, since rounding decides the sign of small updates, so that weights diverge over time.
  */
 #include "execute/execute_private.h"
 #include "execute/step_compare.h"
@@ -16,11 +16,11 @@ typedef struct {
     LhRunParams run;
     LhStepNumerics *numerics;
     uint64_t steps, repeats;
-    uint64_t unmeasured; /* of these */
+    uint64_t unmeasured; /* warm-up repeats among them */
 } Training;
 
-/* The reference takes its step, too, the first time. Each process does that: nobody waits for it
- * longer than it takes the others. */
+/* Computes the reference's step and compares with it; done in the first repeat. Each process
+ * computes the reference itself, so none waits for another. */
 static void
 check_step(Training *t, const LhRunResult *result, uint64_t step)
 {
@@ -74,7 +74,7 @@ lh_execute_training(LhExecuted *executed, const LhExecuteJob *job, const LhRunPa
                           .steps = MAX(job->params->steps, 1),
                           .repeats = MAX(job->params->repeat, 1) };
 
-    /* Of several steps it is the last one whose time counts. */
+    /* With several steps only the last step of a run counts, so no warm-up is needed. */
     training.unmeasured = training.steps > 1 ? 0 : lh_execute_unmeasured(job->params);
     training.repeats += training.unmeasured;
     executed->steps = training.steps;

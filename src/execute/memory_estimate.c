@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a run needs. Sums saturate: what is too large to count is too large. */
+/* Estimates the memory of a run. Sums saturate. */
 #include "execute/memory_estimate.h"
 
 #include "base/available_memory.h"
@@ -11,7 +11,7 @@
 #include <sys/resource.h>
 
 #define COPIES_OF_RESULTS 3             /* packed, gathered, unpacked */
-#define STACK_BYTES (UINT64_C(8) << 20) /* where ulimit -s does not say */
+#define STACK_BYTES (UINT64_C(8) << 20) /* used if ulimit -s is unlimited */
 
 static uint64_t
 reference_bytes(const LhProgram *program, unsigned threads)
@@ -47,7 +47,7 @@ stack_bytes(void)
     return most.rlim_cur;
 }
 
-/* Threads that compute the reference, in a process of @ranks ranks. */
+/* Number of threads that compute the reference in a process of @ranks ranks. */
 static unsigned
 reference_threads(const LhProgram *program, uint32_t ranks)
 {
@@ -76,7 +76,7 @@ lh_memory_estimate(const LhProgram *program, const LhVerdict *verdict, const LhB
     };
 }
 
-/* Whether @room is enough for what is used and @stacks_bytes. */
+/* Whether @room suffices for the run plus @stacks_bytes of stacks. */
 static bool
 fits(const LhMemoryEstimate *need, uint64_t stacks_bytes, const LhRoom *room, GError **error)
 {
@@ -94,7 +94,7 @@ fits(const LhMemoryEstimate *need, uint64_t stacks_bytes, const LhRoom *room, GE
     g_set_error(error, LH_ERROR, LH_ERROR_NO,
                 "the run needs about %s of memory (ranks %s, results %s, fp64 reference %s%s%s), "
                 "but %s leaves %s; choose a shorter sequence, fewer heads or fewer ranks",
-                all, ranks, results, reference, stacks_bytes > 0 ? ", stacks of threads " : "",
+                all, ranks, results, reference, stacks_bytes > 0 ? ", thread stacks " : "",
                 stacks_bytes > 0 ? stacks : "", room->limit, left);
     return false;
 }

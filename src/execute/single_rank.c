@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ranks alone (single_rank.h). */
+/* Choice of the single rank and derivation of its replay (single_rank.h). */
 #include "execute/single_rank.h"
 
 #include "base/error.h"
@@ -61,7 +61,7 @@ by_finish(const void *a, const void *b)
     return x->rank < y->rank ? -1 : x->rank > y->rank;
 }
 
-/* When each rank's last op ends, the first one to end first; ranks without ops have none. */
+/* End of each rank's last op, sorted; ranks without ops are omitted. */
 static GArray *
 finishes(const GArray *records)
 {
@@ -98,15 +98,15 @@ lh_single_rank_choose(const LhSingleRank *alone, const GArray *records, uint32_t
     }
     if (at == all->len) {
         g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
-                    "--replay-rank: rank %u has nothing to do; %u ranks have", alone->rank,
-                    all->len);
+                    "--replay-rank: rank %u has no ops; %u ranks have some", alone->rank, all->len);
         return false;
     }
     *rank = g_array_index(all, Finish, at).rank;
     return true;
 }
 
-/* Of record @index. Who begins when it is over does not hold it up: a broadcast is a chain. */
+/* Prediction of record @index. A peer that begins after its end does not delay it: a broadcast is a
+ * chain. */
 static LhReplayOp
 predicted_of(const GArray *records, const LhPairing *meetings, guint index)
 {

@@ -6,25 +6,25 @@
 
 #include <math.h>
 
-/* ---- comparing ---- */
+/* ---- accumulators ---- */
 
-/* What is compared of a weight. */
+/* Compared quantities of a weight. */
 typedef enum { GRADIENT, MASTER, WEIGHTS, QUANTITIES } Quantity;
 
-/* Squares, of all parts of a tensor on all ranks: errors, what they are relative to, and the units
- * that they are counted in. */
+/* Sums of squares over all parts of a tensor on all ranks: of the errors, of the magnitude they are
+ * relative to, and of the unit they are counted in. */
 typedef struct {
     double error2, size2, unit2;
     bool there;
 } SquareSums;
 
-/* The moments that the ranks hold of a whole weight; NaN where nobody does. */
+/* Moments of a whole weight, as held by the ranks; NaN where no rank holds them. */
 typedef struct {
     double *first, *second;
 } Moments;
 
-/* What rounding did to a quantity in several disturbed steps: sums of squared errors, and of the
- * squares of these. */
+/* Effect of rounding on a quantity over several disturbed steps: sums of the squared errors and of
+ * their squares. */
 typedef struct {
     double error2, error4;
 } Spread;
@@ -36,10 +36,10 @@ typedef struct {
     uint32_t layers;
     SquareSums *sums;  /* [layers][weights][quantities] */
     Moments *moments;  /* [layers][weights] */
-    SquareSums update; /* of all weights, against the reference's */
+    SquareSums update; /* of all weights, against the reference's update */
     double parameters;
-    double loss_error, squares_error; /* relative, the worst */
-    Spread *gradients;                /* [layers][weights]; NULL: nothing was disturbed */
+    double loss_error, squares_error; /* relative, of the worst rank */
+    Spread *gradients;                /* [layers][weights]; NULL: no disturbed steps */
     Spread loss_spread, squares_spread, update_spread;
 } Comparison;
 
@@ -61,7 +61,7 @@ reference_of(const Comparison *c, LhStepWeight weight, uint32_t layer)
     return lh_model_tensor(c->n->reference, (LhModelWeight)weight, layer);
 }
 
-/* NaN wins. */
+/* The larger error; NaN counts as largest. */
 static double
 worse(double a, double b)
 {
@@ -79,8 +79,8 @@ compare_number(const unsigned char *data, double wanted, double *error)
 /* ---- units ---- */
 
 #define FP32_ROUNDOFF 0x1p-24
-#define ROUNDINGS_OF_LAYER 32U /* on the way of a gradient */
-#define ADAM_ROUNDINGS 8.0     /* of fp32 numbers that an update is made of */
+#define ROUNDINGS_OF_LAYER 32U /* along the path of a gradient */
+#define ADAM_ROUNDINGS 8.0     /* of the fp32 numbers of an update */
 #define FLIPS_PER_ERROR 1.3    /* 4 / pi: see update_unit() */
 #define FLIPS 2.0
 
@@ -90,7 +90,7 @@ roundoff_of(LhDtype dtype)
     return dtype == LH_DTYPE_FP32 ? FP32_ROUNDOFF : dtype == LH_DTYPE_FP16 ? 0x1p-11 : 0x1p-8;
 }
 
-/* Terms of the longest sum that a product makes. */
+/* Largest number of terms that a product sums. */
 static double
 longest_sum(const LhStepNumerics *n)
 {
@@ -109,9 +109,9 @@ roundings_of(const LhStepNumerics *n)
 }
 
 /*
- * What rounding does to a gradient, relative to its size: activations and gradients of each layer
- * are rounded to the storage type, with unit roundoff u, one after another, and summed in fp32,
- * where sums of K terms are off by sqrt(K) / 2 unit roundoffs at most.
+ * Expected rounding error of a gradient, relative to its size. Activations and gradients of each
+ * layer are rounded to the storage type in sequence, with unit roundoff u, and summed in fp32,
+ * where the error of a sum of K terms is at most sqrt(K) / 2 unit roundoffs.
  */
 static double
 gradient_unit(const LhStepNumerics *n)
@@ -123,10 +123,10 @@ gradient_unit(const LhStepNumerics *n)
 }
 
 /*
- * What that does to the first update of all weights together, relative to its size: Adam's first
- * step is the learning rate times the gradient's sign, and a gradient that is off by e of the size
- * of its neighbours has the wrong sign with probability e / pi, if these are normal. A few signs
- * may always be wrong.
+ * Resulting error of the first update of all weights together, relative to its size. Adam's first
+ * step is the learning rate times the gradient's sign. A gradient with an error of e times the size
+ * of its neighbours has the wrong sign with probability e / pi, if both are normal. A few wrong
+ * signs are always allowed.
  */
 static double
 update_unit(const Comparison *c)
@@ -135,19 +135,19 @@ update_unit(const Comparison *c)
 }
 
 /*
- * That holds where rounding errors of many numbers even out. In a narrow model they do not: a row
- * of few numbers may nearly cancel out in a sum, and a norm then makes it, and its error, large
- * again; a query that sees one key has no gradient at all, but that is a difference of rounded
- * numbers. What rounding does to this very step is then measured: the reference takes it some times
- * more, and moves every number that a step stores up or down by as much as rounding may. The unit
- * is the larger one of the formula and of the measure.
+ * These formulas hold where rounding errors of many numbers average out. In a narrow model they do
+ * not: a short row may nearly cancel out in a sum, and a norm then enlarges it together with its
+ * error; a query that sees one key has a gradient of exactly zero, which is computed as a
+ * difference of rounded numbers. In that case the effect of rounding on this very step is measured:
+ * the reference repeats the step with every stored number moved up or down by its rounding error.
+ * The unit is the larger of formula and measurement.
  *
- * The square of an error is a mean of few squares, and varies from step to step as those measured
- * do: as chi^2 of k degrees of freedom over k, whose variance is 2 / k. The measure is what one
- * step in 10^6 is beyond, by Wilson and Hilferty: mean (1 - a + z sqrt(a))^3 with a = 2 / (9 k).
+ * The square of an error is a mean of few squares. It varies from step to step like the measured
+ * ones: as chi^2 of k degrees of freedom over k, with variance 2 / k. The bound is the value that
+ * one step in 10^6 exceeds, by Wilson and Hilferty: mean (1 - a + z sqrt(a))^3 with a = 2 / (9 k).
  */
 #define DISTURBED_STEPS 16
-#define ONE_IN_A_MILLION 4.75 /* z, of the normal distribution */
+#define ONE_IN_A_MILLION 4.75 /* z of the normal distribution */
 
 static double
 measured2(const Spread *s)
@@ -182,7 +182,7 @@ square_of(double x)
     return x * x;
 }
 
-/* One disturbed step. */
+/* Adds one disturbed step. */
 static void
 measure_step(Comparison *c, const LhModelNoise *noise)
 {
@@ -250,7 +250,7 @@ compare_moments(const Comparison *c, const LhStepContents *at, const unsigned ch
     }
 }
 
-/* How far Adam's first step moves a weight with these moments. */
+/* Adam's first update of a weight with these moments. */
 static double
 first_update(const Comparison *c, const Moments *m, uint64_t whole)
 {
@@ -260,8 +260,8 @@ first_update(const Comparison *c, const Moments *m, uint64_t whole)
            (sqrt(m->second[whole] / (1 - s->beta2)) + s->adam_epsilon);
 }
 
-/* Weights are what the moments that were found make of the initial ones; and, all together, nearly
- * those of the reference. */
+/* Compares weights with the initial ones updated by the moments found, and, for fp32 weights of all
+ * tensors together, with the reference's. */
 static void
 compare_weights(Comparison *c, const LhSlot *slot, const LhStepContents *at,
                 const unsigned char *data)
@@ -326,7 +326,7 @@ compare_ranks(Comparison *c, bool weights)
     }
 }
 
-/* ---- reports ---- */
+/* ---- report ---- */
 
 #define NAMES(weight)                                                                              \
     {                                                                                              \
@@ -360,7 +360,7 @@ add_error_row(LhErrorReport *report, LhErrorRow row)
     report->rows[report->rows_count++] = row;
 }
 
-/* One relative error. */
+/* Adds a row with one relative error. */
 static void
 add_one(LhErrorReport *report, const char *name, double error, double unit)
 {
@@ -377,7 +377,7 @@ quotient(double error2, double of2)
     return error2 > 0 || isnan(error2) ? sqrt(error2 / of2) : 0;
 }
 
-/* The square of a quantity's unit, of @size2, the square of its size. */
+/* Squared unit of a quantity whose squared size is @size2. */
 static double
 unit2_of(double formula, const Spread *spread, double size2)
 {
@@ -425,7 +425,7 @@ make_report(const Comparison *c, LhErrorReport *report)
     report->ok = true;
     add_one(report, "loss", c->loss_error,
             sqrt(unit2_of(unit, &c->loss_spread, r->loss * r->loss)) / fabs(r->loss));
-    if (r->shape.clip > 0) /* that of the square is twice that of the norm */
+    if (r->shape.clip > 0) /* the relative error of the square is twice the norm's */
         add_one(report, "grad norm", c->squares_error / 2,
                 sqrt(unit2_of(2 * unit, &c->squares_spread, r->squares * r->squares)) / r->squares /
                     2);
@@ -437,7 +437,7 @@ make_report(const Comparison *c, LhErrorReport *report)
             sqrt(unit2_of(update_unit(c), &c->update_spread, c->update.size2) / c->update.size2));
 }
 
-/* ---- all of it ---- */
+/* ---- comparison ---- */
 
 static double *
 nobodys(uint64_t count)

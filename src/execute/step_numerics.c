@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Weights and tokens of executed steps. Errors are in step_compare.c. */
+/* Weights and tokens of executed training steps. Errors are computed in step_compare.c. */
 #include "execute/step_numerics.h"
 
 #include "base/rng.h"
@@ -29,7 +29,7 @@ has(const LhProgram *program, LhStepWeight weight, uint32_t layer)
     return lh_step_whole(program->plan, weight, layer).rows > 0;
 }
 
-/* Rows of a layer's last matrix: the width of its MLP, 0 if no layer has one of that kind. */
+/* Width of the MLP, from the rows of a layer's last matrix; 0 if no layer has one of that kind. */
 static uint64_t
 width_of_mlp(const LhProgram *program, bool dense)
 {
@@ -42,7 +42,7 @@ width_of_mlp(const LhProgram *program, bool dense)
     return 0;
 }
 
-/* @layers: room for those of the model, which the shape borrows. */
+/* Shape of the model. The caller provides @layers, which the shape borrows. */
 static LhModelShape
 shape_of(const LhProgram *program, LhModelLayer *layers)
 {
@@ -96,10 +96,11 @@ lh_step_numerics_bytes(const LhProgram *program, unsigned threads)
     const LhAttention attention = { .batch = (uint32_t)shape.sequences,
                                     .seq_length = shape.tokens,
                                     .heads = (uint32_t)shape.heads,
-                                    .groups = (uint32_t)shape.heads, /* at most */
+                                    .groups = (uint32_t)shape.heads, /* upper bound */
                                     .head_dim = (uint32_t)shape.head_dim };
 
-    /* The initial weights are among them; a disturbed one is there when the other has computed. */
+    /* The first reference includes the initial weights. A disturbed one exists only after the other
+     * has finished its step, so work memory counts once. */
     return lh_plus(2 * lh_model_reference_bytes(&shape),
                    lh_reference_work_bytes(&attention, threads));
 }
@@ -110,8 +111,8 @@ enum { STREAM_TOKENS, STREAM_WEIGHTS };
 
 #define GLOBALS (LH_STEP_WEIGHTS - LH_STEP_W_LAYER)
 
-/* Streams of random numbers are used in pairs; each weight has its own. Those of experts are far
- * behind, so that nothing else depends on whether there are any. */
+/* Random streams are used in pairs; each weight has its own. Those of experts are far apart from
+ * the others, so that no other weight depends on the presence of experts. */
 #define OF_EXPERTS (UINT64_C(1) << 32)
 
 static uint64_t
@@ -129,7 +130,7 @@ stream_of(LhStepWeight weight, uint32_t layer)
     return 2 * (STREAM_WEIGHTS + number);
 }
 
-/* Uniform, with variance 1. */
+/* Uniform random number with variance 1. */
 static double
 spread(uint64_t seed, uint64_t stream, uint64_t index)
 {
@@ -143,7 +144,8 @@ is_norm(LhStepWeight weight)
            weight == LH_STEP_W_O_NORM;
 }
 
-/* The bias of a norm lies behind its weights; that of attention's output has none. */
+/* Whether the element is a bias of a norm: biases follow the weights. The norm of attention's
+ * output has none. */
 static bool
 is_bias(const LhProgram *program, LhStepWeight weight, uint64_t element)
 {
@@ -153,16 +155,16 @@ is_bias(const LhProgram *program, LhStepWeight weight, uint64_t element)
 }
 
 /*
- * A step decides in its own precision which experts a row goes to, the reference in fp64; from
- * where a row's logits are nearly equal, the two would train different models. So no logits are:
- * of every token's row of the embedding, the first numbers, one for each expert, tell the experts
- * that it goes to from the others by much more than layers add to them, and routers look at these
- * numbers more than at all others. Which of the chosen weighs how much is left to all of them.
+ * A step chooses the experts of a row in its own precision, the reference in fp64. Where logits are
+ * nearly equal, the two would train different models, so logits are kept apart: each token's row of
+ * the embedding starts with one number per expert, which separates its chosen experts from the
+ * others by much more than layers add to them. Routers weigh these numbers more than all others.
+ * The weights of the chosen experts still depend on the whole row.
  */
 #define PREFERENCE 8.0
 #define ROUTER_SPREAD 0.25
 
-/* The experts of a token follow one another in a circle. */
+/* The experts of a token are consecutive, modulo their number. */
 static double
 preference(const LhProgram *program, uint64_t token, uint64_t column)
 {
@@ -174,16 +176,17 @@ preference(const LhProgram *program, uint64_t token, uint64_t column)
     return (column + experts - token % experts) % experts < choices ? PREFERENCE : -PREFERENCE;
 }
 
-/* Matrices keep the size of what they multiply; norms are near 1, their biases near 0; rows of the
- * embedding are small, so that the first layers matter. */
+/* Matrices preserve the magnitude of their inputs; norms are near 1 and their biases near 0; rows
+ * of the embedding are small, so that the first layers matter. */
 #define NORM_SPREAD 0.1
 #define EMBEDDING_SPREAD 0.5
 
 /*
- * The norm of attention's output divides a row by its size, or, if that is small, by sqrt(epsilon).
- * Some rows nearly cancel out, the more of them the narrower a head is; divided by their size they,
- * and what rounding leaves of them, would be as large as all others. So where there is that norm,
- * values are about as small as sqrt(epsilon), and all rows are divided by about as much.
+ * The norm of attention's output divides a row by its magnitude or, if that is small, by
+ * sqrt(epsilon). Some rows nearly cancel out, more of them for narrower heads. Divided by their
+ * magnitude, they and their rounding errors would become as large as all other rows. Where that
+ * norm is present, values are therefore about as small as sqrt(epsilon), so that all rows are
+ * divided by about the same.
  */
 static bool
 is_small(const LhProgram *program, LhStepWeight weight, uint32_t layer, bool value)
@@ -220,7 +223,7 @@ draw(const LhProgram *program, uint64_t seed, LhStepWeight weight, uint32_t laye
     return lh_element_get(&cell, storage, 0);
 }
 
-/* Token @position of a sequence; its target is the next one. */
+/* Token at @position of a sequence; its target is the token at the next position. */
 static uint32_t
 token_of(const LhStepNumerics *n, uint64_t step, uint64_t sequence, uint64_t position)
 {
@@ -231,7 +234,7 @@ token_of(const LhStepNumerics *n, uint64_t step, uint64_t sequence, uint64_t pos
     return (uint32_t)(lh_rng_bits(n->seed, STREAM_TOKENS, index) % s->vocabulary);
 }
 
-/* Where the initial numbers of a weight are; in the order of the reference's tensors. */
+/* Initial values of a weight, in the order of the reference's tensors. */
 static double **
 initial_at(const LhStepNumerics *n, LhStepWeight weight, uint32_t layer)
 {
@@ -289,7 +292,7 @@ lh_step_numerics_free(LhStepNumerics *n)
     g_free(n);
 }
 
-/* @reference, this one's or one like it, takes its next step. */
+/* Computes the next step of @reference, which is this one's or has the same shape. */
 static void
 advance(const LhStepNumerics *n, LhModelReference *reference)
 {
@@ -383,7 +386,7 @@ lh_step_load(void *load_data, uint32_t rank, uint16_t slot, uint32_t part, unsig
 double
 lh_step_loss(const LhProgram *program, const LhRunResult *result)
 {
-    const uint32_t rank = result->ranks_count - 1; /* of the stage that has the loss */
+    const uint32_t rank = result->ranks_count - 1; /* belongs to the stage that computes the loss */
 
     for (uint32_t slot = 0; slot < program->slots_count; slot++) {
         LhStepContents c;

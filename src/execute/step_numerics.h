@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What an executed training step computes with, and what it should compute: initial weights and
- * tokens by seed, loaded to where the step's program has them, and the same steps on one rank in
- * fp64. A number of a weight depends on (seed, weight, place in the whole weight) and a token on
- * (seed, sequence, position) alone, so that every placement trains the same model.
+ * Inputs and reference of an executed training step: initial weights and tokens drawn from the
+ * seed, loaded into the slots of the step's program, and the same steps on one rank in fp64. An
+ * element of a weight depends only on (seed, weight, position in the whole weight), a token only on
+ * (seed, sequence, position), and the step if each has its own tokens. Every placement therefore
+ * trains the same model.
  */
 #pragma once
 
@@ -12,37 +13,37 @@
 #include "step/state_contents.h"
 
 typedef struct {
-    const LhProgram *program; /* borrowed; a step's */
+    const LhProgram *program; /* borrowed; program of a training step */
     uint64_t seed;
-    bool new_tokens; /* every step has tokens of its own; else all have those of the first */
+    bool new_tokens; /* every step has its own tokens; else all use those of the first */
     LhModelReference *reference;
-    double **initial; /* owned: of each of the reference's tensors, in its order */
+    double **initial; /* owned: initial values of each tensor of the reference, in its order */
     uint32_t initial_count;
-    double seconds;   /* that the reference took */
-    unsigned threads; /* that it worked on */
+    double seconds;   /* seconds spent on the reference */
+    unsigned threads; /* threads of the reference */
 } LhStepNumerics;
 
-/* With the model's initial weights, before the first step. Caller frees. */
+/* Creates the state before the first step, with the model's initial weights. Caller frees. */
 LhStepNumerics *lh_step_numerics_new(const LhProgram *program, uint64_t seed, bool new_tokens);
 void lh_step_numerics_free(LhStepNumerics *numerics);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhStepNumerics, lh_step_numerics_free)
 
-/* Bytes that lh_step_numerics_new() and steps of the reference on @threads threads take. Saturates.
- */
+/* Memory of lh_step_numerics_new() and of reference steps on @threads threads, in bytes;
+ * saturates. */
 uint64_t lh_step_numerics_bytes(const LhProgram *program, unsigned threads);
 
-/* The reference's first step once more, from the same weights, with @noise. Caller frees. */
+/* Computes the reference's first step again from the initial weights, with @noise. Caller frees. */
 LhModelReference *lh_step_numerics_disturbed(const LhStepNumerics *numerics,
                                              const LhModelNoise *noise);
 
-/* A weight of the whole model before the first step; borrowed. */
+/* Initial values of a weight of the whole model; borrowed. */
 const double *lh_step_initial(const LhStepNumerics *numerics, LhStepWeight weight, uint32_t layer);
 
-/* Takes the reference one step on. */
+/* Computes the next step of the reference. */
 void lh_step_numerics_advance(LhStepNumerics *numerics, unsigned threads);
 
-/* The load of step @step, from 0, for LhRunParams: what stays comes from @last, the run of the step
- * before (with the ranks of this process), or, if that is NULL, is initial. Tokens are those of the
+/* Load of step @step (from 0) for LhRunParams. State comes from @last, the run of the previous
+ * step (with the ranks of this process), or is initial if @last is NULL. Tokens are those of the
  * step. */
 typedef struct {
     const LhStepNumerics *numerics;
@@ -52,5 +53,5 @@ typedef struct {
 void lh_step_load(void *load_data, uint32_t rank, uint16_t slot, uint32_t part,
                   unsigned char *data);
 
-/* The loss of a step that was run: of its first rank. */
+/* Loss of an executed step, from a rank that computes it. */
 double lh_step_loss(const LhProgram *program, const LhRunResult *result);

@@ -517,7 +517,7 @@ def hold_rank_alone(tool):
     assert "the budget was spent" in (tool.folder / "page.html").read_text()
     changed["argv"] = [word for word in changed["argv"] if word not in ("--replay-rank", "5")]
     refused(tool, changed, status=3, says="far is another machine than this one")
-    for rank, status, says in (("8", 2, "rank 8 has nothing to do; 8 ranks have"), ("last", 2, 'found "last"')):
+    for rank, status, says in (("8", 2, "rank 8 has no ops; 8 ranks have some"), ("last", 2, 'found "last"')):
         done = tool.call("validate", *words, "--replay-rank", rank, status=status)
         assert says in done.stderr and not done.stdout, done.stderr
     done = tool.call("validate", *words, "--replay-rank", "1", "--backend", "tcp", status=2)
