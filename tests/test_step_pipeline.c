@@ -236,9 +236,9 @@ START_TEST(what_cannot_be_cut_is_refused)
         &(TinyStep){ .schedule = "ring", .stages = 3, .layers = 4, .embedding_counts = true },
         "the number of layers, with the embedding, 5, must be a multiple of the number of pipeline "
         "stages, 3; there are no legal numbers of stages for these ranks");
-    check_refusal(&(TinyStep){ .schedule = "ring", .layers = 4, .loss_counts = true },
-                  "the embedding and the loss count as layers where these are shared among several "
-                  "pipeline stages");
+    check_refusal(
+        &(TinyStep){ .schedule = "ring", .layers = 4, .loss_counts = true },
+        "the embedding and the loss can count as layers only with several pipeline stages");
     check_refusal(
         &(TinyStep){ .schedule = "ring", .stages = 3, .layers = 4 },
         "the number of layers, 4, must be a multiple of the number of pipeline stages, 3; "

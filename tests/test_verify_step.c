@@ -425,10 +425,10 @@ START_TEST(models_are_refused)
     const LhModelWeights narrow = { .dense_layers = 1, .dense_ffn_hidden_size = 66 };
 
     check_refusal(&(TinyStep){ 0 }, &latent,
-                  "tiny has latent attention, whose projections steps do not have yet");
-    check_refusal(&(TinyStep){ .experts = 4 }, &all_shared,
-                  "of 2 experts that a token passes 2 are shared, which leaves none for a router "
-                  "to choose");
+                  "tiny has latent attention, which steps do not support");
+    check_refusal(
+        &(TinyStep){ .experts = 4 }, &all_shared,
+        "of 2 experts per token 2 are shared, which leaves none for the router to choose");
     check_refusal(&(TinyStep){ .experts = 4, .tensor = 4 }, &narrow,
                   "the width of the dense layers' MLP, 66, must be a multiple of the "
                   "tensor-parallel size, 4; nearest legal tensor-parallel sizes: 2");

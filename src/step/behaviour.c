@@ -7,8 +7,8 @@ dtype_of(int type, LhDtype activation)
     return type == LH_TYPE_FP32 ? LH_DTYPE_FP32 : activation;
 }
 
-/* Bytes of a logit that the loss holds beside what the tables name: 16 bits, fp32, a gradient in
- * fp32 and, where all stay until it is cast, that in 16 bits. */
+/* Bytes per logit that the loss holds in addition to the tables, which have 16-bit logits, fp32
+ * logits, an fp32 gradient and, if all are live until it is cast, a 16-bit gradient. */
 static uint32_t
 unfused_loss(const LhFramework *f)
 {
@@ -25,8 +25,8 @@ lh_step_behaviour(const LhFramework *f, LhShard shard, LhDtype activation)
     const LhDtype gradient = shard == LH_SHARD_FSDP  ? dtype_of(f->fsdp_gradient_reduce, activation)
                              : shard == LH_SHARD_DDP ? bucket
                                                      : kept;
-    /* Copies are buckets that are no gradients themselves, and what the optimizer reads if that is
-     * another type than was reduced. */
+    /* Copies are separate buckets, and what the optimizer reads if its type is not that of the
+     * reduction. */
     const bool ddp = shard == LH_SHARD_DDP, copied = ddp && gradient != kept;
 
     return (LhStepBehaviour){

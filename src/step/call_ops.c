@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The calls as ops of a rank. What differs between ranks is added here: members of groups, the
- * rank's own piece of a tensor, token positions, columns of the vocabulary.
+ * Turns calls into ops of a rank. Everything that differs between ranks is added here: members of
+ * groups, the rank's piece of a tensor, token positions, columns of the vocabulary.
  */
 #include "step/call_ops.h"
 
@@ -10,17 +10,17 @@
 
 #include <string.h>
 
-/* Marks of the cursor. History: the last LH_STEP_HISTORY ops of each stream, the latest first. */
+/* Marks of the cursor. History: the last LH_STEP_HISTORY ops of each stream, latest first. */
 enum {
     MARK_HISTORY,
     MARK_CHUNK = MARK_HISTORY + LH_STEP_STREAMS * LH_STEP_HISTORY,
     MARK_MICRO_BATCH,
-    MARK_STEP, /* of the module that is being emitted */
+    MARK_STEP, /* of the module being emitted */
     MARKS
 };
 G_STATIC_ASSERT((int)MARKS <= LH_CURSOR_MARKS);
 
-#define COMMUNICATORS 32 /* of the step: the modules' own are below */
+#define COMMUNICATORS 32 /* first communicator of the step; modules use lower ones */
 
 static uint32_t
 module_steps(const LhStepPlan *plan, uint32_t kind, bool backward, uint32_t context)
@@ -118,7 +118,7 @@ group_of(const LhStepPlan *plan, LhStepGroup group, uint32_t rank)
     return g;
 }
 
-/* Makes the last op wait as the call says. */
+/* Adds the call's waits to the latest op. */
 static void
 wait(LhEmitter *e, const LhStepCall *call)
 {
@@ -144,7 +144,7 @@ remember(LhEmitter *e, const LhStepCall *call, uint32_t id)
     history[0] = id;
 }
 
-/* Of a kernel's arguments, what depends on the rank and on the micro-batch. */
+/* Arguments of the kernel, with those that depend on the rank or the micro-batch. */
 static LhKernelArgs
 own_args(const LhEmitter *e, const LhStepCall *call)
 {
@@ -167,7 +167,7 @@ own_args(const LhEmitter *e, const LhStepCall *call)
     return args;
 }
 
-/* Elements of the rank's piece of a weight of @elements, which may be cut among ranks. */
+/* Elements of the rank's piece of a weight of @elements. */
 static uint64_t
 own_elements(const LhStepPlan *plan, uint64_t elements, uint32_t data)
 {
@@ -178,8 +178,8 @@ own_elements(const LhStepPlan *plan, uint64_t elements, uint32_t data)
     return MIN(piece, elements - before);
 }
 
-/* A call that the rank does not have counts as the one before it, so that those behind it find what
- * they wait for. */
+/* For a call that the rank omits, repeats the previous op in the history, so that later calls find
+ * what they wait for. */
 static void
 remember_absent(LhEmitter *e, const LhStepCall *call)
 {
@@ -243,7 +243,7 @@ emit_exchange(LhEmitter *e, const LhStepList *list, const LhStepCall *call)
     for (uint32_t i = 0; i < call->uses_count; i++) {
         const LhStepUse *use = &lh_step_uses(list, call)[i];
         const LhRegion region = region_of(e, list, use);
-        /* Rows go to the stage behind, gradients to the one before. */
+        /* Rows go to the next stage, gradients to the previous one. */
         const uint32_t by = use->reads == use->gradient ? stages - 1 : 1;
         const uint32_t peer = e->rank % of_stage + (place.stage + by) % stages * of_stage;
 
@@ -288,7 +288,7 @@ emit_call(LhEmitter *e, const LhStepList *list, const LhStepCall *call)
 
 /* ---- attention ---- */
 
-/* The last op of the compute stream: the step's own, or of the module before. */
+/* Latest op of the compute stream, the step's or an earlier module's. */
 static uint32_t
 last_computed(const LhEmitter *e)
 {
@@ -307,7 +307,7 @@ emit_module(LhEmitter *e, const LhStepList *list, const LhStepCall *call)
     const LhProgram *program = call->backward ? module->backward : module->forward;
     const LhStepPlace place = lh_step_place_of(plan, e->rank);
     const uint32_t t = plan->params.tensor_parallel;
-    /* A schedule declares some ten slots. */
+    /* A schedule declares about ten slots. */
     /* cppcheck-suppress allocaCalled */
     uint16_t *slots = g_newa(uint16_t, program->slots_count);
     uint32_t *parts = g_newa0(uint32_t, program->slots_count);
@@ -388,8 +388,8 @@ const LhGenerator lh_step_generator = { .steps = steps, .emit = emit, .of_all_gr
 
 /* ---- forms ---- */
 
-/* Calls with one hash have ops of one form: they differ in which of a slot's equal tensors they
- * touch, and in what they wait for. @first is the micro-batch that the list begins with. */
+/* Hash of a call's form. Calls of one form differ only in which of a slot's equal tensors they
+ * touch, and in their waits. @first is the first micro-batch of the list. */
 static uint64_t
 form_of(const LhStepPlan *plan, const LhStepList *list, const LhStepCall *call, uint32_t first)
 {
@@ -405,7 +405,7 @@ form_of(const LhStepPlan *plan, const LhStepList *list, const LhStepCall *call, 
     for (uint32_t i = 0; i < call->uses_count; i++) {
         const LhStepUse *use = &lh_step_uses(list, call)[i];
         const LhStepTensor *tensor = used_tensor(list, use);
-        /* Of equal tensors, the last one, behind which a slot ends, is looked at, too. */
+        /* The last of equal tensors has its own form, since the slot ends there. */
         const uint32_t instances =
             g_array_index(plan->classes, LhStepClass, tensor->class_index).instances;
 
@@ -423,7 +423,7 @@ typedef struct {
     const LhProgram *program;
     GHashTable *seen; /* forms */
     LhOpBuffer buffer;
-    uint32_t micro_batch; /* that the list begins with */
+    uint32_t micro_batch; /* first micro-batch of the list */
     LhStepVisit *visit;
     void *data;
 } Forms;
@@ -448,7 +448,7 @@ visit_call(Forms *f, uint32_t rank, const LhStepList *list, const LhStepCall *ca
     f->visit(f->data, rank, &f->buffer);
 }
 
-/* As the ranks from @first to @last of a stage have it. */
+/* Visits the list's calls on the ranks @first and @last of a stage. */
 static void
 visit_list(Forms *f, const LhStepList *list, uint32_t first, uint32_t last)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Closed forms of a step. In the letters of docs: rows of a micro-batch on a context-parallel rank,
- * T tensor-parallel ranks, D data- and context-parallel ones, M micro-batches; of a pipeline, what
- * is said is said of one stage.
+ * Closed forms of a step. Symbols as in the documentation: rows of a micro-batch on a context-
+ * parallel rank, T tensor-parallel ranks, D data- and context-parallel ranks, M micro-batches. In a
+ * pipeline they are those of one stage.
  */
 #include "step/formulas.h"
 
 #include "step/step_private.h"
 
-#define NORM_BYTES 4U /* of the loss, and of the norm of gradients */
+#define NORM_BYTES 4U /* of the loss and of the norm of gradients */
 
 static uint32_t
 tensor(const LhStepPlan *plan)
@@ -28,7 +28,7 @@ is_last(const LhStepPlan *plan, uint32_t stage)
     return stage + 1 == lh_step_stages(&plan->params);
 }
 
-/* The weights of a stage, one after the other. */
+/* Iterator over the weights of a stage. */
 typedef struct {
     const LhStepPlan *plan;
     uint32_t stage;
@@ -78,14 +78,14 @@ attention_matrices(const LhStepPlan *plan, uint32_t layer)
     return m->hidden_size * (2 * q + 2 * kv + (plan->gated[plan->kinds[layer]] ? q : 0));
 }
 
-/* Of one MLP, or expert, of this width. */
+/* Parameters of one MLP, or expert, of this width. */
 static uint64_t
 mlp_matrices(const LhModel *m, uint64_t width)
 {
     return m->hidden_size * width * (m->gated_mlp ? 3 : 2);
 }
 
-/* Of a layer with experts; @routed: of those that a router chooses, so many. */
+/* Parameters of a layer with experts, of which @routed are routed ones. */
 static uint64_t
 experts_matrices(const LhModel *m, uint64_t routed)
 {
@@ -147,7 +147,7 @@ lh_step_tokens(const LhStepParams *p)
 
 /* ---- flops ---- */
 
-/* Whether attention's backward pass is given q and kv as rows have them, not saved by heads. */
+/* Whether attention's backward pass takes q and kv as rows, not as saved by heads. */
 static bool
 takes_rows(const LhStepPlan *plan, uint32_t layer)
 {
@@ -161,8 +161,8 @@ takes_rows(const LhStepPlan *plan, uint32_t layer)
 }
 
 /*
- * Whether the product with @weight is computed once more in the backward pass. `layer` keeps a
- * layer's input only, `remat` also what attention has left: then q, k and v are made again only if
+ * Whether the product with @weight is recomputed in the backward pass. Policy `layer` keeps only a
+ * layer's input, `remat` also the results of attention; then q, k and v are recomputed only if
  * attention's backward pass, or that of silu, reads them.
  */
 static bool
@@ -185,7 +185,7 @@ lh_step_dense_flops(const LhProgram *program, uint32_t rank)
 {
     const LhStepPlan *plan = program->step;
     Weights w = { .plan = plan, .stage = stage_of(plan, rank) };
-    uint64_t products = 0; /* forward, and twice that backward */
+    uint64_t products = 0; /* one forward, two backward */
 
     while (next_weight(&w)) {
         const LhStepMatrix matrix = lh_step_matrix(plan, w.weight, w.layer);
@@ -201,7 +201,7 @@ lh_step_dense_flops(const LhProgram *program, uint32_t rank)
     return 2 * products * plan->params.micro_batches;
 }
 
-/* Whether attention's forward pass is computed once more. */
+/* Whether attention's forward pass is recomputed. */
 static bool
 attention_again(const LhStepPlan *plan)
 {
@@ -209,7 +209,7 @@ attention_again(const LhStepPlan *plan)
            plan->params.checkpoint == LH_CHECKPOINT_LAYER;
 }
 
-/* Layers of a kind on a stage. */
+/* Number of layers of a kind on a stage. */
 static uint64_t
 layers_of_kind(const LhStepPlan *plan, uint32_t stage, unsigned kind)
 {
@@ -220,7 +220,7 @@ layers_of_kind(const LhStepPlan *plan, uint32_t stage, unsigned kind)
     return count;
 }
 
-/* What attention's programs say of themselves, over all layers and micro-batches. */
+/* Sum of the attention programs' closed forms over all layers and micro-batches. */
 static bool
 attention_claims(const LhStepPlan *plan, LhClaim claim, uint32_t rank, uint64_t *sum)
 {
@@ -249,7 +249,7 @@ lh_step_attention_flops(const LhProgram *program, uint32_t rank, uint64_t *flops
     return attention_claims(program->step, LH_CLAIM_FLOPS, rank, flops);
 }
 
-/* Pairs of a query and a key of one sequence that the mask allows. */
+/* Number of query-key pairs of one sequence that the mask allows. */
 static LhWide
 pairs_of(const LhStepPlan *plan, LhStepKind kind)
 {
@@ -260,8 +260,8 @@ pairs_of(const LhStepPlan *plan, LhStepKind kind)
     return mask->causal ? n * window - window * (window - 1) / 2 : n * n;
 }
 
-/* Of one sequence and layer, forward: 4 d for each pair and head; of linear attention two products
- * of a token with the d x d state of a head. */
+/* Flops of the forward pass of one sequence and layer: 4 d per pair and head; for linear attention
+ * two products of a token with the d x d state of a head. */
 static LhWide
 attention_forward(const LhStepPlan *plan, LhStepKind kind)
 {
@@ -307,7 +307,7 @@ gradient_bytes(const LhStepPlan *plan)
     return lh_dtype_bytes(lh_step_gradient_dtype(plan));
 }
 
-/* How often gradients are reduced. */
+/* Number of reductions of the gradients. */
 static uint64_t
 reductions(const LhStepPlan *plan)
 {
@@ -319,7 +319,7 @@ reductions(const LhStepPlan *plan)
     return each ? plan->params.micro_batches : 1;
 }
 
-/* Of an all-reduce of @bytes over @members, which each take an even share. */
+/* Bytes that each member sends in an all-reduce of @bytes, whose shares are even. */
 static uint64_t
 all_reduced(uint64_t bytes, uint64_t members)
 {
@@ -332,7 +332,7 @@ piece_elements(const LhStepPlan *plan, const Weights *w)
     return lh_step_piece_elements(plan, w->weight, w->layer);
 }
 
-/* Gradients of weights that several tensor-parallel ranks have. */
+/* Bytes sent to reduce gradients of weights that several tensor-parallel ranks hold. */
 static uint64_t
 replicas_sent(const LhStepPlan *plan, uint32_t stage)
 {
@@ -348,7 +348,7 @@ replicas_sent(const LhStepPlan *plan, uint32_t stage)
     return bytes * reductions(plan);
 }
 
-/* A rank's rows of the residual stream, or of their gradient. */
+/* Bytes of a rank's rows of the residual stream, or of their gradient. */
 static uint64_t
 rows_bytes(const LhStepPlan *plan)
 {
@@ -356,8 +356,8 @@ rows_bytes(const LhStepPlan *plan)
            lh_dtype_bytes(plan->params.module.attention.dtype);
 }
 
-/* Inputs of products that are gathered for the gradients of their weights alone: the head's, N2 and
- * N1, unless nothing else has asked for N1 in the backward pass. */
+/* Number of inputs gathered again for weight gradients alone: the head's, N2 and N1. N1 does not
+ * count if nothing else needs it in the backward pass. */
 static uint64_t
 gathered_again(const LhStepPlan *plan, uint32_t stage)
 {
@@ -374,11 +374,11 @@ gathered_again(const LhStepPlan *plan, uint32_t stage)
 }
 
 /*
- * Sequence parallelism gathers rows before a layer's products and scatters sums behind them: N1, A,
- * N2 and M forward, dx twice and the gradients of N1 and N2 backward; around the layers the
- * embedding, its gradient, the head's input and the gradient of that. Recomputation of a
- * layer, with attention or without, moves all of the forward pass again; and gathered inputs may be
- * gathered once more. Statistics of the loss are three numbers of a row.
+ * Sequence parallelism gathers rows before a layer's products and scatters sums after them: N1, A,
+ * N2 and M forward, dx twice and the gradients of N1 and N2 backward. Around the layers it moves
+ * the embedding, its gradient, the head's input and its gradient. Recomputation of a layer, with
+ * attention or without, repeats the moves of the forward pass, and gathered inputs may be gathered
+ * once more. Statistics of the loss are three numbers per row.
  */
 static uint64_t
 tensor_sent(const LhStepPlan *plan, uint32_t stage)
@@ -399,8 +399,8 @@ tensor_sent(const LhStepPlan *plan, uint32_t stage)
            replicas_sent(plan, stage);
 }
 
-/* How often FSDP gathers a weight. In a pipeline, who does not cut weights anew behind the forward
- * pass keeps them from the first micro-batch to the last. */
+/* Number of times FSDP gathers a weight. Without resharding, weights in a pipeline stay gathered
+ * from the first micro-batch to the last. */
 static uint64_t
 gathers(const LhStepPlan *plan, const Weights *w)
 {
@@ -410,14 +410,14 @@ gathers(const LhStepPlan *plan, const Weights *w)
 
     if (b->unit_is_model)
         return pipeline ? 1 : m;
-    if (w->weight >= LH_STEP_W_LAYER) /* a tied head gathers the embedding's again */
+    if (w->weight >= LH_STEP_W_LAYER) /* a tied head gathers the embedding's matrix again */
         return w->weight == LH_STEP_W_EMBED && plan->model.tied_embeddings && !pipeline ? 2 * m : m;
     if (pipeline && !b->reshard)
         return 1 + halves * m;
     return m * (1 + halves + (b->reshard ? 1 : 0));
 }
 
-/* The norm of all gradients, over everyone who has a part of them that others do not have. */
+/* Bytes sent for the norm of all gradients, over all ranks that hold distinct parts. */
 static uint64_t
 norm_sent(const LhStepPlan *plan)
 {
@@ -428,7 +428,7 @@ norm_sent(const LhStepPlan *plan)
                        p->shard == LH_SHARD_DDP ? tensor(plan) * stages : ranks);
 }
 
-/* Weights and gradients, the loss and the norm of gradients. */
+/* Bytes sent for weights and gradients, the loss and the norm of gradients. */
 static uint64_t
 data_sent(const LhStepPlan *plan, uint32_t stage)
 {
@@ -456,8 +456,9 @@ data_sent(const LhStepPlan *plan, uint32_t stage)
 }
 
 /*
- * Between stages go the rows behind every chunk but the last of all, and the gradients of those
- * before every chunk but the first; and, where the head is the embedding, the gradients of both.
+ * Bytes sent between stages: the rows after every chunk but the last of the model, and the
+ * gradients before every chunk but the first. If the head is tied, also the gradient of the
+ * embedding's matrix.
  */
 static uint64_t
 pipeline_sent(const LhStepPlan *plan, uint32_t stage)

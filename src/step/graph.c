@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The model as tables. A row says which kernel makes what of what; rows that a layer does not have
- * are skipped by its features. Backward rows follow the order of the chain rule, the gradient of an
- * input before that of the weight, as autograd and Megatron-LM have it.
+ * The model as tables. A row names a kernel with its inputs and outputs; rows whose features a
+ * layer lacks are skipped. Backward rows follow the chain rule, with the gradient of an input
+ * before that of the weight, as autograd and Megatron-LM have it.
  */
 #include "step/step_private.h"
 
@@ -98,8 +98,8 @@ const LhStepNode lh_step_forward[] = {
     END,
 };
 
-/* The head's matrix is held as the embedding's, a row for each token: so logits are a product with
- * its transpose, as is the gradient of a product's input. */
+/* The head's matrix is stored like the embedding's, one row per token: logits are a product with
+ * its transpose, which is the kernel for the gradient of a product's input. */
 const LhStepNode lh_step_head[] = {
     { K(rms_norm), WHEN(RMS), OPERANDS(IN(X), WEIGHT(NORM_F), OUT(XF)) },
     { K(layer_norm), WHEN(LAYER_NORM), OPERANDS(IN(X), WEIGHT(NORM_F), OUT(XF)) },
@@ -127,7 +127,7 @@ const LhStepNode lh_step_head[] = {
     END,
 };
 
-/* Of what lies behind attention. */
+/* Backward, the part after attention. */
 const LhStepNode lh_step_post_bwd[] = {
     { GATHER(DX, DX_FULL) },
     { K(product_dgrad), WHEN(MLP), MATRIX(DOWN), OPERANDS(IN(DX_FULL), WEIGHT(DOWN), UPDATE(DP)) },
@@ -178,7 +178,7 @@ const LhStepNode lh_step_post_bwd[] = {
     END,
 };
 
-/* Of what lies before attention. */
+/* Backward, the part before attention. */
 const LhStepNode lh_step_pre_bwd[] = {
     { K(rotary_q_bwd), WHEN(ROTARY), OPERANDS(IN(DQ), OUT(DQ_ROWS)) },
     { K(rotary_kv_bwd), WHEN(ROTARY), OPERANDS(IN(DKV), OUT(DKV_ROWS)) },
@@ -209,11 +209,11 @@ const LhStepNode lh_step_embed_bwd[] = {
 
 #define BIT(role) (UINT64_C(1) << LH_STEP_##role)
 
-/* What attention writes for others than itself. */
+/* Outputs of attention for other rows. */
 #define WRITTEN_BY_ATTENTION                                                                       \
     (BIT(O) | BIT(LSE) | BIT(STATE) | BIT(Q_HEADS) | BIT(KV_HEADS) | BIT(O_HEADS) | BIT(LSE_HEADS))
 
-G_STATIC_ASSERT(LH_STEP_DX < LH_STEP_KEPT_BITS); /* and so all that the forward pass makes */
+G_STATIC_ASSERT(LH_STEP_DX < LH_STEP_KEPT_BITS); /* hence all roles of the forward pass */
 
 const uint64_t lh_step_kept[LH_CHECKPOINTS] = {
     [LH_CHECKPOINT_NONE] = UINT64_MAX,

@@ -18,7 +18,7 @@ is_kernel(LhKernelId kernel, const LhKernelId *list, unsigned count)
     is_kernel(kernel, (const LhKernelId[]){ __VA_ARGS__ },                                         \
               G_N_ELEMENTS(((const LhKernelId[]){ __VA_ARGS__ })))
 
-/* The traffic that the framework says of a kernel; a gradient's is twice that. */
+/* Traffic that the framework gives for a kernel; a gradient's is twice that. */
 static uint32_t
 traffic_of(const LhStepPlan *plan, LhKernelId kernel)
 {
@@ -63,8 +63,8 @@ traffic_of(const LhStepPlan *plan, LhKernelId kernel)
     }
 }
 
-/* What unfused kernels of a layer move is counted with its second norm: they write what they keep,
- * and read it, forward; backward they read it, too, and move as much again of gradients. */
+/* Traffic of a layer's unfused kernels, counted with its second norm. Forward they write and read
+ * what they keep; backward they read it, and move as much again for gradients. */
 static uint32_t
 unfused_traffic(const LhStepPlan *plan, const LhStepNode *node)
 {
@@ -76,7 +76,7 @@ unfused_traffic(const LhStepPlan *plan, const LhStepNode *node)
     return (forward ? 2 : 4) * once;
 }
 
-/* Whose rows a call by rows counts: the forward call's result. */
+/* Role whose rows a kernel with row arguments counts: the result of the forward call. */
 static LhStepRole
 counted_role(const LhStepNode *node)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The arguments of the kernel that a row of the tables calls.
+ * Arguments of the kernel that a row of the tables calls.
  */
 #pragma once
 

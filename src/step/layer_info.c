@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What can be asked about a step without looking at its program: see graph.h.
+ * Queries about a step that do not need its program: see graph.h.
  */
 #include "step/layer_info.h"
 
@@ -116,7 +116,7 @@ lh_step_rank_rows(const LhStepPlan *plan)
     return plan->rows;
 }
 
-/* The layer of @stage whose tensor has place @instance of @c. */
+/* Layer of @stage whose tensor has place @instance of @c. */
 static uint32_t
 layer_at(const LhStepPlan *plan, const LhStepClass *c, uint32_t stage, uint32_t instance)
 {

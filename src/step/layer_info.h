@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What can be asked about a step without its program: names, and where its layers and weights are.
+ * Queries about a step that do not need its program: names, and the place of layers and weights.
  */
 #pragma once
 
@@ -11,28 +11,29 @@ const char *lh_step_weight_name(LhStepWeight weight);
 
 uint32_t lh_step_layers(const LhStepPlan *plan);
 
-/* The place among all chunks of that with a layer. */
+/* Index of the chunk with a layer, among all chunks of the model. */
 uint32_t lh_step_chunk_of(const LhStepPlan *plan, uint32_t layer);
 
-/* The pipeline stage that has a layer; the head is on that of the layer behind the last. */
+/* Pipeline stage of a layer; that of the index after the last layer has the head. */
 uint32_t lh_step_stage_of(const LhStepPlan *plan, uint32_t layer);
-/* Whether a stage has a weight: that of one of its layers; the first one the embedding, the last
- * one the head with its norm, or the embedding once more, where they are one matrix. */
+/* Whether a stage has a weight: one of its layers; the first stage also the embedding; the last one
+ * the head and its norm, with a copy of the embedding if the head is tied. */
 bool lh_step_stage_has(const LhStepPlan *plan, uint32_t stage, LhStepWeight weight, uint32_t layer);
-/* Whether several stages have it. */
+/* Whether several stages have the weight. */
 bool lh_step_is_shared(const LhStepPlan *plan, LhStepWeight weight);
 LhStepKind lh_step_layer_kind(const LhStepPlan *plan, uint32_t layer);
 
-/* Segments of a context-parallel rank, and tokens of it in a micro-batch, of all sequences. */
+/* Segments of a context-parallel rank, and its tokens of a micro-batch, over all sequences. */
 uint32_t lh_step_segments(const LhStepPlan *plan);
 uint64_t lh_step_rank_rows(const LhStepPlan *plan);
 
-/* What part @part of a slot that stays is; false: @slot is none of a step, or @rank has it not. */
+/* Finds what part @part of a permanent slot is. False if @slot is not one of the step's, or if
+ * @rank does not have it. */
 typedef struct {
     LhStepFamily family;
-    LhStepWeight weight; /* of those that belong to one */
+    LhStepWeight weight; /* for families that belong to a weight */
     uint32_t layer;
-    uint32_t part; /* of the tensor */
+    uint32_t part; /* index within the tensor */
 } LhStepState;
 bool lh_step_state_at(const LhStepPlan *plan, uint32_t rank, uint32_t slot, uint32_t part,
                       LhStepState *state);

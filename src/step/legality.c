@@ -5,12 +5,12 @@
 #include <string.h>
 
 #define RANKS_MAX LH_RANKS_MAX
-#define PIPELINE_WORK_MAX (UINT32_C(1) << 17) /* of which each takes some 20 KiB */
+#define PIPELINE_WORK_MAX (UINT32_C(1) << 17) /* each takes about 20 KiB */
 
-#define SHARED_MAX 4 /* of what tensor-parallel ranks share */
+#define SHARED_MAX 4 /* sizes that are divided among tensor-parallel ranks */
 
-/* "nearest legal numbers of stages: 3, 6": those next to @value for which @p would be legal, none
- * above @most; @what they are. Caller frees. */
+/* "nearest legal numbers of stages: 3, 6": the values next to @value for which @p would be legal,
+ * up to @most; @what names them. Caller frees. */
 static char *
 legal_near(const LhStepParams *p, const char *what, uint64_t value, uint64_t most,
            bool (*is_legal)(const LhStepParams *p, uint64_t value))
@@ -28,7 +28,7 @@ legal_near(const LhStepParams *p, const char *what, uint64_t value, uint64_t mos
     return g_strdup_printf("nearest legal %s: %s", what, numbers);
 }
 
-/* What tensor-parallel ranks share among them. */
+/* A size that is divided among tensor-parallel ranks. */
 typedef struct {
     const char *what;
     uint64_t size;
@@ -51,7 +51,7 @@ find_shared(const LhModel *m, Shared shared[SHARED_MAX])
     return SHARED_MAX;
 }
 
-/* Of the vocabulary, on each of @t ranks. */
+/* Vocabulary entries on each of @t ranks. */
 static uint64_t
 tokens_of(const LhModel *m, uint64_t t)
 {
@@ -72,7 +72,7 @@ has_groups(const LhModel *m, uint64_t t)
     return groups % t == 0 || t % groups == 0;
 }
 
-/* Of the ranks of a stage so many, and the others context- and data-parallel. */
+/* Whether @t is a legal tensor-parallel size for the ranks of a stage. */
 static bool
 is_tensor_size(const LhStepParams *p, uint64_t t)
 {
@@ -136,38 +136,37 @@ check_model(const LhStepParams *p, GError **error)
     const LhModel *m = p->model;
 
     if (m->weights.attention_parameters > 0)
-        return lh_program_refuse(error,
-                                 "%s has latent attention, whose projections steps do not have yet",
+        return lh_program_refuse(error, "%s has latent attention, which steps do not support",
                                  m->name != NULL ? m->name : "the model");
     if (m->weights.embedding_width > 0)
         return lh_program_refuse(error,
-                                 "an embedding that is not as wide as the model, %" PRIu64
-                                 " of %" PRIu64 ", is in no step yet",
+                                 "the embedding has width %" PRIu64 ", the model %" PRIu64
+                                 ", which steps do not support",
                                  m->weights.embedding_width, m->hidden_size);
     if (m->num_experts > 0 && m->experts_per_token <= m->weights.shared_experts)
         return lh_program_refuse(error,
-                                 "of %" PRIu64 " experts that a token passes %" PRIu64
-                                 " are shared, which leaves none for a router to choose",
+                                 "of %" PRIu64 " experts per token %" PRIu64
+                                 " are shared, which leaves none for the router to choose",
                                  m->experts_per_token, m->weights.shared_experts);
     if (m->rotary_base > 0 && m->kv_channels % 2 != 0 && has_softmax(m))
         return lh_program_refuse(error,
-                                 "heads of %" PRIu64 " elements cannot be turned by a rotary "
-                                 "embedding, which takes pairs of them: give --kv-channels, or a "
-                                 "model whose rotary_base is 0",
+                                 "heads of %" PRIu64
+                                 " elements do not support a rotary embedding, which needs an even "
+                                 "number: give --kv-channels, or a model whose rotary_base is 0",
                                  m->kv_channels);
     if (m->num_layers > UINT16_MAX)
         return lh_program_refuse(error, "a step has at most %u layers", UINT16_MAX);
     return true;
 }
 
-/* The layers that stages share, with the ends that count. */
+/* Number of layers that are divided among stages, including the ends that count. */
 static uint64_t
 places_of(const LhStepParams *p)
 {
     return p->model->num_layers + (p->embedding_counts ? 1u : 0) + (p->loss_counts ? 1u : 0);
 }
 
-/* With as many chunks on each, and so many of all ranks on a stage. */
+/* Whether @stages is a legal number of stages, with the same number of chunks on each. */
 static bool
 is_stages(const LhStepParams *p, uint64_t stages)
 {
@@ -179,8 +178,8 @@ is_stages(const LhStepParams *p, uint64_t stages)
            (lh_step_chunks(p) == 1 || p->micro_batches % stages == 0);
 }
 
-/* All stages and chunks have equally many layers, and with several chunks a stage passes its
- * micro-batches on in rounds of as many as there are stages. */
+/* Checks that all stages and chunks have equally many layers, and that with several chunks the
+ * number of micro-batches is a multiple of the number of stages. */
 static bool
 check_stages(const LhStepParams *p, GError **error)
 {
@@ -228,13 +227,13 @@ check_pipeline(const LhStepParams *p, GError **error)
         return lh_program_refuse(error, "several chunks of layers on a pipeline stage need the "
                                         "order 1f1b");
     if (stages > 1 && p->model->num_layers * p->micro_batches > PIPELINE_WORK_MAX)
-        return lh_program_refuse(error,
-                                 "a pipeline has at most %u micro-batches times layers; here are "
-                                 "%u times %" PRIu64,
-                                 PIPELINE_WORK_MAX, p->micro_batches, p->model->num_layers);
+        return lh_program_refuse(
+            error, "a pipeline has at most %u micro-batches times layers, not %u times %" PRIu64,
+            PIPELINE_WORK_MAX, p->micro_batches, p->model->num_layers);
     if (stages == 1 && (p->embedding_counts || p->loss_counts))
-        return lh_program_refuse(error, "the embedding and the loss count as layers where these "
-                                        "are shared among several pipeline stages");
+        return lh_program_refuse(
+            error,
+            "the embedding and the loss can count as layers only with several pipeline stages");
     return check_stages(p, error);
 }
 
@@ -249,6 +248,6 @@ lh_step_check(const LhStepParams *p, GError **error)
     if (p->micro_batches > UINT16_MAX)
         return lh_program_refuse(error, "a step has at most %u micro-batches", UINT16_MAX);
     if (p->module.mask.documents_count > 0)
-        return lh_program_refuse(error, "steps have no packed documents yet");
+        return lh_program_refuse(error, "steps do not support packed documents");
     return check_model(p, error) && check_tensor_parallel(p, error) && check_pipeline(p, error);
 }

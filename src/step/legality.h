@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which steps there are.
+ * Which steps are possible.
  */
 #pragma once
 
 #include "step/step.h"
 
-/* Whether there is such a step; refusals are LH_ERROR_NO. */
+/* Checks that the step is possible; else LH_ERROR_NO. */
 bool lh_step_check(const LhStepParams *params, GError **error);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * When tensors come and go. A tensor is there from the first call that touches it to the last one;
- * tensors of one shape that are never there at the same time share their place in a slot. Gathers
- * of weights are moved ahead first, so that what is fetched early is counted from then on.
+ * Live ranges of tensors, and their places in slots. A tensor is live from the first call that
+ * touches it to the last. Tensors of one shape whose live ranges do not overlap share a place.
+ * Gathers of weights are moved ahead first, so that prefetched weights are live from then on.
  */
 #include "step/step_private.h"
 
-/* ---- gathers ahead of time ---- */
+/* ---- prefetching ---- */
 
-/* The calls of the gather with this number, from @from on. */
+/* Appends the calls of gather @number. */
 static void
 append_gather(GArray *to, const GArray *from, uint32_t number)
 {
@@ -20,7 +20,7 @@ append_gather(GArray *to, const GArray *from, uint32_t number)
     }
 }
 
-/* Gather i is issued where gather i - prefetch was needed; the first ones at the start. */
+/* Issues gather i where gather i - prefetch was needed; the first ones at the start. */
 static void
 prefetch(const LhStepPlan *plan, LhStepList *list)
 {
@@ -51,7 +51,7 @@ prefetch(const LhStepPlan *plan, LhStepList *list)
     list->calls = moved;
 }
 
-/* ---- lives ---- */
+/* ---- live ranges ---- */
 
 static LhStepTensor *
 tensor_at(const LhStepList *list, uint32_t index)
@@ -59,7 +59,7 @@ tensor_at(const LhStepList *list, uint32_t index)
     return &g_array_index(list->tensors, LhStepTensor, index);
 }
 
-/* The last use of what the gather whose calls begin at @first has gathered. */
+/* Last use of the results of the gather whose calls begin at @first. */
 static uint32_t
 last_of_gather(const LhStepList *list, uint32_t first)
 {
@@ -75,8 +75,7 @@ last_of_gather(const LhStepList *list, uint32_t first)
     return last;
 }
 
-/* When the gradients of one flat parameter are put together: until then its weights are there, too.
- */
+/* First call of the flat gradient, until which the weights are live too; 0: there is none. */
 static uint32_t
 flat_gradient_made(const LhStepList *list)
 {
@@ -87,7 +86,7 @@ flat_gradient_made(const LhStepList *list)
     return 0;
 }
 
-/* Weights that were gathered together go together. */
+/* Frees weights that were gathered together at the same time. */
 static void
 end_together(LhStepList *list)
 {
@@ -106,7 +105,7 @@ end_together(LhStepList *list)
     }
 }
 
-/* The first call with the next tensor of a role behind tensor @from: of the same micro-batch. */
+/* First call of the next tensor of a role from index @from on, which is of the same micro-batch. */
 static uint32_t
 next_of_role(const LhStepList *list, guint from, LhStepRole role)
 {
@@ -119,8 +118,8 @@ next_of_role(const LhStepList *list, guint from, LhStepRole role)
     return 0;
 }
 
-/* Who called the model holds its logits until the loss is computed, whatever that works on; some
- * losses hold both until their gradient is cast. */
+/* Extends the live range of logits. The caller of the model holds them until the loss is computed,
+ * whichever copy the loss reads; some losses hold both copies until their gradient is cast. */
 static void
 hold_logits(const LhStepPlan *plan, LhStepList *list)
 {
@@ -135,8 +134,9 @@ hold_logits(const LhStepPlan *plan, LhStepList *list)
     }
 }
 
-/* Made in the forward pass, and used in another. Exchanges are of no pass: rows come in one for the
- * forward pass, and what they take to the next stage is not kept. */
+/* Whether the tensor is made in the forward pass and used in another phase. Exchanges belong to no
+ * phase: received rows count as made in the forward pass, and rows last used by an exchange are not
+ * kept. */
 static bool
 is_kept(const LhStepList *list, const LhStepTensor *tensor)
 {
@@ -148,7 +148,8 @@ is_kept(const LhStepList *list, const LhStepTensor *tensor)
     return forward && last->does != LH_STEP_CALL_EXCHANGE && last->phase != LH_PHASE_FORWARD;
 }
 
-/* What unfused kernels keep is there as long as what they work on, which stands before it. */
+/* Whether the tensor belongs to an unfused kernel: it has the live range of the tensor before it in
+ * the list. */
 static bool
 is_beside(const LhStepTensor *tensor)
 {
@@ -191,7 +192,7 @@ find_lives(const LhStepPlan *plan, LhStepList *list)
 
 /* ---- places ---- */
 
-/* What a tensor's shape, or whether a layer has it, depends on. */
+/* What a tensor's shape, or its presence in a layer, depends on. */
 typedef enum { ON_NOTHING, ON_ATTENTION, ON_MLP, ON_EXPERTS } Depends;
 
 static Depends
@@ -251,7 +252,7 @@ lh_step_variant(const LhStepPlan *plan, LhStepFamily family, uint8_t what, uint3
     }
 }
 
-/* Layers of a stage before @end that have the tensor in this variant. */
+/* Number of layers of a stage before @end that have the tensor in this variant. */
 static uint32_t
 count_before(const LhStepPlan *plan, const LhStepTensor *tensor, uint32_t stage, uint32_t end)
 {
@@ -274,8 +275,8 @@ is_of_layer(const LhStepTensor *tensor)
     return of_weight && tensor->what < LH_STEP_W_LAYER;
 }
 
-/* Whether all stages have as many of a tensor that stays, or is made for all of a stage's weights;
- * of those that come and go places are used as needed. */
+/* Whether one slot serves all stages: they have equally many of a permanent tensor. Temporary
+ * tensors take places as needed. Tensors made for all weights of a stage differ between stages. */
 static bool
 is_everywhere(const LhStepPlan *plan, const LhStepTensor *tensor)
 {
@@ -326,16 +327,16 @@ class_of(LhStepPlan *plan, const LhStepTensor *tensor)
     return plan->classes->len - 1;
 }
 
-/* The place of a tensor that stays: its layer's, among those of the stage that have one. */
+/* Place of a permanent tensor: that of its layer among the stage's layers that have it. */
 static uint32_t
 own_place(const LhStepPlan *plan, const LhStepTensor *tensor)
 {
     return is_of_layer(tensor) ? count_before(plan, tensor, tensor->stage, tensor->layer) : 0;
 }
 
-/* When each place of a class is free again. */
+/* Times when the places of each class become free. */
 typedef struct {
-    GArray **free_after; /* [classes] of uint32_t: the last call of who has it */
+    GArray **free_after; /* [classes] of uint32_t: last call of the current tensor */
 } Places;
 
 static uint32_t
@@ -353,9 +354,9 @@ take_place(Places *places, const LhStepTensor *tensor)
     return used->len - 1;
 }
 
-/* For each call, the tensors that come before it and go behind it, as lists. */
+/* Tensors whose live range begins at, and ends at, each call, as linked lists. */
 typedef struct {
-    uint32_t *first, *next_first; /* [calls], [tensors]; LH_STEP_NONE ends a list */
+    uint32_t *first, *next_first; /* heads [calls] and links [tensors]; LH_STEP_NONE ends a list */
     uint32_t *last, *next_last;
 } Moments;
 

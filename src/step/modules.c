@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Attention within a step: for each kind of layer a forward-only and a backward-only program of its
- * schedule, which are embedded as they are. What they are given and give back are roles of the
- * step; what they use in between are slots of their own, shared by all layers.
+ * Attention within a step. Each kind of layer has a forward-only and a backward-only program of its
+ * schedule, embedded unchanged. Their inputs and outputs are roles of the step; their temporaries
+ * are slots of their own, shared by all layers.
  */
 #include "step/modules.h"
 
@@ -78,7 +78,7 @@ lh_step_kind_attention(const LhStepPlan *plan, LhStepKind kind)
     return of;
 }
 
-/* One pass of it, on a tensor-parallel rank's heads. */
+/* Parameters of one pass, with the heads of a tensor-parallel rank. */
 static LhProgramParams
 params_of(const LhStepPlan *plan, LhStepKind kind, LhPass pass)
 {
@@ -96,7 +96,7 @@ params_of(const LhStepPlan *plan, LhStepKind kind, LhPass pass)
     return p;
 }
 
-/* Borrowed of whoever wants the step, or made. */
+/* Whether the programs are borrowed from the step's parameters. */
 static bool
 is_given(const LhStepPlan *plan)
 {
@@ -115,8 +115,7 @@ make_pass(const LhStepPlan *plan, LhStepKind kind, LhPass pass, GError **error)
         return plan->params.attention->pass[kind][pass == LH_PASS_BWD];
     if (schedule == NULL) {
         lh_program_refuse(error,
-                          "the model has layers of %s attention, and no schedule is named "
-                          "that computes it",
+                          "the model has %s attention layers, but no named schedule supports them",
                           lh_layer_kind_names[attention]);
         return NULL;
     }
@@ -124,13 +123,13 @@ make_pass(const LhStepPlan *plan, LhStepKind kind, LhPass pass, GError **error)
     if (program == NULL)
         return NULL;
     if (program->placement.kind == LH_PLACE_HEADS) {
-        lh_program_refuse(error, "it is tensor parallelism, which a step has beside its schedule: "
-                                 "use --tensor-model-parallel-size with another schedule");
+        lh_program_refuse(error, "this schedule is tensor parallelism itself: use "
+                                 "--tensor-model-parallel-size with another schedule");
         g_clear_pointer(&program, lh_program_free);
     } else if (program->params.attention.heads != params.attention.heads) {
         lh_program_refuse(error,
-                          "it would pad %u heads to %u; in a step the model's heads are "
-                          "padded instead, by --pad heads or --pad width",
+                          "the schedule would pad %u heads to %u; a step pads the model's heads "
+                          "instead, by --pad heads or --pad width",
                           params.attention.heads, program->params.attention.heads);
         g_clear_pointer(&program, lh_program_free);
     }
@@ -173,7 +172,8 @@ refuse_placements(const LhPlacement *softmax, const LhPlacement *other, GError *
                              lh_placement_names[softmax->kind], lh_placement_names[other->kind]);
 }
 
-/* All kinds hold a rank's tokens in the same way: rows go from layer to layer. */
+/* Checks that all kinds have a rank's tokens in the same layout, since rows pass from layer to
+ * layer. */
 static bool
 check_placements(const LhStepPlan *plan, GError **error)
 {
@@ -186,7 +186,7 @@ check_placements(const LhStepPlan *plan, GError **error)
             continue;
         if (first == NULL)
             first = &program->placement;
-        /* On one rank all placements have all tokens, if not always in as many segments. */
+        /* On one rank every placement has all tokens, though the number of segments may differ. */
         if (lh_placement_parts(first) != lh_placement_parts(&program->placement) ||
             (plan->params.module.ranks > 1 &&
              (first->kind != program->placement.kind || first->split != program->placement.split)))
@@ -228,7 +228,7 @@ lh_step_clear_modules(LhStepPlan *plan)
     }
 }
 
-/* ---- attention alone, and a step without it ---- */
+/* ---- attention alone, and placeholders ---- */
 
 void
 lh_step_take_attention(LhStepPlan *plan, LhStepAttention *attention)
@@ -308,7 +308,7 @@ lh_step_hollow(const LhStepAttention *attention)
 
 /* ---- slots and streams ---- */
 
-/* Slots of the module's own, called after the pass and, where there are several, the kind. */
+/* Declares the module's own slots, prefixed by the pass and, except for softmax, the kind. */
 static void
 declare_slots(LhProgram *program, const LhProgram *module, const uint8_t *roles, uint16_t *slots,
               const char *prefix)
@@ -332,7 +332,8 @@ declare_slots(LhProgram *program, const LhProgram *module, const uint8_t *roles,
     }
 }
 
-/* Streams go by their names: the first is the step's own, "comm" is that of all modules. */
+/* Maps streams by name: the first is the step's compute stream, and "comm" is shared by all
+ * modules. */
 static void
 declare_streams(LhProgram *program, const LhProgram *module, uint8_t *streams)
 {

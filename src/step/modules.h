@@ -6,21 +6,21 @@
 
 #include "step/graph.h"
 
-/* Attention of a layer of @kind in one micro-batch, with all of the model's heads: a
- * tensor-parallel rank's programs have its share of these, and are the same in all else. */
+/* Attention of a layer of @kind in one micro-batch, with all heads of the model. The programs of a
+ * tensor-parallel rank differ only in having its share of the heads. */
 typedef struct {
     LhAttention attention;
-    LhMaskRule mask; /* its documents are borrowed */
+    LhMaskRule mask; /* borrows its documents */
 } LhStepKindAttention;
 LhStepKindAttention lh_step_kind_attention(const LhStepPlan *plan, LhStepKind kind);
 
-/* What input or output slot @slot of attention is to the step; LH_STEP_ROLES: nothing. */
+/* Role of an input or output slot of attention in the step; LH_STEP_ROLES: none. */
 LhStepRole lh_step_slot_role(const LhSlot *slot);
 
 /*
- * Programs that take the place of @attention in a step of which only what is around attention
- * matters: with the same inputs and outputs, and with one op, which takes no time and touches
- * nothing (LH_KERNEL_ID_outside). Caller clears.
+ * Makes placeholder programs with the inputs and outputs of @attention, for estimating a step
+ * without its attention. Each has one op (LH_KERNEL_ID_outside), which takes no time and touches
+ * nothing. Caller clears.
  */
 LhStepAttention lh_step_hollow(const LhStepAttention *attention);
 void lh_step_attention_clear(LhStepAttention *attention);

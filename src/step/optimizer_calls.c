@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The optimizer: the norm of all gradients, the update of every piece of a weight that the rank
- * has, and what it passes on of them.
+ * Calls of the optimizer: the norm of all gradients, the update of every piece of a weight that the
+ * rank holds, and the all-gather of updated weights.
  */
 #include "step/optimizer_calls.h"
 
 #include "step/sharding.h"
 
-/* Where the gradient of a weight is when all are reduced. */
+/* Location of a weight's gradient after all reductions. */
 static LhStepUse
 final_gradient(LhStepRecorder *r, LhStepHeld w)
 {
@@ -21,7 +21,7 @@ final_gradient(LhStepRecorder *r, LhStepHeld w)
                         .own_piece = plan->params.shard == LH_SHARD_ZERO1 };
 }
 
-/* Of the whole weight; a rank that has a piece does not go beyond the end. */
+/* Elements of the whole weight; a rank's piece does not exceed its end. */
 static uint64_t
 elements_of(const LhStepPlan *plan, LhStepHeld w)
 {
@@ -66,7 +66,7 @@ add_norm(LhStepRecorder *r, LhStepHeld w, bool first)
                     (LhStepUse){ .tensor = norm, .count = 1, .reads = !first, .writes = true });
 }
 
-/* Sums over a group of ranks, in place. */
+/* All-reduces over a group of ranks, in place. */
 static void
 add_all_reduce(LhStepRecorder *r, LhStepStream stream, LhStepGroup group, LhStepUse use)
 {
@@ -79,7 +79,7 @@ add_all_reduce(LhStepRecorder *r, LhStepStream stream, LhStepGroup group, LhStep
     lh_step_add_use(r, call, use);
 }
 
-/* One number, added up over a group. */
+/* All-reduces one number over a group. */
 static void
 add_up(LhStepRecorder *r, LhStepFamily family, LhStepGroup group)
 {
@@ -87,8 +87,8 @@ add_up(LhStepRecorder *r, LhStepFamily family, LhStepGroup group)
                    (LhStepUse){ .tensor = lh_step_staying(r, family), .count = 1 });
 }
 
-/* The first stage has the gradient of the embedding, the last one that of the head: where these are
- * one matrix, of the same elements. */
+/* Adds the gradients of a tied matrix: the first stage has the embedding's, the last one the
+ * head's. */
 static void
 add_up_shared(LhStepRecorder *r)
 {
@@ -98,7 +98,7 @@ add_up_shared(LhStepRecorder *r)
         add_all_reduce(r, LH_STEP_STREAM_PIPELINE, LH_STEP_GROUP_ENDS, final_gradient(r, embed));
 }
 
-/* The weight whose squares come first: every rank of the stage has a part of it. */
+/* The weight whose squares are added first; every rank of the stage holds a part of it. */
 static LhStepHeld
 first_of_norm(const LhStepRecorder *r)
 {
@@ -107,7 +107,8 @@ first_of_norm(const LhStepRecorder *r)
     return (LhStepHeld){ LH_STEP_W_Q, lh_step_chunk_begins(&r->plan->params, r->stage) };
 }
 
-/* The squares of all gradients; of those that several ranks have, by the first of them. */
+/* Sums the squares of all gradients. If several ranks hold a gradient, the first of them adds
+ * it. */
 static void
 clip(LhStepRecorder *r)
 {
@@ -181,7 +182,7 @@ add_adam(LhStepRecorder *r, LhStepHeld w)
     lh_step_add_use(r, call, weight);
 }
 
-/* Each rank has updated its piece of the weights: all get all of them. */
+/* All-gathers the weights, of which each rank has updated its piece. */
 static void
 gather_updated(LhStepRecorder *r, uint32_t unit)
 {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The calls of a stage are walked as its cursors do, but for attention: of that the most that one
- * of its ranks holds beside what it is given and gives back comes on top. Tensor- and data-parallel
- * ranks hold the same.
+ * Walks the calls of a stage as its cursors do, except for attention: its largest own memory over
+ * the ranks is added on top. Tensor- and data-parallel ranks hold the same.
  */
 #include "step/peak_memory.h"
 
@@ -11,7 +10,8 @@
 
 #include <string.h>
 
-/* What attention holds itself, of the context-parallel rank that needs most. */
+/* Memory that attention holds in addition to its inputs and outputs, on the context-parallel rank
+ * that needs most. */
 typedef struct {
     uint64_t bytes[LH_STEP_KINDS][2];
 } Own;
@@ -55,7 +55,7 @@ call_region(const LhStepPlan *plan, const LhStepList *list, const LhStepCall *ca
                        .count = use->count };
 }
 
-/* Attention comes and goes. */
+/* Allocates and frees the memory of attention. */
 static void
 call_attention(LhLive *live, uint64_t bytes)
 {
@@ -80,7 +80,8 @@ walk(LhLive *live, const LhProgram *program, const LhStepList *list, const Own *
     }
 }
 
-/* A micro-batch that begins with as much as the one before does the same. */
+/* Stops when a micro-batch begins with the same memory as the previous one, since it then
+ * repeats. */
 static void
 walk_inner(LhLive *live, const LhProgram *program, const LhStepList *list, const Own *own)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which stage of a pipeline works on what, and when stages exchange rows and gradients. Orders are
- * those of GPipe (arXiv 1811.06965: all forward, then all backward), of PipeDream-Flush (1F1B) and
- * of Megatron-LM's interleaved 1F1B (arXiv 2104.04473). Who meets whom follows from playing them
- * once with work of equal length: a message is exchanged behind the tick in which it is made, or
- * in which its receiver does what comes before its use, if that is later. Both ends put it behind
- * the same tick, so exchanges end even if nothing else goes on beside them; and a stage receives
- * no earlier than it has to, as Megatron-LM does without overlap.
+ * Work and exchanges of pipeline stages. Orders are those of GPipe (arXiv 1811.06965: all forward,
+ * then all backward), PipeDream-Flush (1F1B) and Megatron-LM's interleaved 1F1B (arXiv 2104.04473).
+ * Exchanges are found by simulating the pipeline once with works of equal length (ticks). A message
+ * is exchanged after the tick in which it is made, or after the tick of its receiver's preceding
+ * work, whichever is later. Both ends use the same tick, so exchanges complete without anything
+ * else running beside them. A stage receives as late as possible, as Megatron-LM does without
+ * overlap.
  */
 #include "step/pipeline.h"
 
@@ -18,14 +18,14 @@ const char *const lh_pipeline_order_names[] = {
     [LH_PIPELINE_ORDERS] = NULL,
 };
 
-/* What a stage works on, in which tick. */
+/* One work of a stage: a chunk and a micro-batch, and its tick. */
 typedef struct {
     bool backward;
     uint32_t chunk, micro_batch;
     uint32_t tick;
 } Work;
 
-/* A message at one of its ends: behind which tick; of all that belong there, which. */
+/* One end of a message: the tick after which it is exchanged, and its order among those. */
 typedef struct {
     uint32_t round, number;
     LhStepMessage message;
@@ -35,7 +35,7 @@ typedef struct {
     uint32_t stages, chunks, micro_batches;
     GArray **work;   /* [stages] of Work */
     GArray **ends;   /* [stages] of End */
-    uint32_t *ticks; /* [2][stages x chunks][micro-batches] when it is worked on */
+    uint32_t *ticks; /* [2][stages x chunks][micro-batches]: tick of each work */
 } Pipeline;
 
 /* ---- chunks ---- */
@@ -84,8 +84,8 @@ lh_step_warmup(const LhStepParams *params, uint32_t stage)
     return MIN(chunks > 1 ? 2 * behind + (chunks - 1) * lh_step_stages(params) : behind, all);
 }
 
-/* The @number-th forward or backward work of a stage: chunks take turns every `stages`
- * micro-batches, backward the last one first. */
+/* The forward or backward work @number of a stage: chunks alternate every `stages` micro-batches,
+ * backward from the last chunk to the first. */
 static Work
 work_at(const Pipeline *p, bool backward, uint32_t number)
 {
@@ -98,12 +98,12 @@ work_at(const Pipeline *p, bool backward, uint32_t number)
                    .micro_batch = round * stages + within % stages };
 }
 
-/* How far a stage is: works behind it. */
+/* Progress of a stage: number of completed works. */
 typedef struct {
     uint32_t forward, backward;
 } Progress;
 
-/* What comes next; false: nothing. */
+/* Finds the next work; false: none. */
 static bool
 next_work(const Pipeline *p, uint32_t warmup, const Progress *done, Work *next)
 {
@@ -144,7 +144,7 @@ tick_of(const Pipeline *p, bool backward, uint32_t at, uint32_t micro_batch)
                      micro_batch];
 }
 
-/* Where a chunk of a stage comes among all chunks. */
+/* Index of a stage's chunk among all chunks. */
 static uint32_t
 chunk_place(const Pipeline *p, uint32_t stage, uint32_t chunk)
 {
@@ -162,7 +162,7 @@ is_ready(const Pipeline *p, uint32_t stage, const Work *work, uint32_t now)
     return at == 0 || *tick_of(p, false, at - 1, work->micro_batch) < now;
 }
 
-/* Plays all stages until nothing is left to do. */
+/* Simulates all stages until all work is done. */
 static void
 find_ticks(const Pipeline *p)
 {
@@ -197,7 +197,7 @@ add_end(const Pipeline *p, uint32_t stage, const End *end)
     g_array_append_val(p->ends[stage], *end);
 }
 
-/* What work @i of a stage needs of another one. */
+/* Adds the message that work @i of a stage needs from another stage, at both ends. */
 static void
 add_stage_message(const Pipeline *p, uint32_t stage, guint i)
 {
@@ -232,7 +232,7 @@ compare_ends(gconstpointer a, gconstpointer b)
 
 /* ---- turns ---- */
 
-/* The exchange of all ends of one tick, from end @from on. */
+/* The exchange of all ends of one tick, starting at end @from. */
 static LhStepTurn
 exchange_at(const GArray *ends, guint from)
 {
@@ -246,7 +246,7 @@ exchange_at(const GArray *ends, guint from)
     return turn;
 }
 
-/* Appends exchanges up to tick @until, from end @from on; returns the end that comes next. */
+/* Appends exchanges before tick @until, starting at end @from; returns the next end. */
 static guint
 append_exchanges(const GArray *ends, guint from, uint32_t until, GArray *turns)
 {
@@ -314,19 +314,19 @@ lh_step_turns(const LhStepParams *params)
     return turns;
 }
 
-/* ---- how long it takes at least ---- */
+/* ---- lower bound ---- */
 
-/* Stages at work, of which nothing is known but what a layer takes. */
+/* A simulation of the stages in which only the times of layers are known. */
 typedef struct {
     Pipeline pipeline;
     const LhStepLayerTimes *of;
-    bool overlap;                     /* gradients are reduced behind their layer */
-    uint32_t places, *layers;         /* [places] */
-    uint32_t *warmup;                 /* [stages] */
-    Progress *done;                   /* [stages] */
-    LhTime *stage_ps;                 /* [stages] what each has done has taken */
-    LhTime *forward_ps, *backward_ps; /* [places][micro-batches] when rows and gradients are there
-                                         at least; LH_TIME_NEVER: not known */
+    bool overlap;             /* gradients of a layer are reduced right after it */
+    uint32_t places, *layers; /* [places] */
+    uint32_t *warmup;         /* [stages] */
+    Progress *done;           /* [stages] */
+    LhTime *stage_ps;         /* [stages] time of the works so far */
+    /* [places][micro-batches] earliest time of rows and gradients; LH_TIME_NEVER: unknown. */
+    LhTime *forward_ps, *backward_ps;
 } Play;
 
 static LhTime *
@@ -337,9 +337,9 @@ made_at(const Play *play, bool backward, uint32_t at, uint32_t micro_batch)
 }
 
 /*
- * Rows come from the place before: all work forward waits for them. Gradients come from the place
- * behind: all work backward waits for these but the recomputation of the last layer, which is the
- * first one. LH_TIME_NEVER: they are not there yet.
+ * Earliest end of a work. Forward work waits for rows of the previous place. Backward work waits
+ * for gradients of the next place, except for the recomputation of its last layer, which comes
+ * first. LH_TIME_NEVER: the input is not there yet.
  */
 static LhTime
 end_of_work(const Play *play, uint32_t stage, const Work *work)
@@ -362,8 +362,8 @@ end_of_work(const Play *play, uint32_t stage, const Work *work)
                given_ps + layers * of->backward_ps + again_ps);
 }
 
-/* What is accumulated behind the gradient that goes to the place before: of the last layer, or,
- * where it waits for the end of all, of all of them. */
+/* Accumulation that follows the gradient for the previous place: of one layer, or of all layers if
+ * it happens at the end of the chunk's backward pass. */
 static LhTime
 behind_gradient(const Play *play, uint32_t at)
 {
@@ -371,7 +371,7 @@ behind_gradient(const Play *play, uint32_t at)
            play->of->accumulate_ps;
 }
 
-/* As far as a stage comes; whether that is any further. */
+/* Advances a stage as far as possible; returns whether it advanced. */
 static bool
 play_stage(const Play *play, uint32_t stage)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What writes down the calls of a micro-batch, or all of a stage.
+ * Recorder of the calls of a micro-batch, or of a whole pipeline stage.
  */
 #pragma once
 
@@ -10,26 +10,26 @@ typedef struct {
     LhStepPlan *plan;
     LhStepList *list;
     uint32_t stage;
-    uint16_t micro_batch; /* in a pipeline; else each of those that have the list */
-    bool last;            /* the micro-batch behind which the optimizer comes */
+    uint16_t micro_batch; /* in a pipeline; else relative to the list */
+    bool last;            /* the optimizer follows this micro-batch */
     uint8_t phase;
-    uint32_t (*roles)[LH_STEP_ROLES]; /* of the micro-batch: [layers + 1] the tensor that a role is
-                                         now, or LH_STEP_NONE */
-    /* [families x places] likewise, of what is a weight's; see lh_step_weight_place(). */
+    /* [layers + 1], of the micro-batch: current tensor of each role, or LH_STEP_NONE. */
+    uint32_t (*roles)[LH_STEP_ROLES];
+    /* [families x places]: current tensor of each weight's families; see lh_step_weight_place(). */
     uint32_t *of_weights;
-    GArray *waiting;  /* of uint32_t: units whose gradients are reduced behind the backward pass */
-    uint32_t gathers; /* so far */
+    GArray *waiting;  /* of uint32_t: units whose gradients are reduced after the backward pass */
+    uint32_t gathers; /* number of gathers so far */
 } LhStepRecorder;
 
-/* A new tensor of this family; its index. */
+/* Adds a tensor; returns its index. */
 uint32_t lh_step_add_tensor(LhStepRecorder *r, LhStepTensor tensor);
 
-/* A new call, to be filled in; valid until the next. */
+/* Adds a call to be filled in; the pointer is valid until the next one is added. */
 LhStepCall *lh_step_add_call(LhStepRecorder *r, LhStepCallKind does, LhStepStream stream,
                              uint32_t layer);
 
-/* Keeps @args and gives @call them. */
+/* Stores @args and assigns them to @call. */
 void lh_step_set_args(LhStepRecorder *r, LhStepCall *call, const LhKernelArgs *args);
 
-/* Adds to the uses of @call, the last one that has been given any. */
+/* Adds a use to @call, which must be the latest call with any. */
 void lh_step_add_use(LhStepRecorder *r, LhStepCall *call, LhStepUse use);

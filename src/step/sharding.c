@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Weights and gradients: who holds, gathers and reduces them. Every weight of a layer is a tensor
- * of its own; a unit is what is gathered and reduced together: a layer, the embedding, the head
- * with its norm; or the whole model.
+ * Weights and gradients: which ranks hold, gather and reduce them. Every weight of a layer is a
+ * tensor of its own. A unit is gathered and reduced together: a layer, the embedding, the head with
+ * its norm; or the whole model.
  */
 #include "step/sharding.h"
 
@@ -42,11 +42,11 @@ exists(const LhStepPlan *plan, LhStepHeld w)
 typedef struct {
     uint32_t first, count;
     bool of_layers;
-    LhStepHeld globals[GLOBALS]; /* likewise `globals_count` */
+    LhStepHeld globals[GLOBALS]; /* `globals_count` weights outside layers */
     uint32_t globals_count;
 } Unit;
 
-/* A unit by its number: the layers, the embedding, the head. */
+/* Unit @number: first the layers, then the embedding, then the head. */
 static Unit
 unit_of(const LhStepPlan *plan, uint32_t number)
 {
@@ -145,14 +145,14 @@ bool
 lh_step_reduces_each(const LhStepPlan *plan)
 {
     const LhStepBehaviour *b = &plan->params.behaviour;
-    /* Chunks are at different micro-batches: the whole model is never at the end of one. */
+    /* Chunks are at different micro-batches, so the whole model is never at the end of one. */
     const bool never = b->unit_is_model && lh_step_chunks(&plan->params) > 1;
 
     return plan->params.shard >= LH_SHARD_ZERO2 &&
            ((b->reduce_each && !never) || plan->params.micro_batches == 1);
 }
 
-/* What a reduction gives is added to what earlier ones gave. */
+/* Whether the result of a reduction is added to those of earlier micro-batches. */
 static bool
 accumulates(const LhStepPlan *plan)
 {
@@ -253,7 +253,7 @@ lh_step_gradient(LhStepRecorder *r, LhStepWeight weight, uint32_t layer, bool *s
     return lh_step_weight_tensor(r, LH_STEP_OF_GRADIENT, w, gradients_stay(r->plan));
 }
 
-/* Sums over the tensor-parallel ranks that have the same weight. */
+/* Sums over the tensor-parallel ranks that hold the same weight. */
 static void
 reduce_replicas(LhStepRecorder *r, const GArray *weights, uint32_t layer, bool all)
 {
@@ -310,7 +310,7 @@ reduce_data(LhStepRecorder *r, const GArray *weights, uint32_t layer)
     lh_step_close_collective(r);
 }
 
-/* Adds what was reduced to the shards. */
+/* Adds the results of reductions to the shards. */
 static void
 accumulate(LhStepRecorder *r, const GArray *weights)
 {
@@ -344,7 +344,7 @@ reduce(LhStepRecorder *r, uint32_t unit)
 {
     g_autoptr(GArray) weights = lh_step_unit_weights(r, unit);
     const uint32_t layer = unit_of(r->plan, unit).first;
-    uint32_t flat = LH_STEP_NONE; /* autograd puts the views of one flat parameter together */
+    uint32_t flat = LH_STEP_NONE; /* autograd concatenates the views of one flat parameter */
 
     reduce_replicas(r, weights, layer, true);
     reduce_replicas(r, weights, layer, false);

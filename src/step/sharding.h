@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Weights and gradients while calls are written down: where they are, who gathers and who reduces
- * them.
+ * Weights and gradients during recording: where they are, and which ranks gather and reduce them.
  */
 #pragma once
 
@@ -12,56 +11,56 @@
 void lh_step_begin_weights(LhStepRecorder *r);
 void lh_step_end_weights(LhStepRecorder *r);
 
-/* The tensor of a whole weight, gathered if need be; the weight must be there. */
+/* Tensor of a whole weight, gathered if necessary; the stage must have the weight. */
 uint32_t lh_step_weight(LhStepRecorder *r, LhStepWeight weight, uint32_t layer);
 
-/* That of its gradient; @starts is set if this is the first term of it in the micro-batch, and
+/* Tensor of the weight's gradient. Sets @starts if this is its first term in the micro-batch, and
  * @fresh if other micro-batches have left nothing in it. */
 uint32_t lh_step_gradient(LhStepRecorder *r, LhStepWeight weight, uint32_t layer, bool *starts,
                           bool *fresh);
 
-/* One tensor of the rank that stays: tokens, targets, the loss. */
+/* The rank's permanent tensor of a family: tokens, targets, the loss. */
 uint32_t lh_step_staying(LhStepRecorder *r, LhStepFamily family);
 
-/* The weights of a unit are not needed any more for now; their gradients are complete. */
+/* The weights of the unit are no longer needed for now; its gradients are complete. */
 void lh_step_drop_weights(LhStepRecorder *r, LhStepWeight any, uint32_t layer);
 void lh_step_reduce_gradients(LhStepRecorder *r, LhStepWeight any, uint32_t layer);
 
-/* Likewise of the whole model, where that is one unit. */
+/* The gradients of the whole model are complete, if it is one unit. */
 void lh_step_reduce_model(LhStepRecorder *r);
 
-/* Gradients are reduced in every micro-batch, and go then. */
+/* Whether gradients are reduced in every micro-batch and freed afterwards. */
 bool lh_step_reduces_each(const LhStepPlan *plan);
 
-/* Reductions that have waited for the end of the backward pass. */
+/* Records the reductions that were postponed to the end of the backward pass. */
 void lh_step_reduce_waiting(LhStepRecorder *r);
 
-/* ---- weights one by one, for the optimizer ---- */
+/* ---- single weights, for the optimizer ---- */
 
-/* A weight that a rank holds, by its layer (0 for those that belong to none). */
+/* A weight that a rank holds, with its layer (0 for weights outside layers). */
 typedef struct {
     LhStepWeight weight;
     uint32_t layer;
 } LhStepHeld;
 
-/* Whether the stage has it. */
+/* Whether the stage has the weight. */
 bool lh_step_is_here(const LhStepRecorder *r, LhStepHeld w);
 
-/* The tensor of @family that belongs to a weight; made if it is not there. And where that is noted;
- * LH_STEP_NONE: it is not there. */
+/* Tensor of @family for a weight, created if absent; and the entry that stores it (LH_STEP_NONE:
+ * absent). */
 uint32_t lh_step_weight_tensor(LhStepRecorder *r, LhStepFamily family, LhStepHeld w, bool stays);
 uint32_t *lh_step_weight_place(LhStepRecorder *r, LhStepFamily family, LhStepHeld w);
 
-/* How many units there are; the weights of one that the stage has, each once (of LhStepHeld; caller
- * unrefs); and its first layer, 0 where it has none. */
+/* Number of units; the weights of a unit that the stage has (LhStepHeld; caller unrefs); the first
+ * layer of a unit, 0 if it has none. */
 uint32_t lh_step_units(const LhStepPlan *plan);
 GArray *lh_step_unit_weights(const LhStepRecorder *r, uint32_t number);
 uint32_t lh_step_unit_layer(const LhStepPlan *plan, uint32_t number);
 
-/* Whether weights are cut, too, and gathered before they are used. */
+/* Whether weights are sharded too, and gathered before use. */
 bool lh_step_is_sharded(const LhStepPlan *plan);
 
-/* Puts tensors into as few collectives as they fit into, up to the closing of the last one. */
+/* Adds tensors to as few collectives as possible, until lh_step_close_collective(). */
 typedef struct {
     LhStepStream stream;
     uint32_t layer;

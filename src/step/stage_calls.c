@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One micro-batch, written down call by call; or, in a pipeline, all that a stage does.
+ * Records one micro-batch call by call; or, in a pipeline, everything that a stage does.
  */
 #include "step/optimizer_calls.h"
 #include "step/sharding.h"
@@ -18,7 +18,7 @@ drop(LhStepRecorder *r, uint32_t layer, uint64_t stays)
 
     for (uint32_t role = 0; role < LH_STEP_ROLES; role++) {
         const bool first =
-            role == LH_STEP_X && begins; /* nothing makes it again but the tokens, or a message */
+            role == LH_STEP_X && begins; /* only the tokens or a message could make it again */
         const bool kept = role < LH_STEP_KEPT_BITS && (stays >> role & 1) != 0;
 
         if (!kept && !first)
@@ -26,7 +26,7 @@ drop(LhStepRecorder *r, uint32_t layer, uint64_t stays)
     }
 }
 
-/* Under FSDP whose halves are called apart, weights go and come around attention. */
+/* Under FSDP with separate halves, drops weights around attention. */
 static void
 around_attention(LhStepRecorder *r, uint32_t layer)
 {
@@ -34,7 +34,7 @@ around_attention(LhStepRecorder *r, uint32_t layer)
         lh_step_drop_weights(r, LH_STEP_W_Q, layer);
 }
 
-/* What stays of a layer's forward pass. */
+/* Roles of a layer that are kept after its forward pass. */
 static uint64_t
 kept(const LhStepPlan *plan)
 {
@@ -44,7 +44,7 @@ kept(const LhStepPlan *plan)
            ~(plan->params.behaviour.gather_again ? gathered : 0);
 }
 
-/* Layers [first, end), behind the embedding if they begin with the first one of all. */
+/* Records layers [first, end) forward, and the embedding if @first is 0. */
 static void
 forward(LhStepRecorder *r, uint32_t first, uint32_t end)
 {
@@ -65,8 +65,9 @@ forward(LhStepRecorder *r, uint32_t first, uint32_t end)
     }
 }
 
-/* Everything that these rows read of the forward pass, before the first of them. Gathered rows come
- * when they are needed: they wait for nothing but their stream. */
+/* Recomputes everything that these rows read from the forward pass, before the first of them.
+ * Gathered rows are excluded: they are gathered when needed, since they wait only for their
+ * stream. */
 static void
 need_all(LhStepRecorder *r, const LhStepNode *table, uint32_t layer)
 {
@@ -101,22 +102,21 @@ head(LhStepRecorder *r)
     drop(r, behind, 0);
 }
 
-/* Whether gathered weights go behind a layer's backward pass. Who does not cut them anew behind the
- * forward pass keeps them, in a pipeline, from the first micro-batch to the last one. */
+/* Whether gathered weights are dropped after a layer's backward pass. Without resharding they stay
+ * gathered in a pipeline from the first micro-batch to the last. */
 static bool
 drops_behind(const LhStepRecorder *r)
 {
     return r->last || r->plan->params.behaviour.reshard;
 }
 
-/* Layers [first, end), from behind. */
+/* Records layers [first, end) backward, the last one first. */
 static void
 backward(LhStepRecorder *r, uint32_t first, uint32_t end)
 {
     r->phase = LH_PHASE_BACKWARD;
     for (uint32_t layer = end; layer-- > first;) {
-        /* Who recomputes a layer calls it again as a whole, its last product and all.
-         */
+        /* Recomputation of a layer calls all of it again, including its last product. */
         if (r->plan->params.checkpoint >= LH_CHECKPOINT_LAYER)
             lh_step_need(r, LH_STEP_M, layer);
         need_all(r, lh_step_post_bwd, layer);
@@ -146,7 +146,7 @@ begin(LhStepRecorder *r)
     lh_step_begin_weights(r);
 }
 
-/* A micro-batch of which nothing has been made yet. Caller frees. */
+/* Creates the roles of a micro-batch, all without a tensor. Caller frees. */
 static uint32_t (*new_roles(const LhStepPlan *plan))[LH_STEP_ROLES]
 {
     uint32_t(*roles)[LH_STEP_ROLES] = g_malloc((plan->layers + 1) * sizeof(*roles));
@@ -176,7 +176,7 @@ lh_step_record(LhStepPlan *plan, LhStepList *list, bool last)
 
 /* ---- pipelines ---- */
 
-/* What a stage does in its turns; each micro-batch has roles of its own. */
+/* State of a stage over its turns; each micro-batch has its own roles. */
 typedef struct {
     LhStepRecorder r;
     uint32_t (**roles)[LH_STEP_ROLES]; /* [micro-batches] */
@@ -192,7 +192,7 @@ enter_micro_batch(Stage *s, uint16_t micro_batch)
     s->r.last = micro_batch + 1u == s->r.plan->params.micro_batches;
 }
 
-/* The first layer of one of the stage's chunks, and the one behind its last. */
+/* First layer of one of the stage's chunks, and the layer after its last. */
 static uint32_t
 first_layer(const Stage *s, uint32_t chunk)
 {
@@ -209,7 +209,8 @@ layer_behind(const Stage *s, uint32_t chunk)
     return lh_step_chunk_begins(p, chunk * lh_step_stages(p) + s->r.stage + 1);
 }
 
-/* The loss is computed when its gradient is needed: a stage holds the logits of one micro-batch. */
+/* Records the work of a turn. The loss is computed when its gradient is needed, so a stage holds
+ * the logits of one micro-batch only. */
 static void
 work(Stage *s, const LhStepTurn *turn)
 {
@@ -231,7 +232,7 @@ work(Stage *s, const LhStepTurn *turn)
         lh_step_reduce_waiting(r);
 }
 
-/* Rows behind a chunk, or before it; and the gradient of these. */
+/* Adds a message to an exchange: rows after or before a chunk, or their gradient. */
 static void
 add_message(Stage *s, const LhStepMessage *message, guint call)
 {
@@ -254,7 +255,7 @@ add_message(Stage *s, const LhStepMessage *message, guint call)
         *lh_step_role_place(r, role, layer) = LH_STEP_NONE;
 }
 
-/* The call goes by the name of its first message. */
+/* Records an exchange, labelled with the micro-batch, phase and layer of its first message. */
 static void
 exchange(Stage *s, const LhStepTurn *turn)
 {

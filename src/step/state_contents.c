@@ -41,8 +41,8 @@ lh_step_whole(const LhStepPlan *plan, LhStepWeight weight, uint32_t layer)
     }
 }
 
-/* Halves of the columns that lie side by side (k and v, gates and others): each rank has a slice of
- * both. */
+/* Blocks of columns side by side (k and v, gates and others); each rank has a slice of every
+ * block. */
 static uint32_t
 halves_of(const LhStepPlan *plan, LhStepWeight weight)
 {
@@ -53,7 +53,7 @@ halves_of(const LhStepPlan *plan, LhStepWeight weight)
 
 /* ---- parts ---- */
 
-/* Whole weights and their gradients have all pieces, as parts; everything else the rank's own. */
+/* Whole weights and their gradients have all pieces, as parts; all others have the rank's piece. */
 static void
 set_weight(const LhStepPlan *plan, uint32_t rank, LhStepContents *c)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which elements of the whole model the parts of a step's slots are that stay from one step to the
- * next (LH_SLOT_STATE), and which tokens. Who loads a step or looks at its results needs to know.
+ * Contents of the slots that persist from one step to the next (LH_SLOT_STATE): which elements of
+ * the whole model, or which tokens, each part holds. Needed for loading a step and reading its
+ * results.
  */
 #pragma once
 
@@ -9,38 +10,38 @@
 #include "step/layer_info.h"
 #include "step/tensor_sizes.h"
 
-/* A matrix, row by row; vectors have one row. */
+/* Extent of a matrix, stored row by row; vectors have one row. */
 typedef struct {
     uint64_t rows, columns;
 } LhStepExtent;
 
-/* What a part of a slot that stays holds. */
+/* Contents of a part of a permanent slot. */
 typedef struct {
     LhStepState state;
-    /* Of what belongs to a weight: the tensor-parallel rank's slice of it, its number, and all of
-     * it. */
+    /* For families of a weight: the tensor-parallel rank's slice, its number, and the extent of the
+     * whole weight. */
     LhStepMatrix matrix;
     uint32_t slice;
-    uint32_t halves; /* of the columns, each of which has all slices: k and v, gates and others */
+    uint32_t halves; /* blocks of columns, each cut into slices: k and v, gates and others */
     LhStepExtent whole;
-    /* The part begins with `count` elements of that slice, from `first` on; moments have as many
-     * first ones, and behind them the second. What is behind that is nothing. */
+    /* The part holds `count` elements of the slice, starting at `first`. Moments hold that many
+     * first moments, then as many second ones. The rest of the part is padding. */
     uint64_t first, count;
-    /* Of tokens and targets, which are [batch][positions.count]: sequences are numbered over all
+    /* For tokens and targets, which are [batch][positions.count]: sequences are numbered over all
      * ranks and micro-batches. */
-    uint64_t sequence; /* the first one */
+    uint64_t sequence; /* first sequence */
     LhSegment positions;
 } LhStepContents;
 
-/* What part @part of slot @slot of @rank holds; false if @program is not a step's or the slot does
- * not stay. */
+/* Finds the contents of part @part of slot @slot of @rank; false if @program is not a step's or the
+ * slot is not permanent. */
 bool lh_step_contents(const LhProgram *program, uint32_t rank, uint16_t slot, uint32_t part,
                       LhStepContents *contents);
 
-/* A weight of the whole model; 0 x 0: the layer has none, or the head's matrix is the embedding's.
- */
+/* Extent of a weight of the whole model; 0 x 0: the layer has no such weight, or the head is
+ * tied. */
 LhStepExtent lh_step_whole(const LhStepPlan *plan, LhStepWeight weight, uint32_t layer);
 
-/* Where element @element of the slice stands in the whole weight; false if nowhere: behind the end
+/* Index of element @element of the slice in the whole weight; false if it is padding after the end
  * of the vocabulary. */
 bool lh_step_whole_element(const LhStepContents *contents, uint64_t element, uint64_t *whole);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Making the program of a step: the plan, its slots, and what is claimed of it.
+ * Makes the program of a step: the plan, its slots, and its claimed closed forms.
  */
 #include "step/step.h"
 
@@ -39,7 +39,7 @@ free_plan(void *data)
     g_free(plan);
 }
 
-/* What the builder needs of the model; its texts stay with their owner. */
+/* Copies what the builder needs of the model, without its strings. */
 static LhModel
 copy_model(const LhModel *model)
 {
@@ -93,7 +93,8 @@ new_plan(const LhStepParams *p)
     return plan;
 }
 
-/* The rows of a context-parallel rank, and how they are cut among tensor-parallel ranks. */
+/* Sets the rows of a context-parallel rank, and checks that they divide among tensor-parallel
+ * ranks. */
 static bool
 set_rows(LhStepPlan *plan, GError **error)
 {
@@ -139,8 +140,8 @@ static const char *const family_names[LH_STEP_FAMILIES] = {
     [LH_STEP_OF_OTHER] = "other",
 };
 
-/* "saved.x", "w.norm1", "w.kv_lin", "w.head@3": the family, what it is of, of which layers where
- * they differ, and of which stage if it is one's alone. */
+/* "saved.x", "w.norm1", "w.kv_lin", "w.head@3": family, role or weight, variant of the layers if
+ * they differ, and stage if only one has it. */
 static char *
 slot_name(const LhStepClass *c)
 {
@@ -193,7 +194,7 @@ declare(LhStepPlan *plan, LhProgram *program)
     program->modules_count = G_N_ELEMENTS(plan->programs);
 }
 
-/* The whole program's parameters: all ranks, and the tokens of all of them. */
+/* Parameters of the whole program, with all ranks and all tokens. */
 static LhProgramParams
 program_params(const LhStepPlan *plan)
 {
@@ -211,7 +212,7 @@ program_params(const LhStepPlan *plan)
     return p;
 }
 
-/* What is held for the whole step and no op touches; of a stage alone, or of all. */
+/* Adds a class that is held for the whole step and touched by no op; for one stage or for all. */
 static void
 add_held(LhStepPlan *plan, LhStepFamily family, uint32_t stage)
 {
@@ -225,7 +226,7 @@ add_held(LhStepPlan *plan, LhStepFamily family, uint32_t stage)
         g_array_append_val(plan->classes, c);
 }
 
-/* Copies of gradients are as many as a stage has gradients. */
+/* A stage has as many copies of gradients as gradients. */
 static void
 add_all_held(LhStepPlan *plan)
 {
@@ -252,8 +253,8 @@ record(LhStepPlan *plan)
         lh_step_record_turns(plan, stage, g_ptr_array_index(turns, stage));
 }
 
-/* States bytes and flops, unless the schedule of attention states none: they are the same for all
- * ranks of a stage that have the same part of the sequence. */
+/* Sets the claimed bytes and flops, unless the attention schedule has no closed form. They are
+ * equal for all ranks of a stage with the same part of the sequence. */
 static void
 state_claims(LhProgram *program)
 {
@@ -284,7 +285,7 @@ state_claims(LhProgram *program)
         program->claimed[LH_CLAIM_FLOPS] = g_steal_pointer(&flops);
 }
 
-/* Whether pieces of weights are of equal size, so that every rank's optimizer has as much to do. */
+/* Whether pieces of weights are of equal size, so that all ranks' optimizers do the same work. */
 static bool
 has_equal_pieces(const LhStepPlan *plan)
 {
@@ -305,8 +306,9 @@ has_equal_pieces(const LhStepPlan *plan)
     return true;
 }
 
-/* Tensor-parallel ranks do the same unless some of them share key-value heads; the first one also
- * adds up the squares of what all of them have. Data-parallel ranks do. */
+/* Symmetries. Tensor-parallel ranks are equivalent unless some share key-value heads, except for
+ * the first one, which also adds the squares of what all of them hold. Data-parallel ranks are
+ * equivalent if their pieces are of equal size. */
 static LhSymmetry
 symmetry_of(const LhStepPlan *plan)
 {
@@ -345,7 +347,7 @@ lh_step_new(const LhStepParams *params, GError **error)
     program->plan_free = free_plan;
     program->symmetry = symmetry_of(plan);
     declare(plan, program);
-    if (params->attention == NULL) /* else it is not known what that does */
+    if (params->attention == NULL) /* else the programs' closed forms are unknown */
         state_claims(program);
     return program;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the files of the step builder share; see step.h for who does what.
+ * Types shared by the files of the step builder; step.h lists the files.
  */
 #pragma once
 
@@ -14,15 +14,15 @@
 
 /* ---- policies ---- */
 
-/* The roles that each policy keeps of a layer, as bits; of LH_CHECKPOINT_NONE all. Gradients may be
- * beyond the last bit: none of them is kept. */
+/* Roles of a layer that each recomputation policy keeps, as bits; LH_CHECKPOINT_NONE keeps all.
+ * Gradients may lie beyond the last bit; none of them is kept. */
 #define LH_STEP_KEPT_BITS 64
 extern const uint64_t lh_step_kept[LH_CHECKPOINTS];
 
 /* ---- pipeline.c ---- */
 
-/* What a stage sends or receives: the rows behind one of its chunks, or before it; or, backward,
- * their gradient. */
+/* A message of a stage: the output rows of one of its chunks, or the input rows; backward, their
+ * gradient. */
 typedef struct {
     bool send, backward;
     uint16_t chunk, micro_batch;
@@ -30,30 +30,31 @@ typedef struct {
 
 #define LH_STEP_MESSAGES_MAX 4
 
-/* What a stage does next: it exchanges messages, or works on a micro-batch with one of its chunks.
- */
+/* One action of a stage: an exchange of messages, or work on a micro-batch with one of its
+ * chunks. */
 typedef struct {
-    uint8_t messages_count;                       /* 0: it works */
+    uint8_t messages_count;                       /* 0: work */
     LhStepMessage messages[LH_STEP_MESSAGES_MAX]; /* in the same order at both ends */
     bool backward;
     uint16_t chunk, micro_batch;
 } LhStepTurn;
 
-/* Layers of a chunk, with the embedding and the loss where these count. */
+/* Layers per chunk, including the embedding and the loss where they count as layers. */
 uint32_t lh_step_places_of_chunk(const LhStepParams *params);
 
-/* Work that a stage does forward before it goes backward for the first time, one more apart. */
+/* Number of forward works of a stage before its first backward work, minus one. */
 uint32_t lh_step_warmup(const LhStepParams *params, uint32_t stage);
 
-/* The turns of every stage, as GArray * of LhStepTurn. Caller unrefs. */
+/* The turns of every stage, a GArray of LhStepTurn for each. Caller unrefs. */
 GPtrArray *lh_step_turns(const LhStepParams *params);
 
-/* ---- where things are ---- */
+/* ---- ranks ---- */
 
-/* Where a rank stands. */
+/* Coordinates of a rank. */
 typedef struct {
     uint32_t tensor, context, stage;
-    uint32_t data; /* context and data parallel together: which piece of weights is its own */
+    /* Context and data parallel combined: index of the rank's piece of the weights. */
+    uint32_t data;
 } LhStepPlace;
 
 LhStepPlace lh_step_place_of(const LhStepPlan *plan, uint32_t rank);
@@ -61,52 +62,54 @@ LhStepPlace lh_step_place_of(const LhStepPlan *plan, uint32_t rank);
 /* ---- sizes ---- */
 
 typedef struct {
-    LhProgram *forward, *backward; /* of one layer; owned; NULL: the model has none of the kind */
-    uint16_t *forward_slots, *backward_slots; /* LhSubprogram.slots; those of roles are filled in
-                                                 when a layer is known */
-    uint8_t *forward_roles, *backward_roles;  /* [slots] LhStepRole, LH_STEP_ROLES: its own */
-    uint8_t forward_streams[LH_STREAMS_MAX], backward_streams[LH_STREAMS_MAX]; /* those around it */
+    LhProgram *forward, *backward; /* of one layer; owned; NULL: the model has no such layer */
+    /* LhSubprogram.slots; those of roles are filled in when the layer is known. */
+    uint16_t *forward_slots, *backward_slots;
+    /* [slots] LhStepRole; LH_STEP_ROLES: a slot of its own. */
+    uint8_t *forward_roles, *backward_roles;
+    /* The step's streams. */
+    uint8_t forward_streams[LH_STREAMS_MAX], backward_streams[LH_STREAMS_MAX];
     uint32_t *forward_steps, *backward_steps; /* [context-parallel ranks] */
 } LhStepModule;
 
-/* A tensor's shape on a rank. */
+/* Shape of a tensor on a rank. */
 typedef struct {
     LhTensorKind kind;
     LhDtype dtype;
-    LhCategory category; /* where it is not kept for the backward pass */
+    LhCategory category; /* if it is not kept for the backward pass */
     uint32_t head_dim;
     uint32_t parts;
     uint64_t part_bytes;
-    uint64_t rows, width; /* of roles outside attention */
+    uint64_t rows, width; /* for roles outside attention */
 } LhStepShape;
 
 LhStepShape lh_step_role_shape(const LhStepPlan *plan, LhStepRole role, uint32_t layer);
 
-/* The role that stands for @role: without tensor parallelism, sums and gathered rows are the rank's
- * own rows. */
+/* The role that @role is stored as. Without tensor parallelism, sums and gathered rows are the
+ * rank's own rows. */
 LhStepRole lh_step_role(const LhStepPlan *plan, LhStepRole role);
 
-/* ---- a micro-batch, written down ---- */
+/* ---- a recorded micro-batch ---- */
 
 typedef struct {
     uint8_t family; /* LhStepFamily */
     uint8_t what;   /* LhStepRole or LhStepWeight */
-    bool stays;     /* there for the whole step; at its own place */
-    bool placed;    /* its instance is its layer's place, not any that is free */
+    bool stays;     /* live for the whole step, in a place of its own */
+    bool placed;    /* its instance is fixed by its layer, not any free one */
     bool kept;      /* made in the forward pass, used in the backward pass */
     uint16_t layer, stage;
-    uint32_t first, last; /* calls that touch it */
+    uint32_t first, last; /* calls of its live range */
     uint32_t class_index; /* of LhStepClass */
     uint32_t instance;
 } LhStepTensor;
 
-/* A slot: tensors of one shape. */
+/* A slot, with all tensors of one shape. */
 typedef struct {
     uint8_t family, what;
     uint8_t variant; /* LhStepVariant */
     const char *name;
     bool kept, stays;
-    uint32_t stage; /* of a pipeline, whose alone they are; LH_STEP_NONE: all stages' */
+    uint32_t stage; /* pipeline stage that alone has it; LH_STEP_NONE: all stages */
     LhStepShape shape;
     uint32_t instances;
     uint16_t slot;
@@ -115,7 +118,7 @@ typedef struct {
 typedef enum {
     LH_STEP_CALL_COMPUTE,
     LH_STEP_CALL_COLLECTIVE,
-    LH_STEP_CALL_EXCHANGE, /* with other stages */
+    LH_STEP_CALL_EXCHANGE, /* between stages */
     LH_STEP_CALL_MODULE,
     LH_STEP_CALL_SYNC,
     LH_STEP_CALL_ALLOC,
@@ -125,9 +128,10 @@ typedef enum {
 typedef enum {
     LH_STEP_GROUP_TENSOR,   /* tensor parallel */
     LH_STEP_GROUP_DATA,     /* data and context parallel */
-    LH_STEP_GROUP_REPLICAS, /* tensor-parallel ranks that have the same key-value heads */
-    LH_STEP_GROUP_MODEL,    /* tensor-parallel ranks of all stages: they have one of everything */
-    LH_STEP_GROUP_ENDS,     /* the first and the last stage */
+    LH_STEP_GROUP_REPLICAS, /* tensor-parallel ranks with the same key-value heads */
+    /* Tensor-parallel ranks of all stages: together they hold the model once. */
+    LH_STEP_GROUP_MODEL,
+    LH_STEP_GROUP_ENDS, /* first and last stage */
     LH_STEP_GROUP_ALL,
     LH_STEP_GROUPS
 } LhStepGroup;
@@ -137,46 +141,48 @@ typedef struct {
     uint32_t tensor;
     uint32_t part, count;
     bool reads, writes;
-    bool own_piece;      /* of all ranks' pieces, the rank's: `part` is moved by its place */
-    bool of_micro_batch; /* `part` is moved by count x the micro-batch's number */
-    bool gradient;       /* of exchanges: it is one, and goes to the stage before */
+    bool own_piece;      /* the rank's own piece: `part` is offset by the rank's position */
+    bool of_micro_batch; /* `part` is offset by count x micro-batch */
+    bool gradient;       /* exchanges: a gradient, which goes to the previous stage */
 } LhStepUse;
 
 #define LH_STEP_USES_MAX (2 * LH_COLLECTIVE_TENSORS_MAX)
-#define LH_STEP_HISTORY 4 /* ops of a stream that a cursor remembers */
+#define LH_STEP_HISTORY 4 /* ops of each stream that a cursor remembers */
 
-/* A stream's op before the present one: the `back`-th, from 1; 0: none. */
+/* For each stream: the op to wait for, counted backwards from the latest, from 1; 0: none. */
 typedef struct {
     uint8_t back[LH_STEP_STREAMS];
 } LhStepWaits;
 
 typedef struct {
-    uint8_t does;      /* LhStepCallKind */
-    uint8_t stream;    /* LhStepStream */
-    uint8_t phase;     /* LhPhase */
-    uint8_t kind;      /* LhStepKind: of a module */
-    bool backward;     /* of a module */
-    bool starts;       /* args.first in the first micro-batch ... */
-    bool fresh;        /* ... or in all */
-    uint8_t segment;   /* of a call between rows and heads */
-    uint32_t replicas; /* only the first of so many tensor-parallel ranks in a row has the call */
-    bool open;         /* of collectives: more tensors may join */
-    uint32_t gather; /* of gathered weights: calls of one number belong together, from 1; 0: none */
-    uint8_t group;   /* LhStepGroup */
+    uint8_t does;    /* LhStepCallKind */
+    uint8_t stream;  /* LhStepStream */
+    uint8_t phase;   /* LhPhase */
+    uint8_t kind;    /* LhStepKind: of a module */
+    bool backward;   /* of a module */
+    bool starts;     /* args.first in the first micro-batch ... */
+    bool fresh;      /* ... or in all */
+    uint8_t segment; /* of a kernel that converts between rows and heads */
+    /* Only the first of this many consecutive tensor-parallel ranks makes the call. */
+    uint32_t replicas;
+    bool open; /* collectives: more tensors may be added */
+    /* Gathers of weights: calls with the same number belong together, from 1; 0: none. */
+    uint32_t gather;
+    uint8_t group;      /* LhStepGroup */
     uint8_t collective; /* LhCollectiveKind */
     uint8_t communicator;
-    uint8_t uses_count; /* operands; send and receive, by turns */
-    uint32_t uses;      /* the first of them, in the list's */
+    uint8_t uses_count; /* operands; for collectives send and receive alternate */
+    uint32_t uses;      /* index of the first one in the list's uses */
     uint16_t layer;
-    uint16_t micro_batch; /* counted from that of the list */
-    uint32_t args;        /* in LhStepPlan.args */
+    uint16_t micro_batch; /* relative to the first micro-batch of the list */
+    uint32_t args;        /* index in LhStepPlan.args */
     LhKernelId kernel;
     LhStepWaits waits;
-    bool after_module; /* comes after all that the last module does to inputs and outputs ... */
-    bool after_all;    /* ... or to anything */
+    bool after_module; /* waits for what the last module does to its inputs and outputs ... */
+    bool after_all;    /* ... or for all its ops */
 } LhStepCall;
 
-/* Calls without a module between them, or one module. */
+/* A run of calls without a module, or one module. */
 typedef struct {
     uint32_t first, count;
 } LhStepChunk;
@@ -184,71 +190,73 @@ typedef struct {
 typedef struct {
     GArray *calls;   /* of LhStepCall */
     GArray *uses;    /* of LhStepUse, of all calls */
-    GArray *tensors; /* of LhStepTensor; each list has its own, but those that stay are first */
+    GArray *tensors; /* of LhStepTensor; tensors that stay come first */
     GArray *chunks;  /* of LhStepChunk */
     uint32_t plain_chunks;
-    uint32_t modules[LH_STEP_KINDS][2]; /* how many, forward and backward */
+    uint32_t modules[LH_STEP_KINDS][2]; /* number of modules, forward and backward */
 } LhStepList;
 
-/* The uses of a call of @list; valid until others are added. */
+/* Uses of a call of @list; valid until more are added. */
 static inline LhStepUse *
 lh_step_uses(const LhStepList *list, const LhStepCall *call)
 {
     return &g_array_index(list->uses, LhStepUse, call->uses);
 }
 
-/* What a stage does: without a pipeline, `inner` for each micro-batch but the last one, and `last`
- * with the optimizer; in a pipeline `last` is all of it. */
+/* Calls of a stage. Without a pipeline, `inner` is repeated for all micro-batches but the last;
+ * `last` is the last one with the optimizer. In a pipeline `last` has everything. */
 typedef struct {
     LhStepList inner, last;
 } LhStepStage;
 
 struct _LhStepPlan {
-    LhStepParams params; /* model points to the copy below */
+    LhStepParams params; /* model points to the member below */
     LhModel model;
     uint32_t layers;
     uint8_t *kinds; /* [layers] LhStepKind */
-    bool *dense;    /* of each layer: it has one MLP and no experts; owned */
+    bool *dense;    /* [layers], owned: the layer has one MLP and no experts */
     uint32_t kind_layers[LH_STEP_KINDS];
-    bool gated[LH_STEP_KINDS]; /* their attention has an output gate */
+    bool gated[LH_STEP_KINDS]; /* attention of this kind has an output gate */
     LhStepModule modules[LH_STEP_KINDS];
-    const LhProgram *programs[2 * LH_STEP_KINDS]; /* theirs, by LhOp.module - 1 */
-    uint32_t segments;                            /* of a context-parallel rank */
-    uint64_t rows;                                /* tokens of a micro-batch on it, all sequences */
-    uint32_t data_ranks;                          /* D: context x data parallel */
-    GArray *args;                                 /* of LhKernelArgs */
-    GArray *classes;                              /* of LhStepClass */
-    LhStepStage *stages;                          /* [lh_step_stages()] */
+    const LhProgram *programs[2 * LH_STEP_KINDS]; /* of the modules, by LhOp.module - 1 */
+    uint32_t segments;                            /* per context-parallel rank */
+    /* Tokens of a micro-batch on such a rank, over all sequences. */
+    uint64_t rows;
+    uint32_t data_ranks; /* D: context x data parallel */
+    GArray *args;        /* of LhKernelArgs */
+    GArray *classes;     /* of LhStepClass */
+    LhStepStage *stages; /* [lh_step_stages()] */
 };
 
 /* modules.c */
 bool lh_step_make_modules(LhStepPlan *plan, GError **error);
 void lh_step_clear_modules(LhStepPlan *plan);
-/* Moves the programs of the modules to @attention. */
+/* Moves the modules' programs to @attention. */
 void lh_step_take_attention(LhStepPlan *plan, LhStepAttention *attention);
-/* Declares the module's own slots and streams in @program. */
+/* Declares the modules' own slots and streams in @program. */
 void lh_step_declare_modules(LhStepPlan *plan, LhProgram *program);
 
-/* stage_calls.c: a micro-batch, @last with the optimizer; or all that a stage does in its turns. */
+/* stage_calls.c: records a micro-batch, with the optimizer if @last; or all turns of a stage. */
 void lh_step_record(LhStepPlan *plan, LhStepList *list, bool last);
 void lh_step_record_turns(LhStepPlan *plan, uint32_t stage, const GArray *turns);
 
-/* tensor_sizes.c: of a tensor of any family */
+/* tensor_sizes.c: for a tensor of any family. */
 LhStepShape lh_step_tensor_shape(const LhStepPlan *plan, const LhStepTensor *tensor);
 uint64_t lh_step_piece_elements(const LhStepPlan *plan, LhStepWeight weight, uint32_t layer);
 
-/* liveness.c: layers may have a tensor in different shapes, or not all have it. */
+/* liveness.c: variant of a tensor whose shape differs between layers, or that not all layers
+ * have. */
 typedef struct {
-    uint8_t number;   /* equal of layers that have it in the same shape */
-    const char *name; /* "_lin"; "" of the usual one */
+    uint8_t number;   /* equal for layers with the same shape */
+    const char *name; /* suffix of the slot's name: "_lin"; "" for the usual shape */
 } LhStepVariant;
 LhStepVariant lh_step_variant(const LhStepPlan *plan, LhStepFamily family, uint8_t what,
                               uint32_t layer);
 
-/* liveness.c: adds allocs and frees to all lists, and gives every tensor its place. */
+/* liveness.c: adds allocs and frees to all lists and assigns every tensor its place. */
 void lh_step_place(LhStepPlan *plan);
 
-/* sync_edges.c: needs placed lists. */
+/* sync_edges.c: sets the waits of all calls; needs placed lists. */
 void lh_step_order(LhStepPlan *plan);
 
 /* call_ops.c */

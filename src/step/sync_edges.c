@@ -1,41 +1,41 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a call must wait for. Calls on one stream are in order; between streams, a call waits for
- * the last ones that wrote what it touches, or read what it writes, unless it comes after them
- * anyway. A cursor remembers the last few ops of each stream: what lies further back is waited for
- * by waiting for a later one.
+ * Waits of calls. Calls on one stream run in order. Between streams, a call waits for the last
+ * calls that wrote what it touches or read what it writes, unless it comes after them anyway. A
+ * cursor remembers only the last few ops of each stream; for an older op it waits for a later one
+ * instead.
  */
 #include "step/step_private.h"
 
 #define CHUNK_CALLS 48
 
-/* How many calls of each stream are complete. */
+/* Number of completed calls of each stream. */
 typedef struct {
     uint32_t calls[LH_STEP_STREAMS];
 } Clock;
 
-/* Who touched a part last; numbers of calls on their streams, from 1. */
+/* Last accesses to a part, as numbers of calls on their streams, from 1. */
 typedef struct {
     uint8_t writer_stream;
-    uint32_t writer; /* 0: nobody */
+    uint32_t writer; /* 0: none */
     uint32_t readers[LH_STEP_STREAMS];
 } Part;
 
-/* A tensor. While all of its parts were touched alike, which is so of nearly all, and of all that
- * have a part for each of many ranks, the first part stands for the others. */
+/* A tensor. As long as all its parts had the same accesses, the first part represents all. That is
+ * so for nearly all tensors, and for all that have a part for each of many ranks. */
 typedef struct {
-    uint32_t first, count; /* of its parts, in Tracker.parts */
-    bool apart;            /* they differ */
+    uint32_t first, count; /* its parts in Tracker.parts */
+    bool apart;            /* parts differ */
 } Whole;
 
 typedef struct {
     const LhStepPlan *plan;
     Part *parts;
     Whole *wholes;
-    uint32_t *first_whole;           /* [classes], then by instance */
+    uint32_t *first_whole;           /* [classes]: index of the first instance */
     uint32_t count[LH_STEP_STREAMS]; /* calls so far */
-    Clock now[LH_STEP_STREAMS];      /* what the next call of a stream comes after */
-    GArray *clocks[LH_STEP_STREAMS]; /* of Clock: of each call of a stream, itself included */
+    Clock now[LH_STEP_STREAMS];      /* calls that the next call of a stream comes after */
+    GArray *clocks[LH_STEP_STREAMS]; /* of Clock, one for each call of a stream, including itself */
 } Tracker;
 
 static void
@@ -53,14 +53,14 @@ whole_of(const Tracker *t, const LhStepList *list, const LhStepUse *use)
     return &t->wholes[t->first_whole[tensor->class_index] + tensor->instance];
 }
 
-/* Whether the use is of all parts, or of one that may be any. */
+/* Whether the use is of all parts, or of one that depends on the rank or micro-batch. */
 static bool
 is_of_all(const Whole *whole, const LhStepUse *use)
 {
     return use->own_piece || use->of_micro_batch || (use->part == 0 && use->count == whole->count);
 }
 
-/* The parts that stand for those of a use. */
+/* The parts that represent those of a use. */
 static Part *
 first_of(const Tracker *t, const LhStepList *list, const LhStepUse *use, uint32_t *count)
 {
@@ -109,7 +109,7 @@ join(Clock *clock, const Clock *other)
         clock->calls[s] = MAX(clock->calls[s], other->calls[s]);
 }
 
-/* Some ranks do not have the call: nobody can rely on what it waits for. */
+/* Whether some ranks omit the call, so that later calls cannot rely on its waits. */
 static bool
 may_be_absent(const LhStepCall *call)
 {
@@ -136,7 +136,7 @@ set_waits(Tracker *t, LhStepCall *call, const uint32_t needed[LH_STEP_STREAMS])
     }
 }
 
-/* The use is about to touch its parts and no others. */
+/* Gives each part its own accesses if the use touches only some of them. */
 static void
 tell_apart(const Tracker *t, Whole *whole, const LhStepUse *use)
 {
@@ -198,8 +198,8 @@ order_call(Tracker *t, const LhStepList *list, LhStepCall *call)
     note_uses(t, list, call);
 }
 
-/* The calls around a module: the one before comes after all that an earlier one has left running,
- * the one behind after all that this one does to tensors of the step. */
+/* Sets waits around modules. The call before a module waits for everything that earlier modules
+ * left running; the call after it waits for its accesses to the step's tensors. */
 static void
 mark_modules(LhStepList *list)
 {
@@ -209,7 +209,7 @@ mark_modules(LhStepList *list)
     for (guint i = 0; i < list->calls->len; i++) {
         LhStepCall *call = &g_array_index(list->calls, LhStepCall, i);
 
-        if (call->does == LH_STEP_CALL_MODULE && before != NULL) { /* behind a norm, at least */
+        if (call->does == LH_STEP_CALL_MODULE && before != NULL) { /* at least a norm precedes it */
             before->after_all = true;
             behind = true;
         } else if (call->does == LH_STEP_CALL_COMPUTE) {
@@ -253,8 +253,8 @@ order_list(Tracker *t, LhStepList *list)
         order_call(t, list, &g_array_index(list->calls, LhStepCall, i));
 }
 
-/* What a micro-batch waits for at its start is what the one before has left: so the second time
- * counts. The first micro-batch has no such calls to wait for. */
+/* A micro-batch waits at its start for calls of the previous one, so the second pass over the list
+ * counts. In the first micro-batch those calls do not exist. */
 static void
 order_stage(Tracker *t, LhStepStage *stage)
 {

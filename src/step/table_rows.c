@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A row of the tables is written down when its turn comes; what it reads is made first if it is not
- * there, by the row that makes it, and so on back to what was kept. Nothing else is known here of
- * recomputation.
+ * Records rows of the tables. A row's inputs that are absent are recomputed first, by the rows that
+ * make them, and so on back to what was kept. That is all that implements recomputation.
  */
 #include "step/table_rows.h"
 
@@ -36,7 +35,7 @@ lh_step_new_role(LhStepRecorder *r, LhStepRole role, uint32_t layer)
 
     *lh_step_role_place(r, role, layer) = lh_step_add_tensor(r, tensor);
     if (unfused_bytes > 0)
-        lh_step_add_tensor(r, unfused); /* stands right behind it */
+        lh_step_add_tensor(r, unfused); /* must directly follow its role's tensor */
     return *lh_step_role_place(r, role, layer);
 }
 
@@ -62,7 +61,7 @@ attention_makes(const LhStepRecorder *r, LhStepRole role, uint32_t layer)
     return false;
 }
 
-/* Whether @node makes @role of its layer (@next: of the one behind). */
+/* Whether @node makes @role of its layer (@next: of the next layer). */
 static bool
 makes(const LhStepRecorder *r, const LhStepNode *node, uint32_t layer, LhStepRole role, bool next)
 {
@@ -124,8 +123,8 @@ lh_step_whole_role(const LhStepRecorder *r, LhStepRole role, uint32_t layer, uin
     return (LhStepUse){ .tensor = tensor, .count = shape.parts };
 }
 
-/* Gathers or scatters, segment by segment in one call, so that the rows of a segment stay together.
- */
+/* Gathers or scatters all segments in one call, one tensor for each, so that the rows of a segment
+ * stay together. */
 static void
 run_tensor_collective(LhStepRecorder *r, const LhStepNode *node, uint32_t layer)
 {
@@ -191,7 +190,7 @@ lh_step_run_attention(LhStepRecorder *r, uint32_t layer, bool backward)
     }
 }
 
-/* The part of @use that belongs to segment @segment. */
+/* The part of @use that belongs to @segment. */
 static LhStepUse
 of_segment(const LhStepRecorder *r, LhStepUse use, uint32_t segment)
 {
@@ -200,11 +199,11 @@ of_segment(const LhStepRecorder *r, LhStepUse use, uint32_t segment)
     return use;
 }
 
-/* What a kernel's operands are, now. */
+/* Operands of a kernel. */
 typedef struct {
     LhStepUse uses[LH_STEP_OPERANDS];
     unsigned count;
-    bool overwrites; /* a role that is updated was not there */
+    bool overwrites; /* the role to update was absent */
     bool starts, fresh;
 } Operands;
 
@@ -261,7 +260,7 @@ bind_operand(LhStepRecorder *r, const LhStepOperand *o, uint32_t layer, Operands
     bound->uses[bound->count++] = use;
 }
 
-/* Inputs first: they may have to be made. */
+/* Binds the operands. Inputs come first, since they may have to be computed. */
 static Operands
 bind_operands(LhStepRecorder *r, const LhStepNode *node, uint32_t layer)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rows, widths and bytes of what the tables name.
+ * Rows, widths and bytes of everything in the tables.
  */
 #include "step/tensor_sizes.h"
 
@@ -8,19 +8,19 @@
 
 #include "kernels/layer.h"
 
-/* What a row of a role consists of. */
+/* Width of a role's rows. */
 typedef enum {
-    WIDTH_ATTENTION, /* as its programs declare it */
+    WIDTH_ATTENTION, /* declared by the attention programs */
     WIDTH_HIDDEN,
-    WIDTH_HEADS, /* query heads of the rank */
+    WIDTH_HEADS, /* the rank's query heads */
     WIDTH_KV,    /* k and v */
     WIDTH_UP,    /* of the MLP's first matrix */
     WIDTH_FFN,
     WIDTH_EXPERT_UP, /* likewise, of an expert */
     WIDTH_EXPERT_FFN,
-    WIDTH_EXPERTS, /* a number for each expert */
-    WIDTH_ROUTE,   /* what is said of a choice */
-    WIDTH_CHOICE,  /* a number for it */
+    WIDTH_EXPERTS, /* one number per expert */
+    WIDTH_ROUTE,   /* numbers that describe a choice */
+    WIDTH_CHOICE,  /* one number per choice */
     WIDTH_VOCABULARY,
     WIDTH_STATS,
 } Width;
@@ -29,10 +29,11 @@ typedef struct {
     uint8_t width; /* Width */
     bool full;     /* rows of the tensor-parallel group; else the rank's own */
     bool fp32;
-    bool gathered;    /* as many as there are tensor-parallel ranks */
-    bool chosen;      /* rows for each choice of a row of the tensor-parallel group */
-    bool term;        /* of a sum over tensor-parallel ranks, though nothing scatters it as it is */
-    LhStepRole alone; /* what stands for it without tensor parallelism */
+    bool gathered; /* one for each tensor-parallel rank */
+    bool chosen;   /* one row for each choice of a row of the tensor-parallel group */
+    /* Term of a sum over tensor-parallel ranks, although it is not scattered itself. */
+    bool term;
+    LhStepRole alone; /* role without tensor parallelism */
 } Role;
 
 #define ROLE(role, ...) [LH_STEP_##role] = { .alone = LH_STEP_##role, __VA_ARGS__ }
@@ -117,7 +118,7 @@ lh_step_role(const LhStepPlan *plan, LhStepRole role)
     return plan->params.tensor_parallel > 1 ? role : roles[role].alone;
 }
 
-/* Every tensor-parallel rank has all of what the router says. */
+/* Every tensor-parallel rank holds the router's whole result. */
 static bool
 is_of_all_experts(const Role *r)
 {
@@ -138,8 +139,8 @@ lh_step_rows(LhStepRole role)
     };
 }
 
-/* The key-value heads that a tensor-parallel rank works on: its share, or one that others have,
- * too. Linear attention has one for each query head. */
+/* Key-value heads of a tensor-parallel rank: its share, or one that it has in common with others.
+ * Linear attention has one for each query head. */
 static uint64_t
 local_kv_heads(const LhStepPlan *plan, LhStepKind kind)
 {
@@ -175,7 +176,8 @@ lh_step_is_dense(const LhStepPlan *plan, uint32_t layer)
     return plan->dense[MIN(layer, plan->layers - 1)];
 }
 
-/* Of the MLP that all rows of a layer pass: of a dense layer, or of all shared experts together. */
+/* Width of the MLP that all rows of a layer pass: of a dense layer, or of all shared experts
+ * together. */
 static uint64_t
 mlp_width(const LhStepPlan *plan, uint32_t layer)
 {
@@ -227,7 +229,7 @@ width_of(const LhStepPlan *plan, Width width, uint32_t layer)
     }
 }
 
-/* The slot of attention's programs that @role is, as a shape. */
+/* Finds the shape of the attention programs' slot with @role. */
 static bool
 shape_in(const LhProgram *program, const uint8_t *slot_roles, LhStepRole role, LhStepShape *shape)
 {
@@ -368,7 +370,7 @@ lh_step_matrix(const LhStepPlan *plan, LhStepWeight weight, uint32_t layer)
     }
 }
 
-/* The product's rows and sums are of one expert, its m of all. */
+/* A product's columns and sums are those of one expert; its m counts all experts. */
 LhKernelArgs
 lh_step_product(const LhStepPlan *plan, const LhStepMatrix *matrix)
 {
@@ -416,8 +418,8 @@ lh_step_pieces(const LhStepPlan *plan)
     return plan->params.shard == LH_SHARD_DDP ? 1 : plan->data_ranks;
 }
 
-/* All-reduces share their elements evenly: over the tensor-parallel ranks that have the same
- * weight, over data-parallel ones where everyone has all of it, and over two stages. */
+/* Elements are rounded up so that all-reduces divide them evenly: over tensor-parallel ranks with
+ * the same weight, over data-parallel ranks that hold all of it, and over two stages. */
 uint64_t
 lh_step_piece_elements(const LhStepPlan *plan, LhStepWeight weight, uint32_t layer)
 {
@@ -432,7 +434,7 @@ lh_step_piece_elements(const LhStepPlan *plan, LhStepWeight weight, uint32_t lay
 
 /* ---- tensors of the model and of the rank ---- */
 
-/* Parameters of the shard of a rank of this stage. */
+/* Parameters of the shard of one rank of this stage. */
 static uint64_t
 parameters_of_shard(const LhStepPlan *plan, uint32_t stage)
 {
@@ -449,7 +451,7 @@ parameters_of_shard(const LhStepPlan *plan, uint32_t stage)
     return sum;
 }
 
-/* @elements in each of @parts parts. */
+/* Shape with @elements in each of @parts parts. */
 static LhStepShape
 shape_of(LhTensorKind kind, LhDtype dtype, LhCategory category, uint32_t parts, uint64_t elements)
 {
@@ -493,7 +495,7 @@ shape_of_rank(const LhStepPlan *plan, LhStepFamily family, uint32_t stage)
     case LH_STEP_OF_OTHER:
         return shape_of(LH_TENSOR_NUMBERS, LH_DTYPE_FP32, LH_CATEGORY_OTHER, 1,
                         plan->params.behaviour.other_bytes / 4);
-    case LH_STEP_OF_LOSS: /* one number, and room to share its sum evenly */
+    case LH_STEP_OF_LOSS: /* one number, and room to divide its all-reduce evenly */
     case LH_STEP_OF_NORM:
         return shape_of(LH_TENSOR_NUMBERS, LH_DTYPE_FP32, LH_CATEGORY_OTHER, 1,
                         lh_step_ranks(&plan->params));
@@ -502,8 +504,8 @@ shape_of_rank(const LhStepPlan *plan, LhStepFamily family, uint32_t stage)
     }
 }
 
-/* As many bytes for each element of the rank's rows, or for each logit, as the framework says, in
- * whole elements. */
+/* Size given by the framework per element of the rank's rows, or per logit, rounded up to whole
+ * elements. */
 static LhStepShape
 shape_of_unfused(const LhStepPlan *plan, const LhStepTensor *tensor)
 {

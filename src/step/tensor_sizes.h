@@ -1,51 +1,53 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rows, widths and bytes of everything that the tables of a layer name.
+ * Rows, widths and bytes of everything in the tables of a layer.
  */
 #pragma once
 
 #include "step/graph.h"
 
-/* A weight's matrix on a tensor-parallel rank, rows x columns; vectors have one row. 0 x 0: the
- * layer (ignored for weights that belong to none) has none. */
+/* Matrix of a weight on a tensor-parallel rank, rows x columns; vectors have one row. 0 x 0: the
+ * layer has no such weight. The layer is ignored for weights outside layers. */
 typedef struct {
     uint64_t rows, columns;
-    uint32_t replicas; /* so many tensor-parallel ranks in a row have the same; 1: nobody else */
-    uint32_t experts; /* so many matrices of equal rows, one below the other; 0: one, of all rows */
+    /* This many consecutive tensor-parallel ranks hold the same; 1: no replicas. */
+    uint32_t replicas;
+    uint32_t experts; /* number of stacked matrices with equal rows; 0: one matrix */
 } LhStepMatrix;
 LhStepMatrix lh_step_matrix(const LhStepPlan *plan, LhStepWeight weight, uint32_t layer);
 
-/* The arguments of a product of all rows of the rank with a matrix: m, n, k and experts. */
+/* Arguments of a product of all rows of the rank with a matrix: m, n, k and experts. */
 LhKernelArgs lh_step_product(const LhStepPlan *plan, const LhStepMatrix *matrix);
 
-/* The weight that holds the matrix of @weight: the embedding's, for a tied head. */
+/* The weight that stores the matrix of @weight: the embedding for a tied head. */
 LhStepWeight lh_step_held_weight(const LhStepPlan *plan, LhStepWeight weight);
 
-/* Columns of the vocabulary on a tensor-parallel rank; the last one's may go beyond its end. */
+/* Vocabulary entries per tensor-parallel rank; those of the last rank may exceed the end. */
 uint64_t lh_step_vocabulary(const LhStepPlan *plan);
 
-/* Features of a layer. */
+/* Features of a layer, as bits. */
 uint32_t lh_step_features(const LhStepPlan *plan, uint32_t layer);
 
 /* Whether a layer has no experts. */
 bool lh_step_is_dense(const LhStepPlan *plan, uint32_t layer);
 
-/* Experts that a router chooses among, and how many it chooses for each row; 0: there are none. */
+/* Number of routed experts, and number that the router chooses per row; 0: none. */
 uint32_t lh_step_experts(const LhStepPlan *plan);
 uint32_t lh_step_choices(const LhStepPlan *plan);
 
-/* In which gradients of weights are kept and reduced. */
+/* Type in which weight gradients are kept and reduced. */
 LhDtype lh_step_gradient_dtype(const LhStepPlan *plan);
 
-/* Pieces that a weight, or its gradient, is cut into. */
+/* Number of pieces that a weight, or its gradient, is cut into. */
 uint32_t lh_step_pieces(const LhStepPlan *plan);
 
-/* How a role's rows lie: which parts of a slot are whose rows. */
+/* Layout of a role's rows: which parts of a slot hold which rows. */
 typedef struct {
-    LhStepRole alone;  /* what it is without tensor parallelism: the sum, or the rank's own rows */
-    bool of_attention; /* parts are as attention's programs say; else by segments ... */
-    bool full;         /* ... and, of rows of the tensor-parallel group, by its members */
-    bool sliced;       /* they are those of the tensor-parallel rank alone: columns, or a term */
-    bool undivided;    /* one part for all rows, or (`full`) one for the columns of each member */
+    LhStepRole alone;  /* role without tensor parallelism: the sum, or the rank's own rows */
+    bool of_attention; /* parts are those of the attention programs; else parts are segments ... */
+    bool full;         /* ... times members, for rows of the whole tensor-parallel group */
+    bool sliced;       /* specific to the tensor-parallel rank: its columns, or its term of a sum */
+    /* One part for all rows, or with `full` one for the columns of each member. */
+    bool undivided;
 } LhStepRows;
 LhStepRows lh_step_rows(LhStepRole role);
