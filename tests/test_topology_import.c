@@ -212,37 +212,39 @@ END_TEST
 static const struct {
     const char *text, *message;
 } broken[] = {
-    { "", "f:1:1: error: printed by no tool that is known; allowed: nvidia-smi topo -m" },
-    { "hello\n", "f:1:1: error: printed by no tool that is known" },
-    { "{\"a\": 1}", "f:1:1: error: printed by no tool that is known" },
+    { "", "f:1:1: error: not the output of a known tool; allowed: nvidia-smi topo -m" },
+    { "hello\n", "f:1:1: error: not the output of a known tool" },
+    { "{\"a\": 1}", "f:1:1: error: not the output of a known tool" },
     { "one\ntw\xff\n", "f:2:3: error: not text in UTF-8" },
     { SMI "GPU0 X NV18\nGPU0 NV18 X\n", "f:3:1: error: \"GPU0\" where the row of GPU1 should be" },
     { SMI "GPU0 X NV18\n", "error: the file ends before the row of GPU1" },
     { SMI "GPU0 X\n", "f:2:1: error: 1 paths in the row of GPU0; allowed: 2, one for each column" },
-    { SMI "GPU0 X NV37\n", "f:2:8: error: \"NV37\" is no path; allowed: X, PIX, PXB, PHB, NODE" },
-    { SMI "GPU0 X OK\n", "f:2:8: error: \"OK\" is of nvidia-smi topo -p2p" },
+    { SMI "GPU0 X NV37\n",
+      "f:2:8: error: \"NV37\" is not a path; allowed: X, PIX, PXB, PHB, NODE" },
+    { SMI "GPU0 X OK\n", "f:2:8: error: \"OK\" is output of nvidia-smi topo -p2p" },
     { SMI "GPU0 SYS X\n", "f:2:6: error: the row of GPU0 has X in another column than its own" },
-    { SMI "GPU0 X NV4\nGPU1 NV2 X\n", "f:1:1: error: the path from GPU1 to GPU0 is another one" },
-    { SMI "GPU0 X NV2\nGPU1 NV4 X\n", "f:1:1: error: the path from GPU1 to GPU0 is another one" },
+    { SMI "GPU0 X NV4\nGPU1 NV2 X\n", "f:1:1: error: the path from GPU1 to GPU0 differs" },
+    { SMI "GPU0 X NV2\nGPU1 NV4 X\n", "f:1:1: error: the path from GPU1 to GPU0 differs" },
     { SMI "GPU0 X SYS\nGPU1 SYS X\nLegend:\nX = Self\nPIX = at most one bridge\n",
-      "f:1:1: error: the legend has no NVLink, so this is of nvidia-smi topo -mp" },
+      "f:1:1: error: the legend has no NVLink, so this is output of nvidia-smi topo -mp" },
     { SMI "GPU0 X SYS\nGPU1 SYS X\n" SMI, "f:4:1: error: a second matrix" },
     { "GPU0 GPU1 GPU2 CPU\nGPU0 X NV4 NV4\nGPU1 NV4 X NV4\nGPU2 NV4 NV4 X\n",
       "f:1: error: NVLink joins every two GPUs directly, without a switch" },
     { "GPU0 GPU1 GPU2 CPU\nGPU0 X NV4 SYS\nGPU1 NV4 X NV4\nGPU2 SYS NV4 X\n",
-      "f:1: error: NVLink joins some pairs of GPUs and not others" },
+      "f:1: error: NVLink joins only some pairs of GPUs, or some" },
     { "GPU0 GPU1 GPU2 GPU3 CPU\nGPU0 X SYS NV4 SYS\nGPU1 SYS X SYS NV4\nGPU2 NV4 SYS X SYS\nGPU3 "
       "SYS NV4 SYS X\n",
-      "f:1: error: NVLink joins pairs of GPUs that are no neighbours; they are in the order "
-      "CUDA_VISIBLE_DEVICES=0,2,1,3; a topology file" },
-    { "GPU0 X NV18\n", "f:1:1: error: a matrix without its head" },
-    { " GPU0 GPU1\nGPU0 0 15\n", "f:2:6: error: \"0\" is of a tool for other makers' GPUs" },
+      "f:1: error: NVLink joins pairs of GPUs that are not neighbours; with "
+      "CUDA_VISIBLE_DEVICES=0,2,1,3 they are; a topology file" },
+    { "GPU0 X NV18\n", "f:1:1: error: a matrix without its header" },
+    { " GPU0 GPU1\nGPU0 0 15\n",
+      "f:2:6: error: \"0\" is output of a tool for other vendors' GPUs" },
     { "== ROCm System Management Interface ==\n GPU0 GPU1\nGPU0 0 15\n",
-      "f:1:1: error: this is what rocm-smi prints, of GPUs of AMD, which is not read" },
+      "f:1:1: error: this is output of rocm-smi for GPUs of AMD, which is not supported" },
     { "<html></html>", "error: the outermost element is <html>; allowed: <system>" },
     { "<system version=\"2\"></system>", "error: version=\"2\" of <system>; allowed: 1" },
-    { "<system version=\"1\">", "f:1:21: error: no XML: " },
-    { XML(""), "f:1: error: no <gpu> in it, as in files for virtual machines" },
+    { "<system version=\"1\">", "f:1:21: error: invalid XML: " },
+    { XML(""), "f:1: error: no <gpu>, as in files for virtual machines" },
     { XML("<nvlink/>"), "error: <nvlink> belongs in a <gpu>, and has a target" },
     { XML(GPU("<nvlink target=\"b\" tclass=\"0x068000\"/>")),
       "error: <nvlink> without the attribute count" },
@@ -252,46 +254,46 @@ static const struct {
     { XML("<pci link_speed=\"8.0 GT/s PCIe\" link_width=\"x\"/>"),
       "error: link_width=\"x\" of <pci>; allowed: a number from 0 to 32" },
     { HOSTS("<nvlink target=\"a\" count=\"2\" tclass=\"0x030200\"/>", ""),
-      "f:1: error: several hosts in one file, and a GPU without NVLinks to a switch" },
+      "f:1: error: several hosts in one file, but a GPU without NVLinks to a switch" },
     { HOSTS(TO_SWITCH, TO_SWITCH "</gpu><gpu dev=\"1\">" TO_SWITCH),
       "f:1: error: hosts of 1 and of 2 GPUs in one file" },
     { XML(GPU("<nvlink target=\"b\" tclass=\"0x020000\" count=\"2\"/>")),
       "error: tclass=\"0x020000\" of <nvlink>; allowed: 0x030200, a GPU, 0x068000, a switch" },
     { XML(GPU(TO_SWITCH "<nvlink target=\"b\" tclass=\"0x030200\" count=\"2\"/>")),
       "error: NVLinks that lead to no other GPU of the file: 2 of GPU a to b; give what NCCL" },
-    { XML("<gpu gcn=\"942\" sm=\"90\"/>"), "error: a GPU of AMD, as RCCL writes it" },
+    { XML("<gpu gcn=\"942\" sm=\"90\"/>"), "error: an AMD GPU, as written by RCCL, which is not" },
     { "<system version=\"2\">", "error: version=\"2\" of <system>; allowed: 1, as NCCL writes it" },
     { XML("<pci><gpu dev=\"0\"><nvlink target=\"b\" tclass=\"0x068000\" count=\"2\"/></gpu>"
           "<gpu dev=\"1\"/></pci>"),
-      "f:1: error: not all GPUs have as many NVLinks to the switch" },
-    { SIZES, "f:1: error: no table of nccl-tests with a row in it" },
+      "f:1: error: GPUs have different numbers of NVLinks to the switch" },
+    { SIZES, "f:1: error: no table of nccl-tests with rows" },
     { SIZES ROW "9.0 1 1 0\n",
-      "f:1: error: neither a line nor the file's name says which program" },
+      "f:1: error: neither a line nor the file's name tells which program" },
     { "# all_gather_perf\n" SIZES ROW "9.0 1 1 0\n",
-      "f:2: error: no lines \"#  Rank\", which say" },
+      "f:2: error: no lines \"#  Rank\", which list" },
     { "# all_gather_perf\n# Rank 0 Pid 1 on a device 0\n" SIZES ROW "9.0 1 1 0\n",
-      "f:3: error: one rank ran, which sends nothing" },
+      "f:3: error: only one rank ran, which sends nothing" },
     { RANKS SIZES "1048576 8 9.0 1 1\n", "f:5:1: error: 5 columns; allowed: at least 7" },
     { RANKS SIZES ROW "9.0 1 1\n", "f:5:22: error: a time is a number of microseconds" },
     { RANKS OLD "1048576 8 float 9.0 1 1 0e+00\n",
-      "f:5:21: error: the bandwidth that should stand here is 116.5 GB/s, by size and time" },
+      "f:5:21: error: the bandwidth here should be 116.5 GB/s, by size and time" },
     { RANKS OLD "1048576 8 float sum 9.0 116.5 1 0e+00\n# Out of bounds values : 4 FAILED\n",
       "f:6:26: error: 4 values of this run were wrong" },
     { RANKS "# Rank 0 Pid 2 on b device 0\n" SIZES,
       "f:4:8: error: rank 0 twice: several runs, or" },
     { "# all_gather_perf\n# Rank 0 Pid 1 on a device 0 [0x1] AMD Instinct MI300X\n" SIZES,
-      "f:2:1: error: GPUs of AMD, of which nothing is read" },
+      "f:2:1: error: AMD GPUs are not supported" },
     { "# reduce_perf\n# Rank 0 Pid 1 on a device 0\n# Rank 1 Pid 1 on a device 1\n" SIZES ROW
       "9.0 1 1 0\n",
-      "f:4: error: a program for whose operation a topology file has no place" },
+      "f:4: error: a topology file does not support this program's operation" },
     { RANKS SIZES ROW "-9.0 1 1 0\n", "f:5:25: error: a time is a number of microseconds" },
     { RANKS SIZES ROW "nan 1 1 0\n", "f:5:25: error: a time is a number of microseconds" },
     { RANKS SIZES ROW "9.0 1 x 0\n", "f:5:31: error: a bus bandwidth is a number of GB/s" },
     { RANKS SIZES ROW "9.0 1 1 7\n", "f:5:33: error: 7 values of this run were wrong" },
     { RANKS SIZES ROW "9.0 1 1 1\n", "f:5:33: error: 1 values of this run were wrong" },
     { RANKS SIZES ROW "9.0 1 1 N/A\n", "f:4: error: allowed: 2 to 256 sizes whose times grow" },
-    { RANKS SIZES SIZES, "f:5:1: error: a second table; give one file for each run" },
-    { RANKS "# size count cputime algbw busbw\n", "f:4:14: error: times of the processor" },
+    { RANKS SIZES SIZES, "f:5:1: error: a second table; give one file per run" },
+    { RANKS "# size count cputime algbw busbw\n", "f:4:14: error: times of the CPU" },
     { RANKS "# size count algbw\n", "f:4:1: error: a table without the columns time and busbw" },
     { RANKS "# sendrecv_perf\n" SIZES,
       "f:4:1: error: all_gather_perf and sendrecv_perf in one file" },
@@ -300,10 +302,10 @@ static const struct {
     { "# all_gather_perf\n# Rank 0 Pid 1\n" SIZES,
       "f:2:1: error: a rank without the host that it is on" },
     { RANKS "# Rank 2 Group 0 Pid 1 on b device 0\n" SIZES ROW "9.0 1 1 0\n",
-      "f:5: error: not all hosts had as many ranks" },
+      "f:5: error: hosts have different numbers of ranks" },
     { "# alltoall_perf\n# Rank 0 Pid 1 on a device 0\n# Rank 1 Pid 1 on b device 0\n" SIZES ROW
       "9.0 1 1 0\n",
-      "f:4: error: alltoall_perf on several hosts, for which a topology file has no place" },
+      "f:4: error: alltoall_perf on several hosts, which a topology file does not support" },
     { "# all_reduce_perf\n# Rank 0 Pid 1 on a device 0\n# Rank 1 Pid 1 on b device 0\n" SIZES
       "1024 8 float none -1 9.0 1 1 0\n",
       "f:4: error: no row of 1 MiB or more with a bandwidth" },
@@ -315,29 +317,29 @@ static const struct {
     { BW " 65536 5000 1 5\n", "f:2:1: error: 4 columns; allowed: 5, of a run over one port" },
     { BW " 65536 5000 1 5 1 1 1 1 1\n", "f:2:1: error: 9 columns; allowed: 5" },
     { " #bytes #sl #iterations\n", "f:1:1: error: a table with another column than #iterations" },
-    { " #bytes #iterations BW average[kB/sec]\n", "f:1:24: error: a unit that is not known" },
+    { " #bytes #iterations BW average[kB/sec]\n", "f:1:24: error: unknown unit" },
     { " #bytes #iterations\n", "f:1:1: error: a table without BW average, t_typical[usec]" },
     { LAT " 2 1000 1 1 0\n", "f:2:13: error: a latency is a number of microseconds" },
     { LAT " 2 1000\n", "f:2:9: error: a latency is a number of microseconds" },
-    { LAT " 4096 1000 1 1 2\n", "error: latencies of messages from 4096 bytes on" },
+    { LAT " 4096 1000 1 1 2\n", "error: latencies start at messages of 4096 bytes" },
     { "RDMA_Read Latency Test\n" LAT, "f:2:1: error: ib_read_lat times a message and its answer" },
     { "BlockName=b Nodes=a\n", "error: a line of topology.conf begins with SwitchName=NAME" },
     { "SwitchName=a Nodes=n1\nfoo\n", "f:2:1: error: a line of topology.conf begins with" },
     { "SwitchName=a\n", "f:1:12: error: a switch has Nodes= or Switches=" },
     { "SwitchName=a Nodes=n1 x\n", "f:1:23: error: a key and its value are written KEY=VALUE" },
     { "SwitchName=a Nodes=n[1-\n",
-      "f:1:20: error: \"n[1-\" is no list of hosts: a bracket is not closed; was it cut" },
-    { "SwitchName=a Nodes=n[2-1]\n", "is no list of hosts: in brackets stand numbers and ranges" },
-    { "SwitchName=a Nodes=n[]\n", "is no list of hosts: in brackets stand numbers and ranges" },
-    { "SwitchName=a Nodes=n1,\n", "is no list of hosts: a name is missing" },
-    { "SwitchName=a Nodes=n]1\n", "is no list of hosts: names are letters, digits" },
-    { "SwitchName=a Nodes=n[1-99999999]\n", "is no list of hosts: more than 65536 names" },
+      "f:1:20: error: \"n[1-\" is not a list of hosts: a bracket is not closed; was it cut" },
+    { "SwitchName=a Nodes=n[2-1]\n",
+      "is not a list of hosts: brackets contain numbers and ranges" },
+    { "SwitchName=a Nodes=n[]\n", "is not a list of hosts: brackets contain numbers and ranges" },
+    { "SwitchName=a Nodes=n1,\n", "is not a list of hosts: a name is missing" },
+    { "SwitchName=a Nodes=n]1\n", "is not a list of hosts: names are letters, digits" },
+    { "SwitchName=a Nodes=n[1-99999999]\n", "is not a list of hosts: more than 65536 names" },
     { "SwitchName=a Nodes=n[1-2]\nSwitchName=b Nodes=n2\n",
-      "f:2:20: error: a node of this switch is on it twice, or on another one, too" },
-    { "SwitchName=a Nodes=n1\nSwitchName=a Nodes=n2\n",
-      "f:2:12: error: this switch is there twice" },
+      "f:2:20: error: a node of this switch is listed twice, or on another switch as well" },
+    { "SwitchName=a Nodes=n1\nSwitchName=a Nodes=n2\n", "f:2:12: error: duplicate switch" },
     { "SwitchName=a Nodes=n1\nSwitchName=b Switches=a,c\n",
-      "f:2: error: a switch is named in Switches= that has no line of its own" },
+      "f:2: error: Switches= names a switch that has no line of its own" },
     { "SwitchName=a Switches=a\n", "error: no switch has Nodes=" },
 };
 
@@ -386,7 +388,7 @@ START_TEST(refuses_what_is_too_long)
     refuse_long(repeat("", "x", 16777217, ""), "f:1: error: larger than 16 MiB");
     refuse_long(repeat("GPU0 ", "GPU1 ", 256, "CPU\n"), "error: 257 GPUs and 0 NICs; allowed: 256");
     refuse_long(repeat("GPU0 GPU1 ", "N", 256, "\n"), "error: a name of more than 255 bytes");
-    refuse_long(repeat("<system version=\"1\">", "<pci>", 32, ""), "or 32 inside each other");
+    refuse_long(repeat("<system version=\"1\">", "<pci>", 32, ""), "or more than 32 nested");
     refuse_long(repeat("<system version=\"1\" a=\"", "x", 256, "\"/>"),
                 "or one of more than 255 bytes");
     refuse_long(repeat("<system version=\"1\">", "<gpu/>", 257, "</system>"),
@@ -606,37 +608,37 @@ static const struct {
     { { WRITE_BW("392") },
       NULL,
       "h100-sxm",
-      "no file says \"node.gpus\": nvidia-smi topo -m and NCCL's topology XML tell it; or give "
-      "--base NAME, a cluster whose fields are kept where no file says them" },
-    { { SMI "GPU0 X SYS\nGPU1 SYS X\n" }, NULL, NULL, "no file says \"device\", the GPU: give" },
+      "no file gives \"node.gpus\": nvidia-smi topo -m and NCCL's topology XML give it; or give "
+      "--base NAME, a cluster to take missing fields from" },
+    { { SMI "GPU0 X SYS\nGPU1 SYS X\n" }, NULL, NULL, "no file gives \"device\", the GPU: give" },
     { { SMI "GPU0 X NV4\nGPU1 NV4 X\n" },
       NULL,
       "h100-sxm",
-      "no file says \"node.scale_up.latency\": sendrecv_perf -b 8 on one host tells it" },
+      "no file gives \"node.scale_up.latency\": sendrecv_perf -b 8 on one host gives it" },
     { { SMI "GPU0 X NV4\nGPU1 NV4 X\n" },
       NULL,
       "l40s",
-      "no file says \"node.scale_up.bandwidth\": sendrecv_perf on one host tells it" },
+      "no file gives \"node.scale_up.bandwidth\": sendrecv_perf on one host gives it" },
     { { SMI "GPU0 X SYS\nGPU1 SYS X\n" },
       NULL,
       "h100-pcie",
-      "no file says \"node.pcie.bandwidth\": NCCL's topology XML tells it" },
+      "no file gives \"node.pcie.bandwidth\": NCCL's topology XML gives it" },
     { { SMI "GPU0 X NV4\nGPU1 NV4 X\n", SENDS("a", "6.5", "70"), WRITE_BW("392") },
       NULL,
       "h100-sxm",
-      "no file says \"node.pcie.bandwidth\"" },
+      "no file gives \"node.pcie.bandwidth\"" },
     { { SMI "GPU0 X SYS\nGPU1 SYS X\n", SENDS("a", "6.5", "20"), WRITE_BW("392") },
       NULL,
       "h100-pcie",
-      "no file says \"node.nics.count\"" },
+      "no file gives \"node.nics.count\"" },
     { { SMI "GPU0 X SYS\nGPU1 SYS X\n" },
       "hgx-h100",
       NULL,
-      "8 NICs, as hgx-h100 says, do not divide the 2 GPUs of a node, as f0:1 says" },
+      "8 NICs (hgx-h100) do not divide the 2 GPUs of a node (f0:1)" },
     { { SENDS("a", "6.5", "70"), XML(GPU("")) },
       NULL,
       "a100-sxm-80g",
-      "f1:1: error: the GPUs have compute capability 90, and the device a100-sxm-80g has 80" },
+      "f1:1: error: the GPUs have compute capability 90, but the device a100-sxm-80g has 80" },
     { { WRITE_BW("392"), "<system version=\"1\"><pci><gpu/><nic><net speed=\"200000\"/></nic></pci>"
                          "</system>" },
       "single-gpu",
@@ -647,7 +649,8 @@ static const struct {
         "9.0 1 1 0\n" },
       "hgx-h100",
       NULL,
-      "f0:5: error: 1 ranks ran on each host, of 8 GPUs; give a run on all GPUs of its hosts" },
+      "f0:5: error: 1 ranks ran on each host, which has 8 GPUs; give a run on all GPUs of its "
+      "hosts" },
     { { RANKS SIZES ROW "9.0 1 1 0\n2097152 8 float none -1 10.0 1 1 0\n",
         RANKS SIZES ROW "9.0 1 1 0\n2097152 8 float none -1 10.0 1 1 0\n" },
       "hgx-h100",
@@ -739,9 +742,9 @@ START_TEST(makes_a_domain_of_trays)
     ck_assert_uint_eq(t->nics_per_node, 72);
     ck_assert_uint_eq(t->hosts, 18);
     ck_assert_ptr_null(made_with(slurm, "gb300-nvl72", (LhTopologyChange){ 0 }, &error));
-    ck_assert_msg(strstr(error->message, "6 hosts are no whole number of NVLink domains of 18") !=
-                      NULL,
-                  "%s", error->message);
+    ck_assert_msg(
+        strstr(error->message, "6 hosts are not a whole number of NVLink domains of 18") != NULL,
+        "%s", error->message);
 }
 END_TEST
 
@@ -772,8 +775,9 @@ START_TEST(keeps_what_joins_nodes_of_the_base)
     ck_assert_mem_eq(t->fabric_levels->data, levels, sizeof(levels));
     ck_assert_uint_eq(rack->hosts, 18);
     ck_assert_ptr_null(lh_tool_topology(slurm, &params, &error));
-    ck_assert_msg(strstr(error->message, "leaves of 6 nodes, and the fabric of fat-tree-a100 has "
-                                         "\"levels\", the first of 4 nodes") != NULL,
+    ck_assert_msg(strstr(error->message,
+                         "leaves of 6 nodes, but the first of the fabric \"levels\" of "
+                         "fat-tree-a100 has 4 nodes") != NULL,
                   "%s", error->message);
 }
 END_TEST
@@ -819,8 +823,8 @@ START_TEST(joins_several_nics_of_a_gpu)
     ck_assert_uint_eq(t->nics_per_node, 8);
     ck_assert_double_eq_tol(t->nic.bandwidth, 2 * 98.02 * GB / 8, 0.01 * GB);
     ck_assert_ptr_null(made_with(alone, "hgx-h100", (LhTopologyChange){ 0 }, &error));
-    ck_assert_msg(strstr(error->message, "error: 2 NICs are the nearest ones of each GPU") != NULL,
-                  "%s", error->message);
+    ck_assert_msg(strstr(error->message, "error: 2 NICs are nearest to each GPU") != NULL, "%s",
+                  error->message);
     given = made_with(alone, "hgx-h100", (LhTopologyChange){ .nic_rate = 50 * GB }, NULL);
     ck_assert_double_eq(given->nic.bandwidth, 50 * GB);
 }
@@ -874,8 +878,8 @@ START_TEST(takes_options_for_nics_that_are_unlike)
     ck_assert_msg(t != NULL, "%s", error != NULL ? error->message : "");
     ck_assert_double_eq(t->nic.bandwidth, 25 * GB);
     ck_assert_ptr_null(made_with(cluster, "azure-nc96-a100", (LhTopologyChange){ 0 }, &error));
-    ck_assert_msg(strstr(error->message, "f0:1: error: this NIC and the one of line 1 are next to "
-                                         "GPUs and of different speeds") != NULL,
+    ck_assert_msg(strstr(error->message, "f0:1: error: this NIC and the one of line 1 serve GPUs "
+                                         "and have different speeds") != NULL,
                   "%s", error->message);
 }
 END_TEST
@@ -897,9 +901,10 @@ START_TEST(names_files_that_add_nothing)
     ck_assert_uint_eq(made->notes->len, 2);
     ck_assert_str_eq(g_ptr_array_index(made->notes, 0),
                      "all_reduce_perf (f0) adds nothing: the bandwidth of collectives at a node is "
-                     "no less than what the NICs of a node reach together, which is taken");
-    ck_assert_str_eq(g_ptr_array_index(made->notes, 1),
-                     "perftest (f2) adds nothing: the bandwidth of a NIC is that of perftest (f1)");
+                     "no less than the joint bandwidth of a node's NICs, which is used instead");
+    ck_assert_str_eq(
+        g_ptr_array_index(made->notes, 1),
+        "perftest (f2) adds nothing: the bandwidth of a NIC is taken from perftest (f1)");
 }
 END_TEST
 

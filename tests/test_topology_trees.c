@@ -421,7 +421,7 @@ END_TEST
 /* --- NICs ---------------------------------------------------------------------------------------
  */
 
-#define LEFT_OUT "left out, since other NICs are nearer to GPUs or as near: "
+#define LEFT_OUT "left out, since other NICs are at least as near to GPUs: "
 
 static const struct {
     const char *file;
@@ -534,19 +534,18 @@ END_TEST
 static const struct {
     const char *file, *base, *device, *note;
 } remarks[] = {
-    { "nccl-epyc-8.xml", NULL, "l40s",
-      "node.pcie.levels[0].up: what NCCL counts with and nobody measured" },
+    { "nccl-epyc-8.xml", NULL, "l40s", "node.pcie.levels[0].up: NCCL's constants, not measured" },
     { "nccl-plx-8.xml", NULL, "l40s",
-      "node.pcie.levels[0].up, node.pcie.levels[1].up, node.pcie.host.per_gpu: what NCCL counts" },
-    { "nccl-plx-8.xml", NULL, "l40s", "alltoall_perf and sendrecv_perf on all 8 GPUs tell it" },
+      "node.pcie.levels[0].up, node.pcie.levels[1].up, node.pcie.host.per_gpu: NCCL's constants" },
+    { "nccl-plx-8.xml", NULL, "l40s", "alltoall_perf and sendrecv_perf on all 8 GPUs give it" },
     { "nccl-no-family.xml", NULL, "l40s",
-      "node.pcie.levels[0]: nothing says what the link of a socket carries, so that it is never" },
+      "node.pcie.levels[0]: no file gives the bandwidth of the link of a socket, so it is never" },
     { "nccl-no-family.xml", NULL, "l40s",
-      "nccl-no-family.xml:2: <cpu> lacks familyid and modelid, by which NCCL knows" },
-    { "nccl-epyc-8.xml", NULL, "l40s", "node.pcie.latency: assumed, as of clusters that come" },
-    { "nccl-epyc-8.xml", NULL, "l40s", "node.nics.latency: assumed, as of clusters that come" },
+      "nccl-no-family.xml:2: <cpu> lacks familyid and modelid, from which NCCL derives" },
+    { "nccl-epyc-8.xml", NULL, "l40s", "node.pcie.latency: assumed, as in the clusters shipped" },
+    { "nccl-epyc-8.xml", NULL, "l40s", "node.nics.latency: assumed, as in the clusters shipped" },
     { "smi-epyc-8.txt", "pcie-l40s", NULL,
-      "node.pcie.host: GPUs are taken to reach as much through memory as their links carry" },
+      "node.pcie.host: the bandwidth through memory is assumed to be that of the GPUs' links" },
     { "smi-epyc-8.txt", "pcie-l40s", NULL,
       "node.collective_times: 12 rows of pcie-l40s are left out, since its GPUs are joined" },
 };
@@ -578,15 +577,15 @@ static const struct {
     const char *message;
 } broken[] = {
     { HEAD "GPU0 X PIX SYS\nGPU1 PIX X PIX\nGPU2 SYS PIX X\n", NULL,
-      "a:1: error: GPU0 and GPU2 are near other GPUs that are near each other, and far" },
+      "a:1: error: GPU0 and GPU2 are far from each other, but near GPUs that are near" },
     { HEAD "GPU0 X NODE SYS\nGPU1 NODE X PHB\nGPU2 SYS PHB X\n", NULL,
-      "a:1: error: GPU0 and GPU2 are near other GPUs" },
+      "a:1: error: GPU0 and GPU2 are far from each other" },
     { "<system version=\"1\">\n<cpu familyid=\"six\">" GPU("0") "</cpu></system>", NULL,
       "a:2:22: error: familyid=\"six\" of <cpu>; allowed: a number from 0 to 65535" },
     { "<system version=\"1\"><cpu modelid=\"-1\">" GPU("0") "</cpu></system>", NULL,
       "error: modelid=\"-1\" of <cpu>; allowed: a number from 0" },
     { "<system version=\"1\"><cpu numaid=\"0\">" FOUR_DEEP "</cpu></system>", NULL,
-      "a:1: error: switches inside each other, 4 levels of them; allowed: 3" },
+      "a:1: error: 4 levels of nested switches; allowed: 3" },
     { HEAD "GPU0 X PIX SYS\nGPU1 PIX X SYS\nGPU2 SYS SYS X\n",
       HEAD "GPU0 X SYS SYS\nGPU1 SYS X PIX\nGPU2 SYS PIX X\n",
       "b:1: error: other GPUs share a switch here than in a:1; give files that agree" },

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What collectives and sends of the GPUs of one node reached, as their logs have it: no link lets
- * less through than was seen to go over it.
+ * Rates of collectives and sends between GPUs of one node, from their logs. A link carries at least
+ * what was measured over it.
  */
 #include "import/cluster/topology_private.h"
 
 #include "sim/network/link_bound.h"
 
 #define US_PER_S 1e6
-#define SHORT_BYTES 1024 /* a message up to so long takes no time but latency */
-#define TOLERANCE 1.05   /* what a row may be faster than its links; see measured.c */
+#define SHORT_BYTES 1024 /* up to this size, messages take only latency */
+#define TOLERANCE 1.05   /* a row may exceed its links by this factor; see measured.c */
 
-/* The fastest of a row's sizes. */
+/* Highest rate over the sizes of a row. */
 static double
 fastest_of(const LhCollectiveTimes *row)
 {
@@ -27,7 +27,7 @@ fastest_of(const LhCollectiveTimes *row)
     return fastest;
 }
 
-/* Of sends; 0: not said. */
+/* Latency of sends; 0: unknown. */
 static double
 latency_of(const LhCollectiveTimes *row)
 {
@@ -36,7 +36,7 @@ latency_of(const LhCollectiveTimes *row)
                : 0;
 }
 
-/* What was told of sends whose times make no row. */
+/* Adds sends whose times make no row. */
 static void
 add_peer(const LhToolDraft *d, GArray *runs)
 {
@@ -82,7 +82,8 @@ lh_tool_take_sends(const LhToolDraft *d, bool latency, bool nvlink)
 
     for (guint i = 0; i < runs->len; i++) {
         const LhToolRun *run = &g_array_index(runs, LhToolRun, i);
-        const double value = latency ? run->latency_s : run->rate; /* nocheck:unit: as asked for */
+        /* Nocheck:unit: bytes/s or seconds. */
+        const double value = latency ? run->latency_s : run->rate;
 
         if (run->op != LH_TIMES_OF_SENDS || lh_tool_is_over_nvlink(d, run->ranks) != nvlink ||
             value == 0 || (found.source != NULL && (latency || value <= found.value)))

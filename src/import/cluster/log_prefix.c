@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What stands before the lines of a log that are another program's: mpirun --tag-output writes
+ * Prefixes that other programs put before the lines of a log: mpirun --tag-output writes
  * "[1,0]<stdout>:", srun --label "0: ", mpiexec -prepend-rank "[0] ", torchrun "[rank0]:", pdsh
- * "node1: ", and logs of containers the time. Left out: prefixes with spaces inside.
+ * "node1: ", and container logs the time. Left out: prefixes that contain spaces.
  */
 #include "import/cluster/readers_private.h"
 
 #include <string.h>
 
-#define PREFIXES_MAX 4 /* of one line */
-#define BRACKET_MAX 80 /* characters of a rank or a host */
+#define PREFIXES_MAX 4 /* per line */
+#define BRACKET_MAX 80 /* length of a rank or host name */
 
 static const char *
 skip_blanks(const char *at, const char *end)
@@ -27,7 +27,7 @@ goes_on_with(const char *at, const char *end, const char *text)
     return (gsize)(end - at) >= length && memcmp(at, text, length) == 0;
 }
 
-/* Behind "[1,0]<stdout>:", "[host:0]", "[rank0]:"; @at if there is nothing of the kind. */
+/* Skips "[1,0]<stdout>:", "[host:0]", "[rank0]:"; returns @at if there is none. */
 static const char *
 skip_bracket(const char *at, const char *end)
 {
@@ -52,7 +52,7 @@ skip_bracket(const char *at, const char *end)
     return to < end && *to == ':' ? to + 1 : to;
 }
 
-/* Behind "0: " or "node1: "; a name is one only before what these tools begin their lines with. */
+/* Skips "0: " or "node1: ". A name counts only before what the known tools begin lines with. */
 static const char *
 skip_label(const char *at, const char *end)
 {
@@ -72,7 +72,7 @@ skip_label(const char *at, const char *end)
     return at;
 }
 
-/* Behind "2024-05-01T12:00:00.123Z " or with a space for the T. */
+/* Skips "2024-05-01T12:00:00.123Z ", or with a space instead of T. */
 static const char *
 skip_time(const char *at, const char *end)
 {

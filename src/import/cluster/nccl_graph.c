@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What NCCL's topology XML says of a node (nccl_xml.c): how its GPUs are joined, which NICs
- * are theirs.
+ * Evaluates NCCL's topology XML (nccl_xml.c): how the GPUs are joined, which NICs serve them.
  */
 #include "import/cluster/nccl_xml_private.h"
 
@@ -9,9 +8,9 @@
 #include "import/cluster/near_nics.h"
 #include "import/cluster/node_shape.h"
 
-#define LOST_NAMED 8 /* NVLinks that lead nowhere, in a message */
+#define LOST_NAMED 8 /* NVLinks listed in a message */
 
-/* By host, and there as CUDA counts them; else as they stand in the file. */
+/* Orders by host, then by CUDA's number, then by position in the file. */
 static int
 by_number(gconstpointer a, gconstpointer b)
 {
@@ -38,7 +37,7 @@ common_depth(const LhXmlDevice *a, const LhXmlDevice *b)
     return depth;
 }
 
-/* The GPU that a link of @from leads to; NULL: none that is in the file. */
+/* The GPU at the other end of a link of @from; NULL: none in the file. */
 static const LhXmlDevice *
 find_target(const LhXml *x, const LhXmlDevice *from, const LhXmlLink *link, guint *index)
 {
@@ -65,13 +64,13 @@ fill_links(const LhXml *x, guint from, uint32_t *links)
     }
 }
 
-/* Links that lead to no GPU of the file, or to their own: a virtual machine hides where. */
+/* NVLinks to no GPU of the file or to their own GPU, as virtual machines show them. */
 typedef struct {
     const LhXmlLink *first;
     GString *names;       /* "GPU 0001:00:00.0: 12 to itself, ..." */
-    guint named;          /* in these */
-    uint64_t least, most; /* of a GPU */
-    bool others;          /* whether there are links that lead somewhere */
+    guint named;          /* number of entries in names */
+    uint64_t least, most; /* per GPU */
+    bool others;          /* there are links with a known end */
 } Lost;
 
 static void
@@ -113,7 +112,8 @@ look_for_lost(const LhXml *x, Lost *lost)
         g_string_append_printf(lost->names, ", and %u more", lost->named - LOST_NAMED);
 }
 
-/* *@links of each GPU that lead nowhere: what joins them is left to other files and the base. */
+/* Finds NVLinks without a known end: *@links of each GPU. Other files or the base then tell what
+ * joins the GPUs. */
 static bool
 find_lost(const LhXml *x, uint32_t *links)
 {
@@ -137,7 +137,7 @@ find_lost(const LhXml *x, uint32_t *links)
     return false;
 }
 
-/* Adds the rate of the wires of NICs that count, if they are alike. */
+/* Adds the wire rate of NICs that serve GPUs, if they are alike. */
 static bool
 add_wires(const LhXml *x, const LhToolShape *shape)
 {
@@ -154,9 +154,9 @@ add_wires(const LhXml *x, const LhToolShape *shape)
         if (nic->wire == first->wire)
             continue;
         g_free(x->r->cluster->unlike_nics);
-        x->r->cluster->unlike_nics = g_strdup_printf("%s:%u: error: this NIC and the one of line "
-                                                     "%u are next to GPUs and of different speeds",
-                                                     x->r->text.file, nic->line, first->line);
+        x->r->cluster->unlike_nics = g_strdup_printf(
+            "%s:%u: error: this NIC and the one of line %u serve GPUs and have different speeds",
+            x->r->text.file, nic->line, first->line);
         return true;
     }
     return first == NULL ||
@@ -179,7 +179,7 @@ add_rates(const LhXml *x, const LhToolShape *shape)
            add_wires(x, shape);
 }
 
-/* Several hosts are one node only where a switch joins their GPUs. */
+/* Checks files of several hosts, which must be joined by an NVSwitch. */
 static bool
 check_hosts(const LhXml *x)
 {
@@ -192,8 +192,8 @@ check_hosts(const LhXml *x)
         if (x->hosts->len < 2 || gpu->switched > 0)
             continue;
         g_set_error(x->r->text.error, LH_ERROR, LH_ERROR_INPUT,
-                    "%s:%u: error: several hosts in one file, and a GPU without NVLinks to a "
-                    "switch that would join them; give what NCCL writes for one node",
+                    "%s:%u: error: several hosts in one file, but a GPU without NVLinks to a "
+                    "switch that joins them; give NCCL's file for one node",
                     x->r->text.file, gpu->line);
         return false;
     }
@@ -217,7 +217,7 @@ add_number_of_hosts(const LhXml *x)
                        (LhToolValue){ x->hosts->len, LH_PROVENANCE_DATASHEET, 0, 0 });
 }
 
-/* "mlx5_0", or what is at least known of it. Caller frees. */
+/* Names of the NICs, "mlx5_0", or their line. Caller frees. */
 static char **
 names_of_nics(const LhXml *x)
 {
@@ -251,8 +251,8 @@ lh_xml_conclude(const LhXml *x)
 
     if (gpus == 0) {
         g_set_error(x->r->text.error, LH_ERROR, LH_ERROR_INPUT,
-                    "%s:%u: error: no <gpu> in it, as in files for virtual machines; give what "
-                    "NCCL writes when NCCL_TOPO_DUMP_FILE is set and it runs on all GPUs",
+                    "%s:%u: error: no <gpu>, as in files for virtual machines; give what NCCL "
+                    "writes with NCCL_TOPO_DUMP_FILE in a run on all GPUs",
                     x->r->text.file, MAX(x->line, 1));
         return false;
     }

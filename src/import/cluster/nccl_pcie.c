@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * PCIe of a node as a tree, of NCCL's topology XML: the PCIe functions around a GPU's own are
- * switches, NUMA nodes are sockets, as NCCL has them. Left out: which ports of a switch are slower
- * than others, since a level has one rate.
+ * The PCIe tree of a node, from NCCL's topology XML: the PCIe functions around a GPU's own are
+ * switches, and NUMA nodes are sockets, as in NCCL. Left out: switches with ports of different
+ * speed, since a level has one rate.
  */
 #include "import/cluster/nccl_xml_private.h"
 
 #include "base/error.h"
 
-#define NO_SWITCH(gpu) (UINT32_MAX - (gpu)) /* numbers of elements are far below */
+#define NO_SWITCH(gpu) (UINT32_MAX - (gpu)) /* not an element's index, which is much smaller */
 
-/* Switches above a GPU, the outermost first. */
+/* Switches above a GPU, outermost first. */
 typedef struct {
-    uint32_t ids[LH_XML_DEPTH_MAX]; /* elements */
+    uint32_t ids[LH_XML_DEPTH_MAX]; /* element indices */
     guint count;
 } Chain;
 
 typedef struct {
     const LhXml *x;
-    Chain *chains; /* of each GPU */
+    Chain *chains; /* for each GPU */
     LhToolTree tree;
     char *source;
 } TreeOfXml;
@@ -35,7 +35,8 @@ gpu_at(const LhXml *x, guint gpu)
     return &g_array_index(x->gpus, LhXmlDevice, gpu);
 }
 
-/* The last PCIe function around a GPU is its own. Parts of one switch count as it. */
+/* Finds the switches. The innermost PCIe function around a GPU is its own. Partitions of one switch
+ * count as one. */
 static Chain
 find_chain(const LhXml *x, const LhXmlDevice *gpu)
 {
@@ -67,7 +68,8 @@ is_shared(const TreeOfXml *t, guint gpu, uint32_t id)
     return false;
 }
 
-/* A GPU's own link, and those of switches that it has for itself: the slowest of them. */
+/* Bandwidth of a GPU's own path: the slowest of its link and the switches that it does not
+ * share. */
 static double
 own_rate(const TreeOfXml *t, guint gpu)
 {
@@ -82,7 +84,7 @@ own_rate(const TreeOfXml *t, guint gpu)
     return rate;
 }
 
-/* The level of the switches that have @depth others around them. */
+/* Adds the level of switches at nesting depth @depth. */
 static void
 add_switches(TreeOfXml *t, guint depth)
 {
@@ -106,7 +108,7 @@ add_switches(TreeOfXml *t, guint depth)
         lh_tool_tree_add(&t->tree, NULL, lh_tool_groups(group, gpus), up, t->source);
 }
 
-/* The slowest of the links between sockets, and what is to be given where none is told. */
+/* Slowest link between sockets; sets what to give if it is unknown. */
 static double
 slowest_socket(TreeOfXml *t, GString *source)
 {
@@ -116,12 +118,13 @@ slowest_socket(TreeOfXml *t, GString *source)
     for (guint g = 0; g < x->gpus->len; g++) {
         const LhXmlCpu *cpu = &g_array_index(x->cpus, LhXmlCpu, gpu_at(x, g)->cpu);
         const char *name = NULL, *missing = NULL;
-        const double rate = lh_tool_socket_rate(&cpu->said, &name, &missing); /* nocheck:unit */
+        /* Nocheck:unit: as above. */
+        const double rate = lh_tool_socket_rate(&cpu->said, &name, &missing);
 
         if (rate == 0) {
             g_free(t->tree.asks);
             t->tree.asks = g_strdup_printf(
-                "%s:%u: <cpu> lacks %s, by which NCCL knows what the link between sockets carries",
+                "%s:%u: <cpu> lacks %s, from which NCCL derives the bandwidth between sockets",
                 x->r->text.file, cpu->line, missing);
             return 0;
         }
@@ -168,7 +171,7 @@ is_one_switch(const TreeOfXml *t)
     return one;
 }
 
-/* From the outermost level of switches inwards. */
+/* Names the levels of switches, from the outermost inwards. */
 static void
 name_switches(LhToolTree *tree, guint count)
 {
@@ -179,7 +182,7 @@ name_switches(LhToolTree *tree, guint count)
         g_array_index(tree->levels, LhToolLevel, i).name = names[count - 1 - i];
 }
 
-/* What NCCL does, and hosts of some CPUs more than others. */
+/* Sets p2p by NCCL's rules, which depend on the CPUs. */
 static void
 find_ways(TreeOfXml *t, bool is_switched)
 {
@@ -212,8 +215,7 @@ fill_tree(TreeOfXml *t, double *slowest)
     if (switches > LH_TOOL_SWITCHES_MAX) {
         g_set_error(
             t->x->r->text.error, LH_ERROR, LH_ERROR_INPUT,
-            "%s:%u: error: switches inside each other, %u levels of them; allowed: %d, as a "
-            "topology file has them",
+            "%s:%u: error: %u levels of nested switches; allowed: %d, as in a topology file",
             t->x->r->text.file, MAX(t->x->line, 1), switches, LH_TOOL_SWITCHES_MAX);
         return false;
     }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What nccl-tests prints: times of a collective among GPUs of one node as they are, and of several
- * nodes the bandwidth that it reaches at a node; of sends and receives, bandwidth and latency too.
- * Times are those of the out-of-place half. Tables before 2019 have milliseconds; before 2022 a row
- * has nothing under redop or root where its operation has none. Left out: what -I, -S and -C add.
+ * Output of nccl-tests. Times of a collective between GPUs of one node are taken as they are; of
+ * several nodes, the bandwidth at a node; of sends and receives, also bandwidth and latency. Times
+ * are those of the out-of-place half. Tables before 2019 have milliseconds; before 2022 a row is
+ * blank under redop or root if its operation has none. Left out: what -I, -S and -C add.
  */
 #include "import/cluster/nccl_tests.h"
 
@@ -14,29 +14,29 @@
 #include <math.h>
 #include <string.h>
 
-#define SIZES_MAX 256   /* of a row of collective_times */
+#define SIZES_MAX 256   /* per row of collective_times */
 #define HOSTS_MAX 65536 /* and ranks */
 #define US_MAX 1e9
 #define US_OF_MS 1e3
-#define LATENCY_BYTES 1024 /* a message up to so long takes no time but latency */
-#define RATE_BYTES 1048576 /* from here on bandwidths are those of long messages */
+#define LATENCY_BYTES 1024 /* up to this size, messages take only latency */
+#define RATE_BYTES 1048576 /* shortest message whose bandwidth counts */
 #define GB 1e9
 #define US_PER_S 1e6
 #define MAJOR 10000 /* NCCL_VERSION_CODE is MAJOR x major + MINOR x minor + patch */
 #define MINOR 100
 #define SENDRECV LH_TIMES_OF_SENDS
-#define NO_PLACE (LH_COLL_KINDS + 1) /* in a topology file */
-#define BLANK_MAX 2   /* columns, redop and root, that a row may have nothing under */
-#define FAITHFUL 0.02 /* printed bandwidths are those of printed times but for rounding */
+#define NO_PLACE (LH_COLL_KINDS + 1) /* not supported by a topology file */
+#define BLANK_MAX 2                  /* columns, redop and root, that a row may leave blank */
+#define FAITHFUL 0.02 /* printed bandwidths match printed times, except for rounding */
 #define FAITHFUL_GBPS 0.01
-#define NO_LONG_ROW "no row of 1 MiB or more with a bandwidth, for which shorter ones say nothing"
+#define NO_LONG_ROW "no row of 1 MiB or more with a bandwidth; shorter ones do not show it"
 
-/* The programs; an operation that its row of weight 0 has no place for between nodes. */
+/* Programs. A topology file does not support operations of weight 0 between nodes. */
 static const struct {
     const char *program;
-    const char *word; /* for it in names of files, without marks between words */
+    const char *word; /* for it in names of files, letters only */
     int op;           /* LhCollectiveKind, SENDRECV or NO_PLACE */
-    uint32_t weight;  /* as evidence of what rings of several nodes reach */
+    uint32_t weight;  /* as evidence for the bandwidth of rings over several nodes */
 } nccl_programs[] = {
     { "all_gather_perf", "allgather", LH_COLL_ALL_GATHER, 4 },
     { "reduce_scatter_perf", "reducescatter", LH_COLL_REDUCE_SCATTER, 3 },
@@ -53,8 +53,8 @@ static const struct {
 typedef LhNcclLogRow Row;
 
 typedef struct {
-    guint program; /* index of nccl_programs; G_N_ELEMENTS(nccl_programs): not known yet */
-    char *nccl;    /* version; NULL: not printed */
+    guint program; /* index in nccl_programs; G_N_ELEMENTS(nccl_programs): unknown */
+    char *nccl;    /* version; NULL: unknown */
     GHashTable *hosts;
     guint ranks;
     guint line;                      /* of the table */
@@ -77,7 +77,7 @@ is_nccl_table(const LhToolReader *r)
 /* --- the head -----------------------------------------------------------------------------------
  */
 
-/* Whether the text has this word, or a longer one that begins with it: "reduce_perf" is no part of
+/* Whether the text contains the program's name at the start of a word: "reduce_perf" is not part of
  * "all_reduce_perf". */
 static bool
 has_program(const char *text, gsize length, const char *program)
@@ -93,7 +93,7 @@ has_program(const char *text, gsize length, const char *program)
     return false;
 }
 
-/* A line or the name of the file tells which program ran. */
+/* Finds the program's name in a line or file name. */
 static bool
 find_program(LhToolReader *r, NcclRun *run, const char *text, gsize length)
 {
@@ -102,14 +102,14 @@ find_program(LhToolReader *r, NcclRun *run, const char *text, gsize length)
             continue;
         if (run->program != G_N_ELEMENTS(nccl_programs) && run->program != i)
             return lh_text_fail(&r->text, r->text.line_start,
-                                "%s and %s in one file; give one file for each run",
+                                "%s and %s in one file; give one file per run",
                                 nccl_programs[run->program].program, nccl_programs[i].program);
         run->program = i;
     }
     return true;
 }
 
-/* The name of the file tells it, too: "nccl-all-reduce.log". */
+/* Finds the program by a looser match of the file name: "nccl-all-reduce.log". */
 static bool
 find_program_of_name(LhToolReader *r, NcclRun *run)
 {
@@ -129,7 +129,7 @@ find_program_of_name(LhToolReader *r, NcclRun *run)
     return true;
 }
 
-/* "NCCL version 2.21.5+cuda12.4", "nccl-library=22703". */
+/* Finds the version: "NCCL version 2.21.5+cuda12.4", "nccl-library=22703". */
 static void
 find_version(const LhToolReader *r, NcclRun *run)
 {
@@ -151,7 +151,7 @@ find_version(const LhToolReader *r, NcclRun *run)
     }
 }
 
-/* "#  Rank  3 Group  0 Pid   6902 on HOST device  3 [0x0c] NVIDIA H100". */
+/* Reads "#  Rank  3 Group  0 Pid   6902 on HOST device  3 [0x0c] NVIDIA H100". */
 static bool
 read_rank(LhToolReader *r, NcclRun *run)
 {
@@ -160,11 +160,11 @@ read_rank(LhToolReader *r, NcclRun *run)
 
     if (lh_tool_line_has(r, " AMD "))
         return lh_text_fail(&r->text, r->text.line_start,
-                            "GPUs of AMD, of which nothing is read; allowed: runs on NVIDIA's");
+                            "AMD GPUs are not supported; allowed: runs on NVIDIA GPUs");
     if (run->ranks > 0 && lh_tool_uint(lh_tool_word(r, 2), &rank) && rank == 0)
         return lh_text_fail(&r->text, lh_tool_word(r, 2).at,
-                            "rank 0 twice: several runs, or processes that ran apart, as those of "
-                            "programs without MPI=1 do; give one file for each run");
+                            "rank 0 twice: several runs, or processes that ran separately, as "
+                            "without MPI=1 in the build; give one file per run");
     while (on < r->words->len && !lh_tool_is(lh_tool_word(r, on), "on"))
         on++;
     if (on + 1 >= r->words->len || lh_tool_word(r, on + 1).length > LH_TOOL_NAME_BYTES_MAX)
@@ -192,8 +192,7 @@ static bool
 read_columns(LhToolReader *r, NcclRun *run)
 {
     if (run->line != 0)
-        return lh_text_fail(&r->text, r->text.line_start,
-                            "a second table; give one file for each run");
+        return lh_text_fail(&r->text, r->text.line_start, "a second table; give one file per run");
     run->line = r->text.line;
     run->columns = r->words->len - 1;
     run->unit_us = lh_tool_is(lh_tool_word(r, 1), "bytes") ? US_OF_MS : 1;
@@ -201,8 +200,7 @@ read_columns(LhToolReader *r, NcclRun *run)
         const LhToolWord word = lh_tool_word(r, i);
 
         if (lh_tool_is(word, "cputime"))
-            return lh_text_fail(&r->text, word.at,
-                                "times of the processor; give a run without -C 1");
+            return lh_text_fail(&r->text, word.at, "times of the CPU; give a run without -C 1");
         if (run->time == 0 && lh_tool_is(word, "time"))
             run->time = i - 1;
         if (run->algbw == 0 && lh_tool_is(word, "algbw"))
@@ -216,8 +214,8 @@ read_columns(LhToolReader *r, NcclRun *run)
            lh_text_fail(&r->text, r->text.line_start, "a table without the columns time and busbw");
 }
 
-/* In a row that has nothing under some columns, the bandwidth must be that of size and time: then
- * these are what they seem. */
+/* Checks a row with blank columns: its bandwidth must match size and time, which shows that the
+ * columns were assigned correctly. */
 static bool
 check_faithful(LhToolReader *r, LhToolWord algbw, const Row *row)
 {
@@ -226,10 +224,10 @@ check_faithful(LhToolReader *r, LhToolWord algbw, const Row *row)
 
     return (lh_tool_double(algbw, &found) &&
             fabs(found - gbps) <= FAITHFUL * gbps + FAITHFUL_GBPS) ||
-           lh_text_fail(&r->text, algbw.at,
-                        "the bandwidth that should stand here is %.4g GB/s, by size and time; is "
-                        "the row cut?",
-                        gbps);
+           lh_text_fail(
+               &r->text, algbw.at,
+               "the bandwidth here should be %.4g GB/s, by size and time; is the row truncated?",
+               gbps);
 }
 
 static bool
@@ -255,14 +253,14 @@ read_numbers(LhToolReader *r, const NcclRun *run, Row *row)
         return lh_text_fail(&r->text, busbw.at, "a bus bandwidth is a number of GB/s");
     if (run->wrong > 0 && lh_tool_uint(lh_tool_word(r, run->wrong - blank), &wrong) && wrong > 0)
         return lh_text_fail(&r->text, lh_tool_word(r, run->wrong - blank).at,
-                            "%" G_GUINT64_FORMAT " values of this run were wrong, so that its "
-                            "times say nothing",
+                            "%" G_GUINT64_FORMAT
+                            " values of this run were wrong, so its times are not used",
                             wrong);
     return (blank == 0 && run->unit_us == 1) ||
            check_faithful(r, lh_tool_word(r, run->algbw - blank), row);
 }
 
-/* "# Out of bounds values : 4 FAILED": so tables without #wrong say it. */
+/* Checks "# Out of bounds values : 4 FAILED", which replaces #wrong in some tables. */
 static bool
 check_bounds(LhToolReader *r)
 {
@@ -271,13 +269,13 @@ check_bounds(LhToolReader *r)
 
     if (!lh_tool_line_has(r, "Out of bounds values") || !lh_tool_uint(count, &wrong) || wrong == 0)
         return true;
-    return lh_text_fail(&r->text, count.at,
-                        "%" G_GUINT64_FORMAT " values of this run were wrong, so that its times "
-                        "say nothing",
-                        wrong);
+    return lh_text_fail(
+        &r->text, count.at,
+        "%" G_GUINT64_FORMAT " values of this run were wrong, so its times are not used", wrong);
 }
 
-/* A row begins with its size; others are of something else. Nothing is sent in those of size 0. */
+/* Reads a row, which begins with its size; other lines are ignored, and size 0, which sends
+ * nothing. */
 static bool
 read_size_row(LhToolReader *r, NcclRun *run)
 {
@@ -331,7 +329,7 @@ by_size(gconstpointer a, gconstpointer b)
     return x->us < y->us ? -1 : x->us > y->us;
 }
 
-/* Of several rows of one size, as -N makes them, the median is kept. Rows are by size, then. */
+/* Sorts rows by size and keeps the median of several rows of one size, as -N makes them. */
 static void
 join_sizes(GArray *rows)
 {
@@ -355,7 +353,7 @@ fail_table(const LhToolReader *r, guint line, const char *what)
     return false;
 }
 
-/* Ranks of a host, where all have as many; 0 if not. */
+/* Ranks per host, if equal on all; else 0. */
 static guint
 ranks_per_host(const NcclRun *run)
 {
@@ -371,7 +369,8 @@ ranks_per_host(const NcclRun *run)
     return run->ranks / hosts;
 }
 
-/* A time that does not grow would make larger sizes take no time: such sizes are left out. */
+/* Number of sizes without those at the end whose times do not grow: extrapolation would give larger
+ * sizes no time. */
 static guint
 growing_sizes(const NcclRun *run)
 {
@@ -430,7 +429,7 @@ best_rate(const NcclRun *run, guint *line)
     return best * GB;
 }
 
-/* What sends reach from a GPU to the next one, and what a short one takes. */
+/* Adds bandwidth and latency of sends from each GPU to the next. */
 static bool
 add_link(LhToolReader *r, const NcclRun *run, bool nodes, guint per_host)
 {
@@ -449,14 +448,14 @@ add_link(LhToolReader *r, const NcclRun *run, bool nodes, guint per_host)
                         latency));
 }
 
-/* In a node, their times as well. */
+/* Adds sends; within a node also their times. */
 static bool
 add_sends(LhToolReader *r, const NcclRun *run, bool nodes, guint per_host)
 {
     return add_link(r, run, nodes, per_host) && (nodes || !has_times(run) || add_times(r, run));
 }
 
-/* A ring passes each node once, so that what it carries is what passes a node. */
+/* Adds the rate of rings: a ring passes each node once, so its rate is the traffic of a node. */
 static bool
 add_rings(LhToolReader *r, const NcclRun *run, guint per_host)
 {
@@ -465,39 +464,39 @@ add_rings(LhToolReader *r, const NcclRun *run, guint per_host)
     const double rate = best_rate(run, &line); /* nocheck:unit: bytes/s */
 
     if (weight == 0)
-        return fail_table(
-            r, run->line,
-            "alltoall_perf on several hosts, for which a topology file has no place; give "
-            "all_gather_perf, reduce_scatter_perf, all_reduce_perf or broadcast_perf, or a "
-            "run on one host");
+        return fail_table(r, run->line,
+                          "alltoall_perf on several hosts, which a topology file does not support; "
+                          "give all_gather_perf, reduce_scatter_perf, all_reduce_perf or "
+                          "broadcast_perf, or a run on one host");
     if (rate == 0)
         return fail_table(r, run->line, NO_LONG_ROW);
     return lh_tool_add(r, LH_TOOL_RINGS_RATE, line,
                        (LhToolValue){ rate, LH_PROVENANCE_MEASURED, weight, per_host });
 }
 
-/* Whether the run can be told at all; where its ranks ran goes into @per_host. */
+/* Checks that the run is usable; *@per_host: ranks per host. */
 static bool
 check_run(LhToolReader *r, NcclRun *run, guint *per_host)
 {
     if (run->program == G_N_ELEMENTS(nccl_programs) && !find_program_of_name(r, run))
         return false;
     if (run->line == 0 || run->rows->len == 0)
-        return fail_table(r, MAX(run->line, 1), "no table of nccl-tests with a row in it");
+        return fail_table(r, MAX(run->line, 1), "no table of nccl-tests with rows");
     if (run->program == G_N_ELEMENTS(nccl_programs))
         return fail_table(
             r, run->line,
-            "neither a line nor the file's name says which program this is of; allowed: a "
-            "line with the command, or a name such as all_gather_perf.txt");
+            "neither a line nor the file's name tells which program printed this; allowed: a line "
+            "with the command, or a name such as all_gather_perf.txt");
     if (run->ranks == 1)
-        return fail_table(r, run->line, "one rank ran, which sends nothing; give a run of several");
+        return fail_table(r, run->line,
+                          "only one rank ran, which sends nothing; give a run with several");
     if (run->ranks == 0)
         return fail_table(r, run->line,
-                          "no lines \"#  Rank\", which say how many ranks ran on which host; give "
-                          "all that the run printed");
+                          "no lines \"#  Rank\", which list the ranks of each host; give the whole "
+                          "output of the run");
     *per_host = ranks_per_host(run);
     if (*per_host == 0)
-        return fail_table(r, run->line, "not all hosts had as many ranks");
+        return fail_table(r, run->line, "hosts have different numbers of ranks");
     r->tool = nccl_programs[run->program].program;
     join_sizes(run->rows);
     return true;
@@ -512,10 +511,10 @@ conclude_run(LhToolReader *r, NcclRun *run)
     if (!check_run(r, run, &per_host))
         return false;
     if (nccl_programs[run->program].op == NO_PLACE)
-        return fail_table(r, run->line,
-                          "a program for whose operation a topology file has no place; give "
-                          "all_gather_perf, reduce_scatter_perf, all_reduce_perf, broadcast_perf, "
-                          "alltoall_perf or sendrecv_perf");
+        return fail_table(
+            r, run->line,
+            "a topology file does not support this program's operation; give all_gather_perf, "
+            "reduce_scatter_perf, all_reduce_perf, broadcast_perf, alltoall_perf or sendrecv_perf");
     if (nccl_programs[run->program].op == SENDRECV)
         return add_sends(r, run, hosts > 1, per_host);
     return hosts > 1 ? add_rings(r, run, per_host) : add_times(r, run);
@@ -538,7 +537,7 @@ const LhToolFormat lh_tool_nccl_tests = { "nccl-tests", is_nccl_table, read_nccl
 /* --- as a log -----------------------------------------------------------------------------------
  */
 
-/* Takes the rows and the version. */
+/* Makes a log of the run; takes its rows and version. */
 static LhNcclLog *
 log_of(LhToolReader *r, NcclRun *run)
 {

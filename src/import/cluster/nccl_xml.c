@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The topology of one node as NCCL writes it (NCCL_TOPO_DUMP_FILE), or of the hosts of one NVLink
- * domain, which NCCL writes as one: GPUs with their NVLinks and PCIe links, the switches and CPUs
- * around them, and NICs with the rates of their wires. NICs count that are as near to some GPU as
- * any, by what they have in common on the way to the root. Left out: C2C, NVLinks to CPUs.
+ * Reads the topology of a node as NCCL writes it (NCCL_TOPO_DUMP_FILE), or of the hosts of one
+ * NVLink domain, which NCCL writes as one: GPUs with NVLinks and PCIe links, the switches and CPUs
+ * around them, and NICs with their wire rates. NICs count that are nearest to some GPU, by the
+ * length of the common path from the root. Left out: C2C, NVLinks to CPUs.
  */
 #include "base/error.h"
 #include "import/cluster/nccl_xml_private.h"
@@ -15,17 +15,17 @@
 #define LANES_MAX 32
 #define MBIT 1.25e5
 #define MBITS_MAX 1e8
-/* Classes of PCIe devices at the other end of NVLinks. */
-#define GPU_CLASS "0x03" /* and more digits */
+/* PCIe classes of the devices at the other end of NVLinks. */
+#define GPU_CLASS "0x03" /* prefix of the class */
 #define SWITCH_CLASS "0x068000"
 #define CPU_CLASS "0x068001"
-/* Parts of these switches show themselves as switches inside each other, with no link between. */
+/* Switches whose partitions appear as nested switches without a link between. */
 #define PARTED_VENDOR "0x1000"
 #define PARTED_4 "0xc010"
 #define PARTED_5 "0xc030"
 #define CPU_NUMBER_MAX 65535 /* family, model */
-/* Bytes/s of a PCIe link that NCCL counts with: GB x lanes x a speed in tenths of GT/s / 80, where
- * the third generation's is 60. */
+/* NCCL's bandwidth of a PCIe link in bytes/s: GB x lanes x speed / 80, with the speed in tenths of
+ * GT/s; 60 for the third generation. */
 #define GB 1e9
 #define PER_LANE 80.0
 
@@ -55,8 +55,8 @@ clear_device(gpointer data)
     g_array_unref(device->links);
 }
 
-/* Where the element ends that was read: GMarkup counts a line as soon as it is at its end, where
- * its first column is. */
+/* End of the element that was read. GMarkup counts a line as soon as it reaches its end, which is
+ * then column 1 of the next. */
 static void
 find_position(const LhXml *x, int *line, int *column)
 {
@@ -97,7 +97,7 @@ typedef struct {
     const char **names, **values;
 } Attributes;
 
-/* NULL if there is none. */
+/* NULL if absent. */
 static const char *
 attribute(const Attributes *a, const char *name)
 {
@@ -126,7 +126,7 @@ typedef struct {
     double min, max; /* nocheck:unit: of an attribute */
 } Range;
 
-/* A number that the element must have. */
+/* Reads a number that the element must have. */
 static bool
 read_number(const LhXml *x, const Attributes *a, const char *name, Range range, double *value,
             GError **error)
@@ -142,20 +142,20 @@ read_number(const LhXml *x, const Attributes *a, const char *name, Range range, 
     return true;
 }
 
-/* As Linux has it of functions that show no link, as in virtual machines. */
+/* Width that Linux reports for functions without a visible link, as in virtual machines. */
 static bool
 is_width_unknown(const char *width)
 {
     return *width == '\0' || strcmp(width, "63") == 0 || strcmp(width, "255") == 0;
 }
 
-/* What NCCL takes a PCIe link for; 0 if nothing is said of it. */
+/* Bandwidth that NCCL assumes for a PCIe link; 0 if unknown. */
 static bool
 read_pcie(const LhXml *x, const Attributes *a, double *rate, GError **error)
 {
     static const struct {
         double transfers; /* GT/s */
-        double speed;     /* nocheck:unit: as NCCL counts */
+        double speed;     /* nocheck:unit: in NCCL's table */
     } generations[] = { { 2.5, 15 }, { 5, 30 }, { 8, 60 }, { 16, 120 }, { 32, 240 }, { 64, 480 } };
     const char *text = attribute(a, "link_speed"), *width = attribute(a, "link_width");
     double transfers = 0, lanes = 0;
@@ -205,9 +205,10 @@ read_gpu(LhXml *x, const Attributes *a, GError **error)
     LhXmlDevice *gpu;
 
     if (attribute(a, "gcn") != NULL)
-        return fail(x, error,
-                    "a GPU of AMD, as RCCL writes it, which is not read; allowed: what NCCL writes "
-                    "of NVIDIA's GPUs, or a topology file by hand (docs/manual/clusters.md)");
+        return fail(
+            x, error,
+            "an AMD GPU, as written by RCCL, which is not supported; allowed: NCCL's file for "
+            "NVIDIA GPUs, or a topology file written by hand (docs/manual/clusters.md)");
     if ((attribute(a, "sm") != NULL &&
          !read_number(x, a, "sm", (Range){ 1, 1000 }, &capability, error)) ||
         (attribute(a, "dev") != NULL &&
@@ -278,11 +279,11 @@ read_system(LhXml *x, const Attributes *a, GError **error)
     return g_strcmp0(version, "1") == 0 ||
            fail(x, error,
                 "version=\"%s\" of <system>; allowed: 1, as NCCL writes it; AMD's RCCL, which is "
-                "not read, writes 2",
+                "not supported, writes 2",
                 version != NULL ? version : "");
 }
 
-/* Another hash is another host. */
+/* Index of the host with this hash; a new hash is a new host. */
 static guint
 find_host(LhXml *x, const char *hash)
 {
@@ -296,7 +297,7 @@ find_host(LhXml *x, const char *hash)
     return host;
 }
 
-/* What tells CPUs apart: those of one host and NUMA node are one. */
+/* Whether it is the same CPU: one per host and NUMA node. */
 static bool
 is_of_cpu(const LhXmlCpu *cpu, guint host, const char *numa)
 {
@@ -370,7 +371,7 @@ start_element(GMarkupParseContext *context, const char *name, const char **names
 
     (void)context;
     if (x->depth == LH_XML_DEPTH_MAX || x->elements->len == ELEMENTS_MAX) {
-        fail(x, error, "more than %d elements, or %d inside each other", ELEMENTS_MAX,
+        fail(x, error, "more than %d elements, or more than %d nested", ELEMENTS_MAX,
              LH_XML_DEPTH_MAX);
         return;
     }
@@ -400,7 +401,7 @@ end_element(GMarkupParseContext *context, const char *name, gpointer data, GErro
 /* --- the whole ----------------------------------------------------------------------------------
  */
 
-/* Whether GMarkup reads all of it. What it says itself depends on the language of the user. */
+/* Parses all of it. GMarkup's own messages depend on the locale and are not used. */
 static bool
 parse(LhXml *x, const char *text, gsize length)
 {
@@ -414,7 +415,7 @@ parse(LhXml *x, const char *text, gsize length)
         return false;
     }
     fail(x, x->r->text.error,
-         "no XML: it was cut here, or an element, an attribute or a quote is not as XML has them");
+         "invalid XML: truncated here, or an element, an attribute or a quote is malformed");
     g_error_free(failure);
     return false;
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * NICs of a node: which carry the traffic of GPUs, and of which GPUs each. Left out: two ports of
- * one NIC, which count as two.
+ * Which NICs of a node carry GPU traffic, and which GPUs use each. Left out: two ports of one NIC
+ * count as two NICs.
  */
 #include "import/cluster/near_nics.h"
 
 #include <string.h>
 
-/* The least of @count distances, @step apart. */
+/* Smallest of @count distances, @step elements apart. */
 static uint32_t
 least_of(const uint32_t *distance, guint count, guint step)
 {
@@ -28,7 +28,7 @@ mark_nearest(const LhToolShape *s, guint gpu, bool *near)
         return;
     for (guint n = 0; n < s->nics; n++) {
         if (row[n] == least && least_of(s->distance + n, s->gpus, s->nics) < least)
-            return; /* another GPU's, which it shares */
+            return; /* nearest to another GPU, which this one shares it with */
     }
     for (guint n = 0; n < s->nics; n++)
         near[n] = near[n] || row[n] == least;
@@ -71,17 +71,17 @@ lh_tool_near(const LhToolShape *s, bool **near)
     return count_marked(marks, s->nics);
 }
 
-/* --- of which GPUs each is -----------------------------------------------------------------------
- */
+/* --- sharing
+ * ------------------------------------------------------------------------------------ */
 
 #define NO_NIC UINT32_MAX
 
 typedef struct {
     const LhToolShape *shape;
     const bool *near;
-    uint32_t *of_gpu; /* the NIC of each GPU, NO_NIC: not decided */
-    guint *used;      /* by how many GPUs, of each NIC */
-    guint fair;       /* GPUs of a NIC, if they are shared evenly */
+    uint32_t *of_gpu; /* NIC of each GPU; NO_NIC: undecided */
+    guint *used;      /* number of GPUs of each NIC */
+    guint fair;       /* GPUs per NIC if shared evenly */
 } Sharing;
 
 static uint32_t
@@ -90,7 +90,7 @@ distance_of(const LhToolShape *s, guint gpu, guint nic)
     return s->distance[(gsize)gpu * s->nics + nic];
 }
 
-/* How far, in the order of GPUs, the nearest of those is that no other one is nearer to the NIC. */
+/* Number of GPUs between @gpu and the closest one, by number, among those nearest to the NIC. */
 static guint
 steps_to_home(const LhToolShape *s, guint gpu, guint nic)
 {
@@ -104,7 +104,7 @@ steps_to_home(const LhToolShape *s, guint gpu, guint nic)
     return steps;
 }
 
-/* Whether the NIC @a is better for the GPU than @b: nearer to it, else to its neighbours. */
+/* Compares NICs for a GPU: the nearer one is better, then the one nearer to its neighbours. */
 static int
 compare_nics(const LhToolShape *s, guint gpu, guint a, guint b)
 {
@@ -114,7 +114,7 @@ compare_nics(const LhToolShape *s, guint gpu, guint a, guint b)
     return x != y ? (x < y ? -1 : 1) : (p > q) - (p < q);
 }
 
-/* The best NICs of a GPU; returns their number. */
+/* Finds the best NICs of a GPU; returns their number. */
 static guint
 find_best(const Sharing *h, guint gpu, bool *best)
 {
@@ -136,8 +136,8 @@ find_best(const Sharing *h, guint gpu, bool *best)
     return count_marked(best, s->nics);
 }
 
-/* Of equally good ones, the first that has fewer GPUs than it should, else the one of the fewest.
- */
+/* Among equally good NICs, chooses the first with fewer GPUs than its even share, else the one with
+ * the fewest. */
 static guint
 choose(const Sharing *h, const bool *best)
 {
@@ -154,7 +154,7 @@ choose(const Sharing *h, const bool *best)
     return chosen;
 }
 
-/* GPUs of one best NIC come before those that have a choice. */
+/* Assigns NICs: first to GPUs with one best NIC, then (@choosing) to those with a choice. */
 static void
 share(Sharing *h, bool choosing)
 {
@@ -170,7 +170,7 @@ share(Sharing *h, bool choosing)
     }
 }
 
-/* In place of NICs their numbers in the order in which GPUs have them; returns how many. */
+/* Numbers the NICs in order of the GPUs that use them; returns how many. */
 static guint
 number(Sharing *h, GArray *numbers)
 {
@@ -189,7 +189,7 @@ number(Sharing *h, GArray *numbers)
     return count;
 }
 
-/* What carries nothing of GPUs is named: it may be what somebody thinks of. */
+/* Notes the names of NICs that carry no GPU traffic, since users may expect them. */
 static void
 note_left_out(LhToolReader *r, const LhToolShape *s, const guint *used)
 {
@@ -201,13 +201,13 @@ note_left_out(LhToolReader *r, const LhToolShape *s, const guint *used)
             g_string_append_printf(names, "%s%s", names->len > 0 ? ", " : "", s->names[n]);
     }
     if (names->len > 0)
-        g_ptr_array_add(r->cluster->notes,
-                        g_strdup_printf("%s: left out, since other NICs are nearer to GPUs or as "
-                                        "near: %s",
-                                        source, names->str));
+        g_ptr_array_add(
+            r->cluster->notes,
+            g_strdup_printf("%s: left out, since other NICs are at least as near to GPUs: %s",
+                            source, names->str));
 }
 
-/* The NIC of each GPU; returns how many NICs GPUs have then. */
+/* Finds the NIC of each GPU; returns the number of NICs in use. */
 static guint
 find_nics_of_gpus(LhToolReader *r, const LhToolShape *s, const bool *near, guint nics,
                   GArray *numbers)
@@ -223,8 +223,8 @@ find_nics_of_gpus(LhToolReader *r, const LhToolShape *s, const bool *near, guint
     return number(&h, numbers);
 }
 
-/* NICs of which each GPU has several count as one: a topology file has at most one a GPU. Distances
- * of a file in which all NICs are used are finer than those of another. */
+/* Adds the NICs. Several NICs of each GPU count as one, since a topology file has at most one per
+ * GPU. Distances of a file whose NICs are all in use are finer and win over another's. */
 bool
 lh_tool_add_nics(LhToolReader *r, const LhToolShape *s, guint line)
 {

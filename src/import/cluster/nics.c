@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * NICs of a node: how many carry the traffic of GPUs, what each reaches and how long a message
- * takes, and what collectives reach over all of them. Left out: NICs that are not alike.
+ * NICs of a node: how many carry GPU traffic, their bandwidth and latency, and the bandwidth of
+ * collectives over all of them. Left out: NICs that are not alike.
  */
 #include "import/cluster/topology_private.h"
 
@@ -9,8 +9,8 @@
 
 #include <math.h>
 
-#define WIRE_SLACK 1.02 /* a measured rate may be above the wire's by rounding */
-#define PAIR_SHARE 0.9  /* one pair of GPUs reaches less than a NIC, if less than this share */
+#define WIRE_SLACK 1.02 /* tolerance for rounding of a measured rate above the wire's */
+#define PAIR_SHARE 0.9  /* a pair of GPUs is slower than a NIC if below this share of it */
 
 bool
 lh_tool_has_nics(const LhToolDraft *d)
@@ -49,7 +49,8 @@ check_wire(const LhToolDraft *d, GError **error)
     return false;
 }
 
-/* The latency of a route, less that of PCIe or NVLink, which every route has as well. */
+/* Latency of a NIC: that of a route without the PCIe or NVLink part, which every route has as
+ * well. */
 static LhToolFound
 find_nic_latency(const LhToolDraft *d)
 {
@@ -67,7 +68,7 @@ find_nic_latency(const LhToolDraft *d)
     return latency;
 }
 
-/* What the NICs of one GPU reach, where it has several: they count as one. */
+/* Joint bandwidth of the NICs of one GPU, which count as one. */
 static LhToolFound
 join_nics(const LhToolDraft *d, const LhToolOutput *one)
 {
@@ -102,7 +103,7 @@ find_nic_rate(const LhToolDraft *d)
     return given;
 }
 
-/* What one pair of GPUs reaches, where a NIC reaches more. */
+/* Sets the bandwidth of one pair of GPUs if it is below that of a NIC. */
 static void
 fill_pair(LhToolDraft *d)
 {
@@ -122,7 +123,7 @@ fill_pair(LhToolDraft *d)
         d->t.nic_overhead_ps = base->nic_overhead_ps;
 }
 
-/* Whether each GPU has the NIC that it would have if nothing were said. */
+/* Whether each GPU has the NIC of the default mapping. */
 static bool
 is_spread(const GArray *of_gpu, uint64_t nics)
 {
@@ -133,7 +134,7 @@ is_spread(const GArray *of_gpu, uint64_t nics)
     return true;
 }
 
-/* What files say of a host, of all hosts of the node. */
+/* Applies the mapping of one host to all hosts of the node. */
 static void
 take_nic_of_gpu(LhToolDraft *d, const LhToolOutput *nics)
 {
@@ -154,8 +155,8 @@ take_nic_of_gpu(LhToolDraft *d, const LhToolOutput *nics)
                  nics->source);
 }
 
-/* Which NICs GPUs use is what files say, or a base with as many of both; else --nics spreads them.
- */
+/* Sets the NIC of each GPU: from files, or from a base with as many of both; --nics uses the
+ * default mapping. */
 static bool
 find_whose_nics(LhToolDraft *d, const LhToolOutput *nics)
 {
@@ -183,10 +184,10 @@ refuse_nic_count(const LhToolDraft *d, GError **error)
     const char *who = nics != NULL ? nics->place : d->params->base->name;
 
     g_set_error(error, LH_ERROR, LH_ERROR_INPUT,
-                "%" G_GUINT64_FORMAT " NICs, as %s says, do not divide the %" G_GUINT64_FORMAT
-                " GPUs of a node, as %s says, and nothing tells which GPUs share one: say how "
-                "many carry the traffic of GPUs with --nics N, and with --nic-rate what each "
-                "reaches; allowed without: %s",
+                "%" G_GUINT64_FORMAT " NICs (%s) do not divide the %" G_GUINT64_FORMAT
+                " GPUs of a node (%s), and no file tells which GPUs share one: give the number of "
+                "NICs that carry GPU traffic with --nics N and the bandwidth of each with "
+                "--nic-rate; allowed without: %s",
                 d->t.nics_per_node, who, d->t.gpus_per_node,
                 gpus != NULL ? gpus->place : d->params->base->name, divisors);
     return false;
@@ -200,11 +201,10 @@ fill_nic_count(LhToolDraft *d, GError **error)
     const uint64_t given = d->params->change.nics;
 
     if (given == 0 && nics == NULL && (base == NULL || base->nics_per_node == 0))
-        return lh_tool_missing(
-            "node.nics.count",
-            "nvidia-smi topo -m and NCCL's topology XML tell it, where some NICs are "
-            "nearer to GPUs than others, and --nics N",
-            error);
+        return lh_tool_missing("node.nics.count",
+                               "nvidia-smi topo -m and NCCL's topology XML give it if some NICs "
+                               "are nearer to GPUs than others, as does --nics N",
+                               error);
     if (given > 0) {
         d->t.nics_per_node = given;
         lh_tool_note(d, "node.nics.count", g_strdup_printf("%" G_GUINT64_FORMAT, given), -1,
@@ -216,7 +216,8 @@ fill_nic_count(LhToolDraft *d, GError **error)
     return find_whose_nics(d, nics) || refuse_nic_count(d, error);
 }
 
-/* NICs of one GPU, and NICs of different speeds, have no place in a topology file as they are. */
+/* Checks that NICs are alike, or that options say how to treat them: a topology file has no NICs of
+ * different speeds, and at most one per GPU. */
 static bool
 check_alike(const LhToolDraft *d, const LhToolFound *rate, GError **error)
 {
@@ -225,29 +226,29 @@ check_alike(const LhToolDraft *d, const LhToolFound *rate, GError **error)
 
     if (d->told->unlike_nics != NULL && (change->nics == 0 || rate->source == NULL)) {
         g_set_error(error, LH_ERROR, LH_ERROR_INPUT,
-                    "%s; a topology file has NICs that are alike: say how many carry the traffic "
-                    "of GPUs with --nics N, and with --nic-rate what each reaches",
+                    "%s; all NICs of a topology file are alike: give the number of NICs that carry "
+                    "GPU traffic with --nics N and the bandwidth of each with --nic-rate",
                     d->told->unlike_nics);
         return false;
     }
     if (joined == NULL || joined->value == 1 || rate->source != NULL)
         return true;
     g_set_error(error, LH_ERROR, LH_ERROR_INPUT,
-                "%s: error: %.0f NICs are the nearest ones of each GPU, and no file says what one "
-                "reaches; a topology file has one NIC a GPU: give a run of ib_write_bw over one of "
-                "them, or with --nic-rate what those of a GPU reach together",
+                "%s: error: %.0f NICs are nearest to each GPU, and no file gives the bandwidth of "
+                "one; a topology file has at most one NIC per GPU: give a run of ib_write_bw over "
+                "one of them, or with --nic-rate the joint bandwidth of a GPU's NICs",
                 joined->place, joined->value);
     return false;
 }
 
-/* Hosts of one NVLink domain send over NVLink, and those of two over NICs. */
+/* Rejects a run on several hosts: those of one NVLink domain send over NVLink, those of two over
+ * NICs. */
 static bool
 refuse_trays(const LhToolOutput *measured, GError **error)
 {
     g_set_error(error, LH_ERROR, LH_ERROR_INPUT,
-                "%s: error: a run on several hosts, and nothing in it says whether they are trays "
-                "of one NVLink domain or of several; leave it out, and give ib_write_bw or "
-                "--nic-rate for NICs",
+                "%s: error: a run on several hosts, which may be trays of one NVLink domain or of "
+                "several; leave it out, and give ib_write_bw or --nic-rate for NICs",
                 measured->place);
     return false;
 }
@@ -259,8 +260,9 @@ lh_tool_fill_nics(LhToolDraft *d, GError **error)
         "node.nics",
         "node.nics.bandwidth",
         "node.nics.latency",
-        "ib_write_bw, sendrecv_perf on two hosts and NCCL's topology XML tell it, and --nic-rate",
-        "sendrecv_perf -b 8 on two hosts tells it, and ib_write_lat",
+        "ib_write_bw, sendrecv_perf on two hosts and NCCL's topology XML give it, as does "
+        "--nic-rate",
+        "sendrecv_perf -b 8 on two hosts gives it, as does ib_write_lat",
         LH_TOOL_OTHER_CTAS,
         LH_TOOL_NIC_LATENCY_S,
     };
@@ -304,7 +306,7 @@ lh_tool_fill_rings(LhToolDraft *d, GError **error)
         return refuse_trays(rings, error);
     if (rings->ranks != d->t.gpus_per_node) {
         g_set_error(error, LH_ERROR, LH_ERROR_INPUT,
-                    "%s: error: %" G_GUINT64_FORMAT " ranks ran on each host, of %" //
+                    "%s: error: %" G_GUINT64_FORMAT " ranks ran on each host, which has %" //
                     G_GUINT64_FORMAT " GPUs; give a run on all GPUs of its hosts",
                     rings->place, rings->ranks, d->t.gpus_per_node);
         return false;

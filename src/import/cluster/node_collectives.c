@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Times of collectives among the GPUs of a node: those of files, then the base's. */
+/* Times of collectives between the GPUs of a node: from files, then from the base. */
 #include "import/cluster/topology_private.h"
 
 #include "base/error.h"
@@ -12,8 +12,7 @@ is_of_case(const LhCollectiveTimes *a, const LhCollectiveTimes *b)
     return a->op == b->op && a->ranks == b->ranks;
 }
 
-/* Two runs of one operation, on as many GPUs, with one version of NCCL, or with one that is not
- * known. */
+/* Rejects two runs of one operation on as many GPUs with the same or an unknown version of NCCL. */
 static bool
 check_twice(const LhToolDraft *d, guint index, GError **error)
 {
@@ -61,7 +60,7 @@ check_ranks_fit(const LhToolDraft *d, uint64_t ranks, const char *place, GError 
     return false;
 }
 
-/* Sends whose times make no row. */
+/* Checks sends whose times make no row. */
 static bool
 check_peers(const LhToolDraft *d, GError **error)
 {
@@ -76,7 +75,6 @@ check_peers(const LhToolDraft *d, GError **error)
     return true;
 }
 
-/* Rows of the base are of another machine if its GPUs are joined otherwise. */
 bool
 lh_tool_is_joined_as_base(const LhToolDraft *d)
 {
@@ -118,9 +116,8 @@ lh_tool_fill_times(LhToolDraft *d, GError **error)
             g_array_append_val(d->times, row);
     }
     if (dropped > 0)
-        lh_tool_remark(d,
-                       g_strdup_printf("node.collective_times: %u rows of %s are left out, since "
-                                       "its GPUs are joined otherwise",
-                                       dropped, d->params->base->name));
+        lh_tool_remark(d, g_strdup_printf("node.collective_times: %u rows of %s are left out, "
+                                          "since its GPUs are joined differently",
+                                          dropped, d->params->base->name));
     return true;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The fields of a node: its GPUs, the device that they are, and NVLink. What was measured is taken
- * before what links imply, and both before what the base has; options come before all.
+ * Fields of a node: its GPUs, their device, and NVLink. Options come before measurements,
+ * measurements before what links imply, and all of them before the base.
  */
 #include "import/cluster/topology_private.h"
 
@@ -10,18 +10,19 @@
 #include <math.h>
 #include <string.h>
 
-#define NVLINK_CTAS 32 /* what shipped clusters have, where nothing is told */
+#define NVLINK_CTAS 32 /* as in the shipped clusters */
 #define GB 1e9
 #define NVLS_CAPABILITY 90
 
-/* What NCCL counts with for one NVLink, by compute capability (NCCL's src/graph/topo.h), GB/s. */
+/* Bandwidth that NCCL assumes for one NVLink, by compute capability (NCCL's src/graph/topo.h),
+ * GB/s. */
 static const struct {
     uint64_t capability;
     double rate; /* nocheck:unit: GB/s */
 } nvlink_rates[] = { { 60, 18 }, { 70, 20 }, { 80, 20 }, { 86, 12 }, { 90, 20.6 }, { 100, 40.1 } };
 
-/* NVSwitch may join GPUs of several hosts: of such a base, what tools print on one of its hosts is
- * of a tray. */
+/* Finds the number of hosts per node. NVSwitch may join GPUs of several hosts; with such a base,
+ * the output of tools on one host describes one tray. */
 static bool
 find_trays(LhToolDraft *d, GError **error)
 {
@@ -36,10 +37,11 @@ find_trays(LhToolDraft *d, GError **error)
     d->trays = base->gpus_per_node / (uint64_t)gpus->value;
     if (d->trays * (uint64_t)gpus->value == base->gpus_per_node)
         return true;
-    g_set_error(error, LH_ERROR, LH_ERROR_INPUT,
-                "%s: error: %.0f GPUs, a host of the NVLink domain of %" G_GUINT64_FORMAT
-                " GPUs that %s is, do not divide these; give a base whose hosts are like this one",
-                gpus->place, gpus->value, base->gpus_per_node, base->name);
+    g_set_error(
+        error, LH_ERROR, LH_ERROR_INPUT,
+        "%s: error: %.0f GPUs of a host do not divide the NVLink domain of %" G_GUINT64_FORMAT
+        " GPUs of %s; give a base whose hosts are like this one",
+        gpus->place, gpus->value, base->gpus_per_node, base->name);
     return false;
 }
 
@@ -50,7 +52,8 @@ has_nvlink(const LhTopology *base)
            (base->scale_up == LH_SCALE_UP_SWITCH || base->scale_up == LH_SCALE_UP_PAIRS);
 }
 
-/* NVLinks that lead nowhere join what the base or another file says; they cannot be none. */
+/* Checks NVLinks without a known other end. The base or another file says what they join, which
+ * must not be nothing. */
 static bool
 check_lost(const LhToolDraft *d, GError **error)
 {
@@ -65,15 +68,16 @@ check_lost(const LhToolDraft *d, GError **error)
                     "that agree",
                     d->told->lost_nvlinks, kind->place);
     else
-        g_set_error(error, LH_ERROR, LH_ERROR_INPUT,
-                    "%s; so no file says what NVLink joins: give what nvidia-smi topo -m prints as "
-                    "well, or --base NAME, a cluster with NVLink whose GPUs are joined likewise",
-                    d->told->lost_nvlinks);
+        g_set_error(
+            error, LH_ERROR, LH_ERROR_INPUT,
+            "%s; so no file tells what NVLink joins: also give the output of nvidia-smi topo -m, "
+            "or --base NAME, a cluster whose GPUs are joined by NVLink in the same way",
+            d->told->lost_nvlinks);
     return false;
 }
 
-/* A file of several hosts says how many; else a base of as many GPUs does, or one of whose hosts
- * the file is. */
+/* Sets the number of hosts: from a file of several hosts, else from a base with as many GPUs, or
+ * one of whose hosts the file describes. */
 static void
 fill_hosts(LhToolDraft *d)
 {
@@ -92,7 +96,7 @@ fill_hosts(LhToolDraft *d)
 bool
 lh_tool_fill_shape(LhToolDraft *d, GError **error)
 {
-    static const char *const tool = "nvidia-smi topo -m and NCCL's topology XML tell it";
+    static const char *const tool = "nvidia-smi topo -m and NCCL's topology XML give it";
     static const char *const kinds[] = { "none", "nvswitch", "pairs", "memory" };
     const LhToolOutput *gpus = lh_tool_of(d, LH_TOOL_GPUS), *kind = lh_tool_of(d, LH_TOOL_SCALE_UP);
     const LhTopology *base = d->params->base;
@@ -112,7 +116,7 @@ lh_tool_fill_shape(LhToolDraft *d, GError **error)
     return true;
 }
 
-/* The path of a device that stands in the file is relative to the file. */
+/* Makes the device's path relative to the folder of the file. */
 static void
 place_device(LhToolDraft *d)
 {
@@ -134,9 +138,8 @@ lh_tool_fill_device(LhToolDraft *d, LhDevice **device, GError **error)
 
     if (d->params->device == NULL && base == NULL) {
         g_set_error(error, LH_ERROR, LH_ERROR_INPUT,
-                    "no file says \"device\", the GPU: give --device NAME, a word of longhaul list "
-                    "devices, or --base NAME, a cluster whose fields are kept where no file says "
-                    "them");
+                    "no file gives \"device\", the GPU: give --device NAME, a name from longhaul "
+                    "list devices, or --base NAME, a cluster to take missing fields from");
         return false;
     }
     d->t.device_name = g_string_chunk_insert(
@@ -151,14 +154,14 @@ lh_tool_fill_device(LhToolDraft *d, LhDevice **device, GError **error)
         capability->value == (double)(*device)->compute_capability)
         return true;
     g_set_error(error, LH_ERROR, LH_ERROR_INPUT,
-                "%s: error: the GPUs have compute capability %.0f, and the device %s has %" //
+                "%s: error: the GPUs have compute capability %.0f, but the device %s has %" //
                 G_GUINT64_FORMAT "; choose another one with --device",
                 capability->place, capability->value, (*device)->name,
                 (*device)->compute_capability);
     return false;
 }
 
-/* What the number of links implies. */
+/* Bandwidth implied by the number of NVLinks. */
 static LhToolFound
 count_nvlinks(const LhToolDraft *d, const LhDevice *device)
 {
@@ -179,8 +182,8 @@ count_nvlinks(const LhToolDraft *d, const LhDevice *device)
     return (LhToolFound){ 0 };
 }
 
-/* Bytes/s of a run on a GPU's NVLinks. An NVSwitch that sums has a vector once up, and once down.
- */
+/* Bytes/s of a run on a GPU's NVLinks. An NVSwitch that reduces (NVLS) needs each vector once up
+ * and once down. */
 static double
 load_on_nvlink(const LhToolDraft *d, const LhDevice *device, const LhToolRun *run)
 {
@@ -191,7 +194,7 @@ load_on_nvlink(const LhToolDraft *d, const LhDevice *device, const LhToolRun *ru
     return sums ? run->rate * fmin(1, (n + 1) / (2 * (n - 1))) : run->rate;
 }
 
-/* The run with most of what GPUs of a node sent over NVLink; false if there is none. */
+/* The run with the highest rate over NVLink; false if there is none. */
 static bool
 fastest_over_nvlink(const LhToolDraft *d, const LhDevice *device, LhToolRun *fastest)
 {
@@ -208,8 +211,8 @@ fastest_over_nvlink(const LhToolDraft *d, const LhDevice *device, LhToolRun *fas
     return fastest->rate > 0;
 }
 
-/* What messages reached, or what the links imply, and no less than went over them; an option holds
- * whatever was measured. */
+/* NVLink bandwidth: from sends, else implied by the links, else from the base; raised to the
+ * fastest run. An option overrides it. */
 static LhToolFound
 find_nvlink_rate(const LhToolDraft *d, const LhDevice *device)
 {
@@ -236,11 +239,11 @@ lh_tool_fill_nvlink(LhToolDraft *d, const LhDevice *device, GError **error)
         "node.scale_up",
         "node.scale_up.bandwidth",
         "node.scale_up.latency",
-        "sendrecv_perf on one host tells it, and nvidia-smi topo -m does of GPUs of a compute "
-        "capability whose links are known, and --nvlink-rate",
-        "sendrecv_perf -b 8 on one host tells it",
+        "sendrecv_perf on one host gives it, as do --nvlink-rate, and nvidia-smi topo -m for GPUs "
+        "of a known compute capability",
+        "sendrecv_perf -b 8 on one host gives it",
         NVLINK_CTAS,
-        0, /* generations differ by three times */
+        0, /* generations differ by a factor of three */
     };
     LhToolFoundLink found;
 

@@ -4,7 +4,7 @@
 #include "base/error.h"
 #include "import/cluster/near_nics.h"
 
-#define DIRECT_NVLINKS_MAX 18 /* of a GPU, without a switch */
+#define DIRECT_NVLINKS_MAX 18 /* per GPU without a switch */
 
 static uint32_t
 links_of(const LhToolShape *s, guint a, guint b)
@@ -12,8 +12,8 @@ links_of(const LhToolShape *s, guint a, guint b)
     return s->links[a * s->gpus + b];
 }
 
-/* Pairs in another order than a topology file has them: their order, "0,2,1,3"; NULL if these are
- * no pairs, or in the file's order. Caller frees. */
+/* Finds pairs that are not in a topology file's order. Returns the order that makes them so,
+ * "0,2,1,3"; NULL if NVLink does not join pairs or the order is right. Caller frees. */
 static char *
 order_of_pairs(const LhToolShape *s)
 {
@@ -42,13 +42,14 @@ static bool
 fail_shape(const LhToolReader *r, guint line, const char *what)
 {
     g_set_error(r->text.error, LH_ERROR, LH_ERROR_INPUT,
-                "%s:%u: error: %s; a topology file can only say that all GPUs are joined by "
-                "NVSwitch, that NVLink joins GPUs 0-1, 2-3 and so on, or that there is no NVLink",
+                "%s:%u: error: %s; a topology file supports only NVSwitch between all GPUs, NVLink "
+                "between GPUs 0-1, 2-3 and so on, or no NVLink",
                 r->text.file, line, what);
     return false;
 }
 
-/* NVLinks of one GPU and whether all have as many; of switched ones those to the switch. */
+/* Number of NVLinks (or of NVLinks to a switch) of GPU 0; false if other GPUs have another
+ * number. */
 static bool
 count_links(const LhToolShape *s, const uint32_t *of, uint32_t *count)
 {
@@ -60,7 +61,8 @@ count_links(const LhToolShape *s, const uint32_t *of, uint32_t *count)
     return true;
 }
 
-/* The links between GPUs: *@every if all pairs have as many, *@pairs if 0-1, 2-3, ... alone. */
+/* Classifies the links between GPUs. *@every: all pairs have equally many; *@pairs: only 0-1, 2-3,
+ * ... */
 static void
 look_at_pairs(const LhToolShape *s, bool *none, bool *every, bool *pairs)
 {
@@ -82,7 +84,7 @@ look_at_pairs(const LhToolShape *s, bool *none, bool *every, bool *pairs)
     *pairs = *pairs && !*none && s->gpus % 2 == 0;
 }
 
-/* What joins the GPUs, and the NVLinks of each. */
+/* Finds what joins the GPUs, and the number of NVLinks of each. */
 static bool
 find_scale_up(const LhToolReader *r, const LhToolShape *s, guint line, LhScaleUp *kind,
               uint32_t *count)
@@ -93,7 +95,7 @@ find_scale_up(const LhToolReader *r, const LhToolShape *s, guint line, LhScaleUp
 
     look_at_pairs(s, &none, &every, &pairs);
     if (s->switched != NULL && !count_links(s, s->switched, count))
-        return fail_shape(r, line, "not all GPUs have as many NVLinks to the switch");
+        return fail_shape(r, line, "GPUs have different numbers of NVLinks to the switch");
     if (s->switched != NULL && *count > 0) {
         *kind = LH_SCALE_UP_SWITCH;
         return true;
@@ -104,15 +106,16 @@ find_scale_up(const LhToolReader *r, const LhToolShape *s, guint line, LhScaleUp
         return true;
     }
     if (!every && order != NULL) {
-        renumber = g_strdup_printf("NVLink joins pairs of GPUs that are no neighbours; they are in "
-                                   "the order CUDA_VISIBLE_DEVICES=%s",
+        renumber = g_strdup_printf("NVLink joins pairs of GPUs that are not neighbours; with "
+                                   "CUDA_VISIBLE_DEVICES=%s they are",
                                    order);
         return fail_shape(r, line, renumber);
     }
     if (!every)
-        return fail_shape(r, line,
-                          "NVLink joins some pairs of GPUs and not others, or with more links");
-    /* As many links from each GPU to every other one as it has in all: they lead to a switch. */
+        return fail_shape(
+            r, line, "NVLink joins only some pairs of GPUs, or some with more links than others");
+    /* If each GPU has the same number of links to every other as it has in total, they lead to a
+     * switch. */
     *kind = LH_SCALE_UP_SWITCH;
     return s->switched == NULL && *count * (s->gpus - 1) > DIRECT_NVLINKS_MAX
                ? true

@@ -1,31 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What two readers conclude from links: how the GPUs of a node are joined, and which of its NICs
- * are theirs.
+ * Conclusions of two readers from links: how the GPUs of a node are joined, and which NICs serve
+ * them.
  */
 #pragma once
 
 #include "import/cluster/readers_private.h"
 
-#define LH_TOOL_NVLINKS_MAX 36 /* that a GPU has: 18 up to Blackwell */
+#define LH_TOOL_NVLINKS_MAX 36 /* per GPU: 18 up to Blackwell */
 
-/* How far a NIC is from a GPU: less is nearer. */
-#define LH_TOOL_FAR UINT32_MAX /* not reached at all */
+/* Distance of a NIC that a GPU does not reach; smaller distances are nearer. */
+#define LH_TOOL_FAR UINT32_MAX
 
 typedef struct {
     guint gpus, nics;
-    const uint32_t *links;    /* [gpus][gpus]: NVLinks that join two, 0 on the diagonal */
+    /* [gpus][gpus]: number of NVLinks between two GPUs, 0 on the diagonal. */
+    const uint32_t *links;
     const uint32_t *distance; /* [gpus][nics] */
-    uint32_t apart;           /* this distance, and any larger one, says only that there is a way */
-    bool used;                /* all NICs are those that GPUs use, however far they are */
-    /* [gpus]: NVLinks to a switch; NULL: not known, and those of @links may be. */
+    uint32_t apart;           /* from this distance on, only some path is known to exist */
+    bool used;                /* all NICs serve GPUs, whatever their distance */
+    /* [gpus]: NVLinks to a switch; NULL: unknown, those of @links may lead to one. */
     const uint32_t *switched;
-    /* NVLinks of each GPU of which nothing says where they lead; 0: none. Nothing is said of what
-     * joins the GPUs, then. */
+    /* NVLinks of each GPU whose other end is unknown; 0: none. If there are any, nothing is
+     * concluded about what joins the GPUs. */
     uint32_t lost;
     char *const *names; /* [nics] */
 } LhToolShape;
 
-/* Adds GPUs, what joins them, NVLinks and NICs, as found in line @line. LH_ERROR_INPUT if a
- * topology file cannot say so. */
+/* Adds the GPUs, what joins them, their NVLinks and NICs, as found in line @line. LH_ERROR_INPUT if
+ * a topology file cannot describe the shape. */
 bool lh_tool_add_shape(LhToolReader *r, const LhToolShape *shape, guint line);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The matrix of nvidia-smi topo -m: which GPUs NVLink joins, with how many links, and how near NICs
- * are, and which are on one PCIe switch or socket. On nodes with NVSwitch the links of two GPUs are
- * those to the switch. Affinities tell sockets of GPUs that NVLink joins.
+ * Reads the matrix of nvidia-smi topo -m: the NVLinks between GPUs, the distance of NICs, and which
+ * GPUs share a PCIe switch or a socket. On nodes with NVSwitch the links between two GPUs are those
+ * to the switch. CPU affinities give the sockets of GPUs that NVLink joins.
  */
 #include "import/cluster/node_shape.h"
 #include "import/cluster/pcie_tree.h"
@@ -10,24 +10,24 @@
 #include <string.h>
 
 #define COLUMNS_MAX (2 * LH_TOOL_GPUS_MAX)
-#define SAME 0 /* cells: this, the distance of a path, or NVLINK + their number */
+#define SAME 0 /* cells: this, a path's index, or NVLINK + number of links */
 #define NVLINK 100
 
-/* From near to far. Drivers before 2018 have SOC for SYS. */
+/* From near to far. Drivers before 2018 print SOC for SYS. */
 static const char *const paths[] = { "X", "PIX", "PXB", "PHB", "NODE", "SYS", "SOC" };
-#define APART 5     /* SYS: of these */
-#define OF_SWITCH 2 /* PXB, the last one of those within switches */
+#define APART 5     /* SYS, index in paths */
+#define OF_SWITCH 2 /* PXB, the last path within switches */
 #define OF_SOCKET 4 /* NODE */
 
 typedef struct {
-    GArray *labels; /* of LhToolWord: of the columns */
-    GArray *gpus;   /* of guint: those that are GPUs */
-    GArray *nics;   /* the others */
+    GArray *labels; /* of LhToolWord: column labels */
+    GArray *gpus;   /* of guint: indices of GPU columns */
+    GArray *nics;   /* indices of the other columns */
     uint32_t *cells;
-    GArray *nodes; /* of LhToolWord: of each row, what is said of CPUs; empty: nothing */
-    bool affinity; /* whether there is a column for that */
+    GArray *nodes; /* of LhToolWord: CPUs of each row; empty: unknown */
+    bool affinity; /* there is a column of CPUs */
     guint rows;
-    bool legend_pix, legend_nvlink; /* whether a legend has these: NVLink comes last */
+    bool legend_pix, legend_nvlink; /* the legend has these entries; NVLink comes last */
 } Matrix;
 
 static bool
@@ -38,7 +38,7 @@ is_gpu(LhToolWord word)
     return lh_tool_numbered(word, "GPU", &number);
 }
 
-/* The place of a path in the table of paths; their number if the word is none. */
+/* Index of a path in the table; its length if the word is not a path. */
 static guint
 find_path(LhToolWord word)
 {
@@ -49,7 +49,7 @@ find_path(LhToolWord word)
     return i;
 }
 
-/* Words that the -p2p matrix has for paths. */
+/* Words of the -p2p matrix. */
 static bool
 is_of_p2p(LhToolWord word)
 {
@@ -62,7 +62,7 @@ is_of_p2p(LhToolWord word)
     return false;
 }
 
-/* Numbers, and names of other makers' links. */
+/* Numbers, and names of other vendors' links. */
 static bool
 is_of_others(LhToolWord word)
 {
@@ -72,8 +72,8 @@ is_of_others(LhToolWord word)
            lh_tool_is(word, "HCCS") || lh_tool_is(word, "MX");
 }
 
-/* GPUs and NICs, whatever these are called (NIC0, mlx5_bond_0, roce0); rows have an "X" or another
- * path behind their label. */
+/* Whether the line is the header: names of GPUs and NICs (NIC0, mlx5_bond_0, roce0). Rows have a
+ * path after their label. */
 static bool
 is_header(const LhToolReader *r)
 {
@@ -85,7 +85,7 @@ is_header(const LhToolReader *r)
            !lh_tool_numbered(second, "NV", &number) && !is_of_p2p(second) && !is_of_others(second);
 }
 
-/* A row of the first GPU. */
+/* Whether the line is the row of GPU0. */
 static bool
 is_first_row(const LhToolReader *r)
 {
@@ -139,17 +139,18 @@ read_cell(LhToolReader *r, LhToolWord word, uint32_t *cell)
     if (is_of_p2p(word))
         return lh_text_fail(
             &r->text, word.at,
-            "\"%s\" is of nvidia-smi topo -p2p; give what nvidia-smi topo -m prints", text);
+            "\"%s\" is output of nvidia-smi topo -p2p; give the output of nvidia-smi topo -m",
+            text);
     if (is_of_others(word))
-        return lh_text_fail(&r->text, word.at,
-                            "\"%s\" is of a tool for other makers' GPUs, such as rocm-smi "
-                            "--showtopo, which is not read; allowed: what nvidia-smi topo -m "
-                            "prints",
-                            text);
-    return lh_text_fail(&r->text, word.at,
-                        "\"%s\" is no path; allowed: X, PIX, PXB, PHB, NODE, SYS, SOC, N/A, or "
-                        "NV1 to NV%d",
-                        text, LH_TOOL_NVLINKS_MAX);
+        return lh_text_fail(
+            &r->text, word.at,
+            "\"%s\" is output of a tool for other vendors' GPUs, such as rocm-smi --showtopo, "
+            "which is not supported; allowed: the output of nvidia-smi topo -m",
+            text);
+    return lh_text_fail(
+        &r->text, word.at,
+        "\"%s\" is not a path; allowed: X, PIX, PXB, PHB, NODE, SYS, SOC, N/A, or NV1 to NV%d",
+        text, LH_TOOL_NVLINKS_MAX);
 }
 
 static bool
@@ -188,8 +189,8 @@ read_matrix_row(LhToolReader *r, Matrix *m)
     return true;
 }
 
-/* Whether the matrix ends before the rows of its NICs, as people cut it: what stands there, if
- * anything, is of none of its rows. */
+/* Whether the matrix was cut before the rows of its NICs: the current line, if any, is not one of
+ * them. */
 static bool
 has_gpu_rows_alone(const LhToolReader *r, const Matrix *m)
 {
@@ -204,7 +205,7 @@ has_gpu_rows_alone(const LhToolReader *r, const Matrix *m)
     return true;
 }
 
-/* Rows of NICs are those of GPUs the other way round; of NICs among themselves nothing is taken. */
+/* Fills rows of NICs from those of GPUs; paths between NICs are not used. */
 static void
 fill_nic_rows(Matrix *m)
 {
@@ -231,8 +232,7 @@ check_symmetry(LhToolReader *r, const Matrix *m, guint line)
                 continue;
             r->text.line = line;
             return lh_text_fail(&r->text, r->text.line_start,
-                                "the path from %s to %s is another one than the way back", one,
-                                other);
+                                "the path from %s to %s differs from the way back", one, other);
         }
     }
     return true;
@@ -247,7 +247,7 @@ reach_of_cell(uint32_t cell)
                                : LH_TOOL_BEYOND;
 }
 
-/* The first GPU that has the CPUs of GPU @g; UINT32_MAX if nothing is said of these. */
+/* First GPU with the CPUs of GPU @g; UINT32_MAX if unknown. */
 static uint32_t
 node_of(const Matrix *m, guint g)
 {
@@ -262,7 +262,7 @@ node_of(const Matrix *m, guint g)
     return first;
 }
 
-/* What cells say of PCIe. */
+/* Adds the PCIe distances of the cells. */
 static bool
 add_reaches(LhToolReader *r, const Matrix *m, guint line)
 {
@@ -280,7 +280,7 @@ add_reaches(LhToolReader *r, const Matrix *m, guint line)
     return lh_tool_add_reaches(r, gpus, reach, node, line);
 }
 
-/* Caller frees. */
+/* Names of the NICs; caller frees. */
 static char **
 names_in_columns(const Matrix *m)
 {
@@ -321,7 +321,7 @@ conclude_matrix(LhToolReader *r, const Matrix *m, guint line)
     return lh_tool_add_shape(r, &shape, line) && add_reaches(r, m, line);
 }
 
-/* The rows below a header, and the legend below these. */
+/* Reads the rows and the legend. */
 static bool
 read_matrix_lines(LhToolReader *r, Matrix *m, guint *line)
 {
@@ -335,8 +335,8 @@ read_matrix_lines(LhToolReader *r, Matrix *m, guint *line)
         if (m->labels->len == 0) {
             if (is_first_row(r))
                 return lh_text_fail(&r->text, r->text.line_start,
-                                    "a matrix without its head, which names the columns: GPU0, "
-                                    "GPU1, ..., NIC0, ..., CPU Affinity");
+                                    "a matrix without its header of column names: GPU0, GPU1, ..., "
+                                    "NIC0, ..., CPU Affinity");
             if (!is_header(r))
                 continue;
             *line = r->text.line;
@@ -376,8 +376,8 @@ read_matrix(LhToolReader *r, Matrix *m)
     if (m->legend_pix && !m->legend_nvlink) {
         r->text.line = line;
         return lh_text_fail(&r->text, r->text.line_start,
-                            "the legend has no NVLink, so this is of nvidia-smi topo -mp; give "
-                            "what nvidia-smi topo -m prints");
+                            "the legend has no NVLink, so this is output of nvidia-smi topo -mp; "
+                            "give the output of nvidia-smi topo -m");
     }
     return check_symmetry(r, m, line) && conclude_matrix(r, m, line);
 }

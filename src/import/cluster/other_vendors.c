@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What tools of other makers' GPUs print of a node. There is nothing here to read them with, and
- * the error says so: the matrix of rocm-smi looks like that of nvidia-smi.
+ * Output of other vendors' tools, which have no reader. They are recognised for a clear error,
+ * since the matrix of rocm-smi looks like that of nvidia-smi.
  */
 #include "import/cluster/readers_private.h"
 
 static const struct {
-    const char *line; /* text of a line that only this tool prints */
+    const char *line; /* in a line that only this tool prints */
     const char *tool, *maker;
 } foreign_tools[] = {
     { "ROCm System Management Interface", "rocm-smi", "AMD" },
@@ -23,7 +23,7 @@ static const struct {
     { "Xelink", "xpu-smi", "Intel" },
 };
 
-/* Index of foreign_tools; their number if it is of none. */
+/* Index in foreign_tools; their number if none matches. */
 static gsize
 find_tool(const LhToolReader *r)
 {
@@ -52,11 +52,11 @@ refuse_foreign(LhToolReader *r)
         tool = find_tool(r);
     } while (more && tool == G_N_ELEMENTS(foreign_tools));
     g_assert(tool < G_N_ELEMENTS(foreign_tools));
-    return lh_text_fail(&r->text, r->text.line_start,
-                        "this is what %s prints, of GPUs of %s, which is not read; allowed: what "
-                        "tools of NVIDIA's GPUs print, or a topology file by hand "
-                        "(docs/manual/clusters.md)",
-                        foreign_tools[tool].tool, foreign_tools[tool].maker);
+    return lh_text_fail(
+        &r->text, r->text.line_start,
+        "this is output of %s for GPUs of %s, which is not supported; allowed: output of tools for "
+        "NVIDIA GPUs, or a topology file written by hand (docs/manual/clusters.md)",
+        foreign_tools[tool].tool, foreign_tools[tool].maker);
 }
 
 const LhToolFormat lh_tool_foreign = { "another maker's tool", is_foreign, refuse_foreign };

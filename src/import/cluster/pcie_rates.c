@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * PCIe of a node: a GPU's own link and the tree above it, of what files and the base say of both,
- * and rates that only runs tell: what a GPU reaches through memory is what rings reached whose hops
- * go there, and where an all-to-all was slower than any other link explains, that of the outermost
- * groups was its limit. Left out: memory that all GPUs of a node share.
+ * PCIe of a node: a GPU's own link and the tree above it, from files and the base, and rates that
+ * only runs give. The bandwidth through memory is that of rings whose hops go there. If an
+ * all-to-all was slower than other links explain, the links of the outermost groups limited it.
+ * Left out: memory bandwidth shared by all GPUs of a node.
  */
 #include "import/cluster/topology_private.h"
 
@@ -12,9 +12,9 @@
 #include <math.h>
 #include <string.h>
 
-#define FULL 0.95    /* of what a link carries: then it was the limit */
-#define FASTER 1.05  /* two GPUs alone, than more of them */
-#define RING_RANKS 3 /* from here on a ring has hops that differ from a pair's */
+#define FULL 0.95    /* part of a link's rate from which it counts as the limit */
+#define FASTER 1.05  /* least advantage of two GPUs alone over more */
+#define RING_RANKS 3 /* from this size on, a ring differs from a pair */
 
 bool
 lh_tool_is_joined(const LhToolDraft *d)
@@ -55,7 +55,7 @@ is_base_like(const LhToolDraft *d)
            base->scale_up == d->t.scale_up;
 }
 
-/* GPUs of a group, if groups are equal and in a row; else 0. */
+/* GPUs per group, if groups are equal and consecutive; else 0. */
 static uint64_t
 row_of(const GArray *of_gpu)
 {
@@ -78,7 +78,7 @@ is_of_groups(const LhPcieTree *tree, uint32_t level, const GArray *of_gpu)
     return true;
 }
 
-/* What the base says of the link of the same groups. */
+/* Takes the rate of the same groups from the base. */
 static void
 keep_level(const LhToolDraft *d, LhPcieLevel *level, const GArray *of_gpu)
 {
@@ -111,7 +111,7 @@ take_level(LhToolDraft *d, const LhToolLevel *told)
     g_array_append_val(d->levels, level);
 }
 
-/* No file tells more of it than the base. */
+/* Takes memory rates from the base, unless files give them. */
 static void
 keep_memory(LhToolDraft *d)
 {
@@ -125,7 +125,7 @@ keep_memory(LhToolDraft *d)
     d->t.tree.memory_from = tree->memory_from;
 }
 
-/* As files have it. */
+/* Takes the tree from files. */
 static void
 take_tree(LhToolDraft *d)
 {
@@ -140,7 +140,7 @@ take_tree(LhToolDraft *d)
         keep_memory(d);
 }
 
-/* Of a box that is like the base. */
+/* Takes the tree from a base of the same shape. */
 static void
 keep_tree(LhToolDraft *d)
 {
@@ -157,7 +157,7 @@ has_told_tree(const LhToolDraft *d)
     return d->told->tree.gpus > 0 && d->told->tree.gpus == d->t.gpus_per_node;
 }
 
-/* Where the tree is from; NULL: there is none. */
+/* Fills in the tree. Returns its source; NULL: no tree. */
 static const char *
 fill_tree_of_node(LhToolDraft *d)
 {
@@ -175,7 +175,7 @@ fill_tree_of_node(LhToolDraft *d)
 /* --- loads --------------------------------------------------------------------------------------
  */
 
-/* GPUs of those of a run that are in the group of @gpu. */
+/* Number of the run's GPUs in the group of @gpu. */
 static uint32_t
 members(const LhToolDraft *d, uint32_t level, uint32_t gpu, uint64_t ranks)
 {
@@ -186,7 +186,7 @@ members(const LhToolDraft *d, uint32_t level, uint32_t gpu, uint64_t ranks)
     return count;
 }
 
-/* Bytes/s on the most loaded link of a level. A ring crosses each once. */
+/* Load of a level's busiest link, bytes/s. A ring crosses each link once. */
 static double
 load_on_level(const LhToolDraft *d, uint32_t level, const LhToolRun *run)
 {
@@ -203,7 +203,7 @@ load_on_level(const LhToolDraft *d, uint32_t level, const LhToolRun *run)
     return load;
 }
 
-/* Bytes/s that the GPU of a run sends through memory that sends most there. */
+/* Largest load that a GPU of the run sends through memory, bytes/s. */
 static double
 load_on_memory(const LhToolDraft *d, const LhToolRun *run)
 {
@@ -226,8 +226,7 @@ load_on_memory(const LhToolDraft *d, const LhToolRun *run)
     return load;
 }
 
-/* The run of @runs that is the fastest of those that went over PCIe, and, of @sends, that sent in a
- * ring directly from GPU to GPU; NULL: none. */
+/* Fastest run of @runs over PCIe; with @sends, fastest ring of direct sends. NULL: none. */
 static const LhToolRun *
 fastest_run(const LhToolDraft *d, const GArray *runs, bool sends)
 {
@@ -248,7 +247,7 @@ fastest_run(const LhToolDraft *d, const GArray *runs, bool sends)
 /* --- rates --------------------------------------------------------------------------------------
  */
 
-/* Of a GPU's own link: sends that go nowhere else are measured as such. */
+/* Bandwidth of a GPU's own link. Direct sends measure it. */
 static LhToolFound
 find_own_rate(const LhToolDraft *d, const GArray *runs)
 {
@@ -267,7 +266,7 @@ find_own_rate(const LhToolDraft *d, const GArray *runs)
                                : lh_tool_at_least(fastest, rate);
 }
 
-/* The fastest ring through memory of two GPUs, or of more; its load in @load. */
+/* Fastest ring through memory, of two GPUs or of more; *@load is its load. */
 static const LhToolRun *
 fastest_through_memory(const LhToolDraft *d, const GArray *runs, bool of_two, double *load)
 {
@@ -302,7 +301,7 @@ source_of_run(const LhToolRun *run, const char *what)
     return g_strdup_printf("%s, %" G_GUINT64_FORMAT " GPUs: %s", run->source, run->ranks, what);
 }
 
-/* What GPUs reach through memory, and whether two that are alone do without it. */
+/* Fits the bandwidth through memory, and whether two GPUs alone bypass it. */
 static void
 fit_memory(LhToolDraft *d, const GArray *runs)
 {
@@ -314,10 +313,10 @@ fit_memory(LhToolDraft *d, const GArray *runs)
 
     if (of_many != NULL && two > FASTER * many) {
         d->t.tree.p2p_two = true;
-        lh_tool_remark(d, g_strdup_printf("node.pcie.p2p_two: two GPUs alone reached more than "
-                                          "several at once (%s), so that they are taken to reach "
-                                          "each other directly",
-                                          of_two->source));
+        lh_tool_remark(d,
+                       g_strdup_printf("node.pcie.p2p_two: two GPUs alone were faster than several "
+                                       "at once (%s), so they are assumed to communicate directly",
+                                       of_two->source));
     }
     if (run != NULL) {
         source = source_of_run(run, "what each of them reached at once, through memory");
@@ -325,8 +324,8 @@ fit_memory(LhToolDraft *d, const GArray *runs)
                    source);
     } else if (has_told_tree(d) && d->told->tree.by_memory < 1 &&
                d->t.tree.memory_from.source == NULL) {
-        source = g_strdup_printf("NCCL's src/graph/topo.h: of a GPU's link, messages between GPUs "
-                                 "that leave their switch on hosts of Intel reach 5/6; %s",
+        source = g_strdup_printf("NCCL's src/graph/topo.h: messages between GPUs that leave their "
+                                 "switch reach 5/6 of a GPU's link on Intel hosts; %s",
                                  d->told->tree.source);
         set_memory(d, d->told->tree.by_memory * d->t.pcie.bandwidth, LH_PROVENANCE_DATASHEET,
                    source);
@@ -344,7 +343,7 @@ set_level(LhToolDraft *d, uint32_t level, double rate, const LhToolRun *run, con
     lh_pcie_fill_rates(&d->t.tree);
 }
 
-/* No link lets less through than it did. */
+/* Raises rates of links to what a run has carried over them. */
 static void
 raise_to_run(LhToolDraft *d, const LhToolRun *run)
 {
@@ -366,7 +365,7 @@ raise_to_run(LhToolDraft *d, const LhToolRun *run)
         d->t.tree.memory = fmax(d->t.tree.memory, memory * (double)run->ranks);
 }
 
-/* Whether any link but those of the outermost level was as full as it can be. */
+/* Whether some link other than those of the outermost level was saturated. */
 static bool
 is_explained(const LhToolDraft *d, const LhToolRun *run)
 {
@@ -379,7 +378,7 @@ is_explained(const LhToolDraft *d, const LhToolRun *run)
     return full;
 }
 
-/* The all-to-all of the most GPUs, and of these the fastest; NULL: none over PCIe. */
+/* All-to-all on the most GPUs, the fastest of these; NULL: none over PCIe. */
 static const LhToolRun *
 largest_all_to_all(const LhToolDraft *d, const GArray *runs)
 {
@@ -412,8 +411,8 @@ fit_levels(LhToolDraft *d, const GArray *runs)
     }
 }
 
-/* --- what is said of it -------------------------------------------------------------------------
- */
+/* --- notes
+ * -------------------------------------------------------------------------------------- */
 
 static const char *const level_paths[LH_PCIE_LEVELS_MAX] = {
     "node.pcie.levels[0]", "node.pcie.levels[1]", "node.pcie.levels[2]", "node.pcie.levels[3]"
@@ -428,7 +427,7 @@ describe_level(const LhPcieLevel *level)
     return level->up > 0 ? g_strdup_printf("%s, %s", level->name, up) : g_strdup(level->name);
 }
 
-/* What is kept of the base is said to be of it, in short. */
+/* Source to show: the base's name for values taken from it. */
 static const char *
 shown_source(const LhToolDraft *d, const char *source)
 {
@@ -462,7 +461,7 @@ note_tree(const LhToolDraft *d, const char *from)
                      tree->memory_from.provenance, shown_source(d, tree->memory_from.source));
 }
 
-/* Rates that NCCL counts with, and that nobody measured. */
+/* Remarks on rates that are NCCL's constants and were not measured. */
 static void
 remark_constants(const LhToolDraft *d)
 {
@@ -476,14 +475,15 @@ remark_constants(const LhToolDraft *d)
     if (d->t.tree.per_gpu > 0 && d->t.tree.memory_from.provenance == LH_PROVENANCE_DATASHEET)
         g_string_append_printf(fields, "%snode.pcie.host.per_gpu", fields->len > 0 ? ", " : "");
     if (fields->len > 0)
-        lh_tool_remark(d, g_strdup_printf("%s: what NCCL counts with and nobody measured; such "
-                                          "boxes differ by ten times: all_gather_perf, "
-                                          "alltoall_perf and sendrecv_perf on all %" //
-                                          G_GUINT64_FORMAT " GPUs tell it",
-                                          fields->str, d->t.gpus_per_node));
+        lh_tool_remark(
+            d,
+            g_strdup_printf("%s: NCCL's constants, not measured; such machines differ by a factor "
+                            "of ten: all_gather_perf, alltoall_perf and sendrecv_perf on all %" //
+                            G_GUINT64_FORMAT " GPUs give it",
+                            fields->str, d->t.gpus_per_node));
 }
 
-/* Links of which nothing is told are never the limit. */
+/* Remarks on links of unknown bandwidth, which never limit. */
 static void
 remark_unknown(const LhToolDraft *d)
 {
@@ -492,20 +492,21 @@ remark_unknown(const LhToolDraft *d)
     for (guint i = 0; i < last; i++) {
         if (draft_level(d, i)->up > 0)
             continue;
-        lh_tool_remark(d, g_strdup_printf(
-                              "%s: nothing says what the link of a %s carries, so that it is never "
-                              "the limit; %s tells it, and alltoall_perf on all %" //
-                              G_GUINT64_FORMAT " GPUs%s%s",
-                              level_paths[i], draft_level(d, i)->name,
-                              "NCCL's topology XML (NCCL_TOPO_DUMP_FILE)", d->t.gpus_per_node,
-                              d->told->tree.asks != NULL ? ": " : "",
-                              d->told->tree.asks != NULL ? d->told->tree.asks : ""));
+        lh_tool_remark(
+            d, g_strdup_printf("%s: no file gives the bandwidth of the link of a %s, so it is "
+                               "never the limit; %s gives it, and alltoall_perf on all %" //
+                               G_GUINT64_FORMAT " GPUs%s%s",
+                               level_paths[i], draft_level(d, i)->name,
+                               "NCCL's topology XML (NCCL_TOPO_DUMP_FILE)", d->t.gpus_per_node,
+                               d->told->tree.asks != NULL ? ": " : "",
+                               d->told->tree.asks != NULL ? d->told->tree.asks : ""));
     }
     if (d->t.tree.p2p != NULL && d->t.tree.memory_from.source == NULL)
-        lh_tool_remark(d, g_strdup_printf("node.pcie.host: GPUs are taken to reach as much through "
-                                          "memory as their links carry; all_gather_perf on all %" //
-                                          G_GUINT64_FORMAT " GPUs tells it",
-                                          d->t.gpus_per_node));
+        lh_tool_remark(d,
+                       g_strdup_printf("node.pcie.host: the bandwidth through memory is assumed to "
+                                       "be that of the GPUs' links; all_gather_perf on all %" //
+                                       G_GUINT64_FORMAT " GPUs gives it",
+                                       d->t.gpus_per_node));
 }
 
 bool
@@ -532,9 +533,9 @@ lh_tool_fill_pcie(LhToolDraft *d, GError **error)
         "node.pcie",
         "node.pcie.bandwidth",
         "node.pcie.latency",
-        "NCCL's topology XML tells it, and sendrecv_perf on one host where no NVLink joins all "
-        "GPUs",
-        "sendrecv_perf -b 8 on one host tells it, where no NVLink joins all GPUs",
+        "NCCL's topology XML gives it, as does sendrecv_perf on one host whose GPUs are not all "
+        "joined by NVLink",
+        "sendrecv_perf -b 8 gives it on one host whose GPUs are not all joined by NVLink",
         LH_TOOL_OTHER_CTAS,
         LH_TOOL_PCIE_LATENCY_S,
     };
@@ -545,10 +546,10 @@ lh_tool_fill_pcie(LhToolDraft *d, GError **error)
     const LhToolFound rate = find_own_rate(d, runs);
     LhToolFound latency = lh_tool_take_sends(d, true, false);
 
-    /* Nothing crosses it, or the base has NICs on its NVLink. */
+    /* No GPU traffic crosses PCIe, or the base's NICs are attached to NVLink. */
     if (joined && (!lh_tool_has_nics(d) || (base != NULL && rate.source == NULL && !known)))
         return true;
-    /* Only routes between nodes cross it there, and what they take is measured as a whole. */
+    /* Only routes between nodes cross PCIe, and their latency is measured as a whole. */
     if (latency.source == NULL && !known && joined)
         latency = (LhToolFound){ 0, LH_PROVENANCE_MEASURED, "part of the latency of the NICs",
                                  "part of the latency of the NICs" };

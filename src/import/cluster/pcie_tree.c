@@ -9,13 +9,13 @@
 #define GB 1e9
 #define INTEL "GenuineIntel"
 #define INTEL_FAMILY 6
-#define INTEL_BY_MEMORY (5.0 / 6) /* its hosts pass messages between GPUs on in small pieces */
+#define INTEL_BY_MEMORY (5.0 / 6) /* these hosts forward messages between GPUs in small pieces */
 #define AMD "AuthenticAMD"
 
 /* --- sockets ------------------------------------------------------------------------------------
  */
 
-/* The first row that fits holds. */
+/* The first matching row applies. */
 static const struct {
     const char *arch, *vendor; /* NULL: any */
     uint64_t family;           /* 0: any */
@@ -146,7 +146,7 @@ is_same_groups(const GArray *a, const GArray *b)
     return a->len == b->len && memcmp(a->data, b->data, a->len * sizeof(uint64_t)) == 0;
 }
 
-/* A message that leaves a group crosses this link as well. */
+/* Lowers the rate of a level whose link is crossed together with another one. */
 static void
 lower(LhToolLevel *level, double up, const char *source)
 {
@@ -174,8 +174,8 @@ lh_tool_tree_add(LhToolTree *tree, const char *name, GArray *of_gpu, double up, 
     g_array_unref(of_gpu);
 }
 
-/* --- of several files ---------------------------------------------------------------------------
- */
+/* --- several files
+ * ------------------------------------------------------------------------------ */
 
 static const LhToolLevel *
 find_level(const LhToolTree *tree, const char *name)
@@ -189,7 +189,8 @@ find_level(const LhToolTree *tree, const char *name)
     return NULL;
 }
 
-/* Whether levels that both have are the same. Where NVLink joins GPUs, a file may not tell. */
+/* Whether both trees have the same groups at their common levels. Files may be incomplete where
+ * NVLink joins GPUs. */
 static bool
 agree_on(const LhToolTree *a, const LhToolTree *b, const char **name)
 {
@@ -228,13 +229,13 @@ lh_tool_add_tree(LhToolReader *r, LhToolTree *tree, guint line)
     return true;
 }
 
-/* --- of a table ---------------------------------------------------------------------------------
- */
+/* --- a table
+ * ------------------------------------------------------------------------------------ */
 
 typedef struct {
     guint gpus;
-    const uint32_t *reach, *node; /* as in pcie_tree.h */
-    bool nodes_hold;              /* what is said of nodes fits what is said of reaches */
+    const uint32_t *reach, *node; /* see pcie_tree.h */
+    bool nodes_hold;              /* @node agrees with @reach */
 } Reaches;
 
 static uint32_t
@@ -263,7 +264,7 @@ do_nodes_hold(const Reaches *t)
     return true;
 }
 
-/* Whether @a and @b are on one switch, or socket, for themselves. */
+/* Whether @a and @b themselves share a switch, or a socket. */
 static bool
 are_joined(const Reaches *t, guint a, guint b, LhToolReach within)
 {
@@ -274,7 +275,7 @@ are_joined(const Reaches *t, guint a, guint b, LhToolReach within)
                : reach <= within;
 }
 
-/* Whoever is joined, and those that are joined with them. Caller frees. */
+/* Transitive closure of are_joined(). Caller frees. */
 static uint32_t *
 join_all(const Reaches *t, LhToolReach within)
 {
@@ -303,8 +304,8 @@ check_group(LhToolReader *r, const Reaches *t, const uint32_t *group, LhToolReac
             if (group[a] != group[b] || reach == LH_TOOL_UNSAID || reach <= within)
                 continue;
             g_set_error(r->text.error, LH_ERROR, LH_ERROR_INPUT,
-                        "%s:%u: error: GPU%u and GPU%u are near other GPUs that are near each "
-                        "other, and far from each other; no node is so: was the matrix edited?",
+                        "%s:%u: error: GPU%u and GPU%u are far from each other, but near GPUs that "
+                        "are near each other; no node is like that: was the matrix edited?",
                         r->text.file, line, b, a);
             return false;
         }
@@ -312,7 +313,7 @@ check_group(LhToolReader *r, const Reaches *t, const uint32_t *group, LhToolReac
     return true;
 }
 
-/* Adds the level of groups that lie @within, if any has two GPUs. */
+/* Adds the level of groups @within a switch or socket, if any group has two GPUs. */
 static bool
 add_groups(LhToolReader *r, const Reaches *t, LhToolTree *tree, LhToolReach within, guint line)
 {

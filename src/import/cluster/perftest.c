@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the programs of perftest print: the bandwidth that one NIC reaches, and the latency of a
- * short message. Left out: runs with several service levels or over two ports, and atomics.
+ * Output of perftest: the bandwidth of one NIC and the latency of a short message. Left out: runs
+ * with several service levels or over two ports, and atomics.
  */
 #include "base/error.h"
 #include "import/cluster/readers_private.h"
@@ -11,20 +11,20 @@
 #define MIB 1048576.0
 #define GBIT 1.25e8
 #define LATENCY_BYTES 1024
-#define LONG_MESSAGE_BYTES 65536 /* from here on bandwidths are those of long messages */
+#define LONG_MESSAGE_BYTES 65536 /* shortest message whose bandwidth counts */
 #define US_PER_S 1e6
 #define US_MAX 1e9
 
 typedef enum { NOTHING, BANDWIDTH, LATENCY } What;
 
 typedef struct {
-    What what;     /* of the table that is being read */
-    double unit;   /* nocheck:unit: bytes/s for one */
-    guint column;  /* of the number */
+    What what;     /* of the current table */
+    double unit;   /* nocheck:unit: bytes/s per unit of the table */
+    guint column;  /* of the value */
     guint columns; /* of a row with a bandwidth */
-    bool both;     /* ways, added */
-    bool two_ways; /* a latency that is there and back */
-    double rate;   /* nocheck:unit: bytes/s, the best */
+    bool both;     /* both directions, summed */
+    bool two_ways; /* the latency is a round trip */
+    double rate;   /* nocheck:unit: bytes/s, best row */
     guint rate_line;
     uint64_t least_bytes;
     double latency_us;
@@ -58,7 +58,7 @@ find_title(LhToolReader *r, PerftestRun *run)
     }
 }
 
-/* What one of the average is: "average[Gb/sec]"; releases before 2024 called MiB MB. */
+/* Reads the unit of the average: "average[Gb/sec]"; releases before 2024 print MiB as MB. */
 static bool
 find_unit(LhToolReader *r, PerftestRun *run)
 {
@@ -67,7 +67,7 @@ find_unit(LhToolReader *r, PerftestRun *run)
     for (guint i = 0; i < r->words->len; i++) {
         const LhToolWord word = lh_tool_word(r, i);
 
-        columns += !lh_tool_is(word, "BW"); /* "BW average[Gb/sec]" is one */
+        columns += !lh_tool_is(word, "BW"); /* "BW average[Gb/sec]" is one column */
         run->columns = columns;
         if (!lh_tool_begins(word, "average["))
             continue;
@@ -76,9 +76,8 @@ find_unit(LhToolReader *r, PerftestRun *run)
         run->unit = lh_tool_is(word, "average[Gb/sec]") ? GBIT : MIB;
         if (run->unit != GBIT && !lh_tool_is(word, "average[MB/sec]") &&
             !lh_tool_is(word, "average[MiB/sec]"))
-            return lh_text_fail(
-                &r->text, word.at,
-                "a unit that is not known; allowed: [Gb/sec], [MB/sec] or [MiB/sec]");
+            return lh_text_fail(&r->text, word.at,
+                                "unknown unit; allowed: [Gb/sec], [MB/sec] or [MiB/sec]");
     }
     return true;
 }
@@ -116,7 +115,7 @@ read_head(LhToolReader *r, PerftestRun *run)
     return true;
 }
 
-/* Some leave the name of the last column out. */
+/* Reads a bandwidth. Some releases omit the name of the last column. */
 static bool
 read_bandwidth(LhToolReader *r, PerftestRun *run, LhToolWord word, uint64_t bytes)
 {
@@ -191,8 +190,8 @@ read_perftest(LhToolReader *r)
             "no row with a latency, or with a bandwidth of messages of 64 KiB or more");
     if (run.latency_line != 0 && run.least_bytes > LATENCY_BYTES)
         return lh_text_fail(&r->text, r->text.line_start,
-                            "latencies of messages from %" G_GUINT64_FORMAT
-                            " bytes on; give a run with one of up to %d bytes",
+                            "latencies start at messages of %" G_GUINT64_FORMAT
+                            " bytes; give a run with one of up to %d bytes",
                             run.least_bytes, LATENCY_BYTES);
     return (run.rate == 0 ||
             lh_tool_add(r, LH_TOOL_NIC_RATE, run.rate_line,

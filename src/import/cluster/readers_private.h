@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the readers of tool_output.h share: lines and words of a text, and how they say what they
- * found.
+ * Helpers of the readers in tool_output.h: lines and words of a text, and adding of values.
  */
 #pragma once
 
@@ -13,7 +12,7 @@
 #define LH_TOOL_LINE_BYTES_MAX 65536
 #define LH_TOOL_WORDS_MAX 4096 /* of a line */
 #define LH_TOOL_NAME_BYTES_MAX 255
-#define LH_TOOL_GPUS_MAX 256 /* of a node: GPUs, or NICs, that a tool lists */
+#define LH_TOOL_GPUS_MAX 256 /* per node: GPUs, or NICs, that a tool lists */
 
 typedef struct {
     const char *at;
@@ -24,11 +23,11 @@ typedef struct {
     LhTextReader text;
     LhToolCluster *cluster;
     const char *tool; /* "nvidia-smi topo -m" */
-    GArray *words;    /* of LhToolWord: of the line that is being read */
+    GArray *words;    /* of LhToolWord: of the current line */
 } LhToolReader;
 
-/* A format: whether a line is one that only it has, and how it is read, from the file's beginning.
- */
+/* A format: a test for a line that only this format has, and a reader, which starts at the
+ * beginning of the file. */
 typedef struct {
     const char *name;
     bool (*has_line)(const LhToolReader *r);
@@ -38,39 +37,38 @@ typedef struct {
 extern const LhToolFormat lh_tool_smi, lh_tool_nccl_xml, lh_tool_nccl_tests, lh_tool_perftest,
     lh_tool_slurm;
 
-/* What tools of other makers' GPUs print, which is refused. */
+/* Output of other vendors' tools, which is rejected. */
 extern const LhToolFormat lh_tool_foreign;
 
-/* Puts a reader, whose text is all of a file, before its first line; false with the error set if it
- * is too long, or no text in UTF-8. */
+/* Checks the reader's whole text and places it before the first line. False with the error set if
+ * the text is too long or not UTF-8. */
 bool lh_tool_begin(LhToolReader *r);
 
-/* Puts it before the first line, at @text. */
+/* Places the reader before the first line, at @text. */
 void lh_tool_rewind(LhToolReader *r, const char *text);
 
-/* Where the line from @begin to @end goes on behind what a launcher or a log put before it: the
- * rank or the host that printed it, or the time. @begin if there is nothing of the kind. */
+/* Skips what a launcher or log put at the beginning of a line: rank, host or time. Returns @begin
+ * if there is no such prefix. */
 const char *lh_tool_after_prefix(const char *begin, const char *end);
 
-/* Moves to the next line and cuts it into words, *@more false at the end. False with the error set
- * if the line is too long, has too many words, or is no text. */
+/* Moves to the next line and splits it into words; *@more is false at the end. False with the error
+ * set if the line is too long or has too many words. */
 bool lh_tool_next(LhToolReader *r, bool *more);
 
-/* The word of this number; empty, behind the line, if there are fewer. Texts do not end with a NUL.
- */
+/* Word @index; empty if there are fewer. Words do not end with a NUL. */
 LhToolWord lh_tool_word(const LhToolReader *r, guint index);
 bool lh_tool_is(LhToolWord word, const char *text);
 bool lh_tool_begins(LhToolWord word, const char *text);
 bool lh_tool_same(LhToolWord a, LhToolWord b);
 
-/* Whether the line has this text somewhere. */
+/* Whether the line contains @text. */
 bool lh_tool_line_has(const LhToolReader *r, const char *text);
 
-/* A copy for messages: at most LH_TOOL_NAME_BYTES_MAX bytes, valid UTF-8. Caller frees. */
+/* Copies a word for messages: at most LH_TOOL_NAME_BYTES_MAX bytes, valid UTF-8. Caller frees. */
 char *lh_tool_text(LhToolWord word);
 
-/* Whether the word is a whole number ("12"), a number after @prefix ("GPU12"), or a decimal one
- * ("1.2e+06"), and nothing else; @value is left alone if not. */
+/* Whether the whole word is an integer ("12"), an integer after @prefix ("GPU12"), or a decimal
+ * number ("1.2e+06"). Sets @value only then. */
 bool lh_tool_uint(LhToolWord word, uint64_t *value);
 bool lh_tool_numbered(LhToolWord word, const char *prefix, uint64_t *value);
 bool lh_tool_double(LhToolWord word, double *value);
@@ -85,10 +83,10 @@ typedef struct {
 /* "the bandwidth of a NIC". */
 const char *lh_tool_kind_name(LhToolKind kind);
 
-/* Adds what was found in line @line. False with the error set if another file says otherwise. */
+/* Adds a value found in line @line. False with the error set if it contradicts another file. */
 bool lh_tool_add(LhToolReader *r, LhToolKind kind, guint line, LhToolValue value);
 
-/* "ib_write_bw (nic.txt)": the reader's tool and the name of its file. Caller frees. */
+/* "ib_write_bw (nic.txt)": tool and base name of the file. Caller frees. */
 char *lh_tool_source(const LhToolReader *r);
 
 /* "nic.txt:12". Caller frees. */

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Slurm's topology.conf, or what scontrol show topology prints of it: a tree of switches. Leaves
- * are the switches that nodes are on; all above them are one spine. Left out: LinkSpeed, which has
- * no unit, and blocks and rings, which are no tree.
+ * Reads Slurm's topology.conf, or the output of scontrol show topology: a tree of switches.
+ * Switches with nodes are leaves; all above them are one spine. Left out: LinkSpeed, which has no
+ * unit, and blocks and rings, which are not trees.
  */
 #include "base/error.h"
 #include "import/cluster/readers_private.h"
 
 #include <string.h>
 
-#define NODES_MAX 65536 /* that host lists name, and switches likewise */
-#define DIGITS_MAX 9    /* of a number in a host list */
+#define NODES_MAX 65536 /* in host lists, and likewise switches */
+#define DIGITS_MAX 9    /* per number in a host list */
 
 typedef struct {
     char *name;
@@ -18,11 +18,11 @@ typedef struct {
 } Child;
 
 typedef struct {
-    GHashTable *switches; /* of name */
-    GHashTable *nodes;    /* of name, on a leaf */
-    GArray *children;     /* of Child: switches that others are above of */
+    GHashTable *switches; /* by name */
+    GHashTable *nodes;    /* by name, on a leaf */
+    GArray *children;     /* of Child: switches below others */
     guint leaves;
-    guint nodes_per_leaf; /* at most */
+    guint nodes_per_leaf; /* largest number */
     guint line;           /* of the first switch */
 } Tree;
 
@@ -31,7 +31,7 @@ typedef struct {
 
 typedef struct {
     LhToolReader *r;
-    LhToolWord list; /* all of it, for messages */
+    LhToolWord list; /* the whole list, for messages */
     GPtrArray *names;
 } Hosts;
 
@@ -40,12 +40,12 @@ fail_list(const Hosts *h, const char *what)
 {
     g_autofree char *text = lh_tool_text(h->list);
 
-    return lh_text_fail(&h->r->text, h->list.at, "\"%s\" is no list of hosts: %s", text, what);
+    return lh_text_fail(&h->r->text, h->list.at, "\"%s\" is not a list of hosts: %s", text, what);
 }
 
 static bool expand(Hosts *h, const char *prefix, const char *at, const char *end);
 
-/* The names with one number of a bracket. */
+/* Adds the names with one number of a bracket. */
 static bool
 expand_number(Hosts *h, const char *prefix, uint64_t number, int width, const char *rest,
               const char *end)
@@ -55,7 +55,7 @@ expand_number(Hosts *h, const char *prefix, uint64_t number, int width, const ch
     return expand(h, name, rest, end);
 }
 
-/* "12" or "08-11", from @at to @end. */
+/* Parses "12" or "08-11", from @at to @end. */
 static bool
 read_number_range(const char *at, const char *end, uint64_t *first, uint64_t *last, int *width)
 {
@@ -69,7 +69,7 @@ read_number_range(const char *at, const char *end, uint64_t *first, uint64_t *la
            lh_tool_uint(two, last) && *first <= *last;
 }
 
-/* "[0-3,12]" begins at @at. */
+/* Expands a bracket "[0-3,12]" at @at. */
 static bool
 expand_bracket(Hosts *h, const char *prefix, const char *at, const char *end)
 {
@@ -84,7 +84,7 @@ expand_bracket(Hosts *h, const char *prefix, const char *at, const char *end)
         int width;
 
         if (!read_number_range(at, stop, &first, &last, &width))
-            return fail_list(h, "in brackets stand numbers and ranges of them, such as [0-3,12]");
+            return fail_list(h, "brackets contain numbers and ranges, such as [0-3,12]");
         for (uint64_t number = first; number <= last; number++) {
             if (!expand_number(h, prefix, number, width, close + 1, end))
                 return false;
@@ -94,7 +94,7 @@ expand_bracket(Hosts *h, const char *prefix, const char *at, const char *end)
     return true;
 }
 
-/* Adds all names that begin with @prefix and go on as from @at to @end, one element of a list. */
+/* Adds all names of one list element that begin with @prefix and continue from @at to @end. */
 static bool
 expand(Hosts *h, const char *prefix, const char *at, const char *end)
 {
@@ -116,7 +116,7 @@ expand(Hosts *h, const char *prefix, const char *at, const char *end)
     return true;
 }
 
-/* The names of "tux[0-3,12],login1", in @names. */
+/* Adds the names of "tux[0-3,12],login1" to @names. */
 static bool
 read_hosts(LhToolReader *r, LhToolWord list, GPtrArray *names)
 {
@@ -139,7 +139,7 @@ read_hosts(LhToolReader *r, LhToolWord list, GPtrArray *names)
 /* --- lines --------------------------------------------------------------------------------------
  */
 
-/* The value of KEY=VALUE, whatever the case of KEY; empty if it is another key. */
+/* Value of KEY=VALUE, ignoring the case of KEY; empty for another key. */
 static LhToolWord
 value_of(LhToolWord word, const char *key)
 {
@@ -177,8 +177,9 @@ add_leaf(LhToolReader *r, Tree *tree, LhToolWord list)
         char *name = g_strdup(g_ptr_array_index(names, i));
 
         if (!g_hash_table_add(tree->nodes, name))
-            return lh_text_fail(&r->text, list.at,
-                                "a node of this switch is on it twice, or on another one, too");
+            return lh_text_fail(
+                &r->text, list.at,
+                "a node of this switch is listed twice, or on another switch as well");
     }
     if (g_hash_table_size(tree->nodes) > NODES_MAX)
         return lh_text_fail(&r->text, list.at, "more than %d nodes", NODES_MAX);
@@ -212,9 +213,9 @@ read_switch(LhToolReader *r, Tree *tree)
     if (name.length == 0 || name.length > LH_TOOL_NAME_BYTES_MAX)
         return lh_text_fail(&r->text, name.at,
                             "a line of topology.conf begins with SwitchName=NAME; blocks and rings "
-                            "are not read, since a topology file has a tree of switches");
+                            "are not supported, since a topology file has a tree of switches");
     if (!g_hash_table_add(tree->switches, g_strndup(name.at, name.length)))
-        return lh_text_fail(&r->text, name.at, "this switch is there twice");
+        return lh_text_fail(&r->text, name.at, "duplicate switch");
     for (guint i = 1; i < r->words->len && *lh_tool_word(r, i).at != '#'; i++) {
         const LhToolWord word = lh_tool_word(r, i);
 
@@ -224,7 +225,7 @@ read_switch(LhToolReader *r, Tree *tree)
         below = has_key(word, "Switches=") ? value_of(word, "Switches=") : below;
     }
     tree->line = tree->line == 0 ? r->text.line : tree->line;
-    /* scontrol lists all nodes below a switch that is above others. */
+    /* scontrol also lists all nodes below an upper switch. */
     if (below.at != NULL)
         return add_children(r, tree, below);
     if (nodes.at != NULL)
@@ -236,8 +237,8 @@ static bool
 fail_child(const LhToolReader *r, const Child *child)
 {
     g_set_error(r->text.error, LH_ERROR, LH_ERROR_INPUT,
-                "%s:%u: error: a switch is named in Switches= that has no line of its own",
-                r->text.file, child->line);
+                "%s:%u: error: Switches= names a switch that has no line of its own", r->text.file,
+                child->line);
     return false;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A text of a tool, line by line and word by word. */
+/* A tool's output, line by line and word by word. */
 #include "import/cluster/readers_private.h"
 
 #include "base/error.h"
@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-#define MARK "\xef\xbb\xbf" /* of UTF-8, which some editors put first */
+#define MARK "\xef\xbb\xbf" /* UTF-8 byte order mark, which some editors write */
 
 /* --- words --------------------------------------------------------------------------------------
  */
@@ -103,7 +103,7 @@ lh_tool_double(LhToolWord word, double *value)
 /* --- lines --------------------------------------------------------------------------------------
  */
 
-/* The end of what terminals take for a colour or an underline, "\e[4m"; @at if there is none. */
+/* End of a terminal's escape sequence for colours or underlining, "\e[4m"; @at if there is none. */
 static const char *
 skip_escape(const char *at, const char *end)
 {
@@ -116,8 +116,8 @@ skip_escape(const char *at, const char *end)
     return to < end && g_ascii_isalpha(*to) ? to + 1 : at;
 }
 
-/* Words are what white space and escape sequences leave, without what a launcher put before them.
- */
+/* Splits a line into words, separated by white space and escape sequences, after skipping a
+ * launcher's prefix. */
 static bool
 cut_words(LhToolReader *r, const char *end)
 {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which tool printed a file, and all that files say. Readers are listed here, and know nothing of
- * it. */
+/* Recognises which tool printed a file. Readers are listed here and do not depend on it. */
 #include "import/cluster/tool_output.h"
 
 #include "base/files/file_input.h"
@@ -12,7 +11,8 @@ static const LhToolFormat *const formats[] = {
     &lh_tool_nccl_tests, &lh_tool_perftest, &lh_tool_slurm,
 };
 
-/* The first line that one format has decides. NULL with the error set if there is none. */
+/* Finds the format by the first line that only one format has. NULL with the error set if there is
+ * none. */
 static const LhToolFormat *
 find_format(LhToolReader *r)
 {
@@ -28,8 +28,8 @@ find_format(LhToolReader *r)
         r->text.line = 1;
         r->text.line_start = r->text.end;
         lh_text_fail(&r->text, r->text.end,
-                     "printed by no tool that is known; allowed: nvidia-smi topo -m, NCCL's "
-                     "topology XML, nccl-tests, perftest (ib_write_bw), Slurm's topology.conf");
+                     "not the output of a known tool; allowed: nvidia-smi topo -m, NCCL's topology "
+                     "XML, nccl-tests, perftest (ib_write_bw), Slurm's topology.conf");
         break;
     }
     return NULL;

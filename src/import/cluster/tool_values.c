@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What files say, and whether several of them say the same. */
+/* Values of files, and checks that files agree. */
 #include "import/cluster/readers_private.h"
 
 #include "base/error.h"
 
 #include <math.h>
 
-#define SOURCE_NAME_BYTES_MAX 100 /* of a file's name, in a source */
-#define ALIKE 0.1                 /* two measurements that differ by less do not contradict */
+#define SOURCE_NAME_BYTES_MAX 100 /* of a file's name in a source */
+/* Measurements that differ by less do not contradict each other. */
+#define ALIKE 0.1
 
-/* What a value is called, and how it is written. */
+/* Name and form of a kind of values. */
 typedef struct {
     const char *name;
     enum { PLAIN, RATE, TIME, SHAPE } form;

@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What joins the nodes: leaves and levels of switches, and how many nodes there are. */
+/* The fabric between nodes: leaves and levels of switches, and the number of nodes. */
 #include "import/cluster/topology_private.h"
 
 #include "base/error.h"
 
 #include <string.h>
 
-/* What Slurm counts are hosts: of an NVLink domain, trays. */
+/* Converts hosts, which Slurm counts, to nodes; with an NVLink domain they are trays. */
 static bool
 count_nodes(const LhToolDraft *d, const LhToolOutput *hosts, uint64_t *nodes, GError **error)
 {
     *nodes = (uint64_t)hosts->value / d->trays;
     if (*nodes * d->trays == (uint64_t)hosts->value)
         return true;
-    g_set_error(error, LH_ERROR, LH_ERROR_INPUT,
-                "%s: error: %.0f hosts are no whole number of NVLink domains of %" G_GUINT64_FORMAT
-                " hosts, as %s has them",
-                hosts->place, hosts->value, d->trays, d->params->base->name);
+    g_set_error(
+        error, LH_ERROR, LH_ERROR_INPUT,
+        "%s: error: %.0f hosts are not a whole number of NVLink domains of %" G_GUINT64_FORMAT
+        " hosts, as in %s",
+        hosts->place, hosts->value, d->trays, d->params->base->name);
     return false;
 }
 
@@ -37,7 +38,7 @@ keep_fabric(LhToolDraft *d)
     d->t.max_nodes = base->nics_per_node > 0 ? base->max_nodes : 0;
 }
 
-/* Rails are crossed inside a node. */
+/* Checks the fabric "rail": rails are crossed inside a node. */
 static bool
 check_rail(const LhToolDraft *d, GError **error)
 {
@@ -48,12 +49,12 @@ check_rail(const LhToolDraft *d, GError **error)
         return true;
     g_set_error(error, LH_ERROR, LH_ERROR_INPUT,
                 "%s: error: no NVSwitch, which the fabric \"rail\" of %s needs to cross rails; "
-                "give a base of another fabric, or a topology.conf",
+                "give a base with another fabric, or a topology.conf",
                 kind->place, d->params->base->name);
     return false;
 }
 
-/* Groups of the base's other levels are of its own leaves. */
+/* Checks that the base's other levels still apply, since they group the base's leaves. */
 static bool
 check_leaves(const LhToolDraft *d, const LhToolOutput *leaf, GError **error)
 {
@@ -62,9 +63,9 @@ check_leaves(const LhToolDraft *d, const LhToolOutput *leaf, GError **error)
     if (d->t.fabric_levels == NULL || d->t.nodes_per_leaf == base->nodes_per_leaf)
         return true;
     g_set_error(error, LH_ERROR, LH_ERROR_INPUT,
-                "%s: error: leaves of %" G_GUINT64_FORMAT " nodes, and the fabric of %s has "
-                "\"levels\", the first of %" G_GUINT64_FORMAT
-                " nodes; give a base whose leaves are like these, or whose fabric has no levels",
+                "%s: error: leaves of %" G_GUINT64_FORMAT
+                " nodes, but the first of the fabric \"levels\" of %s has %" G_GUINT64_FORMAT
+                " nodes; give a base with the same leaves, or one without levels",
                 leaf->place, d->t.nodes_per_leaf, base->name, base->nodes_per_leaf);
     return false;
 }

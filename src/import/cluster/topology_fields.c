@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a field has from files, options and the base, and how that is said.
- */
+/* Values of a field from files, options and the base, and the record of their sources. */
 #include "import/cluster/topology_private.h"
 
 #include "base/error.h"
 
 #include <string.h>
 
-#define TEXT_MAX 1000     /* characters of a field */
-#define BASE_TEXT_MAX 600 /* of what the base says of a link */
+#define TEXT_MAX 1000     /* characters per field */
+#define BASE_TEXT_MAX 600 /* characters of the base's source of a link */
 
 const LhToolOutput *
 lh_tool_of(const LhToolDraft *d, LhToolKind kind)
@@ -47,14 +46,14 @@ lh_tool_remark(const LhToolDraft *d, char *line)
 bool
 lh_tool_missing(const char *path, const char *tool, GError **error)
 {
-    g_set_error(error, LH_ERROR, LH_ERROR_INPUT,
-                "no file says \"%s\": %s; or give --base NAME, a cluster whose fields are kept "
-                "where no file says them",
-                path, tool);
+    g_set_error(
+        error, LH_ERROR, LH_ERROR_INPUT,
+        "no file gives \"%s\": %s; or give --base NAME, a cluster to take missing fields from",
+        path, tool);
     return false;
 }
 
-/* Where the base has a field from. */
+/* Source of a field that is taken from the base. */
 static const char *
 from_base(const LhToolDraft *d, const char *source)
 {
@@ -104,11 +103,11 @@ link_source(const LhToolDraft *d, const char *bandwidth, const char *latency, bo
     else
         g_string_append_printf(text, "bandwidth: %s; latency: %s", bandwidth, latency);
     if (!base)
-        g_string_append(text, "; ctas: assumed, as of clusters that come with longhaul");
+        g_string_append(text, "; ctas: assumed, as in the clusters shipped with longhaul");
     return lh_tool_cut(d, text->str, TEXT_MAX);
 }
 
-/* What the base has. */
+/* Value taken from the base. */
 static LhToolFound
 keep_base(const LhToolDraft *d, const LhLinkClass *base, double value, int provenance)
 {
@@ -116,13 +115,13 @@ keep_base(const LhToolDraft *d, const LhLinkClass *base, double value, int prove
                           d->params->base->name };
 }
 
-/* Those of one class of links differ little. */
+/* Assumes a latency: links of one class differ little. */
 static LhToolFound
 assume_latency(const LhToolDraft *d, const LhToolLinkText *text)
 {
-    static const char *const source = "assumed, as of clusters that come with longhaul";
+    static const char *const source = "assumed, as in the clusters shipped with longhaul";
 
-    lh_tool_remark(d, g_strdup_printf("%s: assumed, as of clusters that come with longhaul; %s",
+    lh_tool_remark(d, g_strdup_printf("%s: assumed, as in the clusters shipped with longhaul; %s",
                                       text->latency_path, text->latency_tool));
     return (LhToolFound){ text->latency_s, LH_PROVENANCE_ASSUMED, source, source };
 }

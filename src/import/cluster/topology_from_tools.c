@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What was measured is taken before what links and wires imply, and both before what the base has;
- * options come before all. A latency between nodes is that of a whole route: what the base says of
- * PCIe is subtracted from it. Left out: NICs that are not alike.
+ * Options come before measurements, measurements before what links and wires imply, and all of them
+ * before the base. A latency between nodes is that of a whole route, from which the base's PCIe
+ * latency is subtracted. Left out: NICs that are not alike.
  */
 #include "import/cluster/topology_from_tools.h"
 
 #include "base/error.h"
 #include "import/cluster/topology_private.h"
 
-#define TEXT_MAX 1000 /* characters of a field */
+#define TEXT_MAX 1000 /* characters per field */
 
 /* --- the whole ----------------------------------------------------------------------------------
  */
 
-/* Options that the topology has no place for. */
+/* Rejects options that the topology does not support. */
 static bool
 check_options(const LhToolDraft *d, GError **error)
 {
@@ -25,7 +25,7 @@ check_options(const LhToolDraft *d, GError **error)
 
     t.name = (char *)(guintptr)d->params->name;
     if (lh_tool_of(d, LH_TOOL_RINGS_RATE) != NULL)
-        t.collective_bandwidth = 0; /* what was measured was so with these NICs */
+        t.collective_bandwidth = 0; /* was measured with these NICs */
     reason = lh_topology_change_refusal(&d->params->change, &t, &field);
     if (reason == NULL)
         return true;
@@ -35,7 +35,7 @@ check_options(const LhToolDraft *d, GError **error)
     return false;
 }
 
-/* The names of the files that were read, as many as there is room for. */
+/* Fills in the source, with as many names of files as fit, and the description. */
 static void
 fill_texts(LhToolDraft *d)
 {
@@ -45,12 +45,12 @@ fill_texts(LhToolDraft *d)
     g_autofree char *description = NULL;
 
     if (d->params->base != NULL)
-        g_string_append_printf(source, "what no file says is of %s; ", d->params->base->name);
+        g_string_append_printf(source, "missing fields from %s; ", d->params->base->name);
     for (guint i = 0; i < d->told->sources->len; i++)
         g_string_append_printf(source, "%s%s", i == 0 ? "" : ", ",
                                (const char *)g_ptr_array_index(d->told->sources, i));
     description = g_strdup_printf("%" G_GUINT64_FORMAT " x %s %s, %" G_GUINT64_FORMAT
-                                  " NICs, as a cluster's own tools print it.",
+                                  " NICs, from the output of the cluster's tools.",
                                   d->t.gpus_per_node, d->t.device_name, shapes[d->t.scale_up],
                                   d->t.nics_per_node);
     d->t.source = lh_tool_cut(d, source->str, TEXT_MAX);
@@ -84,7 +84,7 @@ fill_draft(LhToolDraft *d, GError **error)
     return true;
 }
 
-/* What is written must be readable: rules that no field's value tells are held there. */
+/* Writes the document and parses it again, which checks rules across fields. */
 static bool
 write_checked(const LhToolDraft *d, LhToolTopology *topology, GError **error)
 {
@@ -98,7 +98,7 @@ write_checked(const LhToolDraft *d, LhToolTopology *topology, GError **error)
     again = lh_topology_parse(file, topology->document, topology->length, error);
     if (again != NULL)
         return true;
-    g_prefix_error(error, "what was told makes no topology file: ");
+    g_prefix_error(error, "the result is not a valid topology file:");
     return false;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A topology file (longhaul.topology/2) of what tools told of a cluster. What they did not tell is
- * kept from another cluster, where there is one.
+ * Makes a topology file (longhaul.topology/2) from the output of a cluster's tools. Fields that
+ * they do not give are taken from another cluster, if there is one.
  */
 #pragma once
 
@@ -10,13 +10,13 @@
 
 typedef struct {
     const char *name;        /* of the new cluster */
-    const LhTopology *base;  /* what it has otherwise; NULL: nothing */
-    const char *device;      /* its GPU, a name of devices/ or a path; NULL: that of @base */
-    const char *folder;      /* where the file will be, for paths in it; NULL: here */
-    LhTopologyChange change; /* what holds whatever files and base say */
+    const LhTopology *base;  /* source of missing fields; NULL: none */
+    const char *device;      /* its GPU, a name of devices/ or a path; NULL: from @base */
+    const char *folder;      /* folder of the file, for relative paths in it; NULL: here */
+    LhTopologyChange change; /* options, which override files and base */
 } LhToolParams;
 
-/* A field of the file, and where its value is from. */
+/* A field of the file, with its source. */
 typedef struct {
     const char *path; /* "node.nics.bandwidth"; static */
     char *value;
@@ -28,14 +28,14 @@ typedef struct {
     char *document;
     gsize length;
     GArray *fields; /* of LhToolField */
-    /* Of char *, a line each: what was assumed or left out and what would tell it, and which files
-     * added nothing, and why. */
+    /* Of char *, one line each: values that were assumed or left out and what would give them, and
+     * files that added nothing, with the reason. */
     GPtrArray *notes;
 } LhToolTopology;
 
 /*
- * LH_ERROR_INPUT if a field is missing (and which tool tells it), or if what was told cannot be
- * true of one cluster. What is returned can be read as a topology file. Caller frees.
+ * Makes the topology file, which is valid. LH_ERROR_INPUT if a field is missing (the error names
+ * the tools that give it), or if the values contradict each other. Caller frees.
  */
 LhToolTopology *lh_tool_topology(const LhToolCluster *cluster, const LhToolParams *params,
                                  GError **error);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The topology file: what a draft does not have is left out. */
+/* Writes the topology file, without fields that the draft does not have. */
 #include "import/cluster/topology_private.h"
 
 #include "sim/network/fabric.h"
@@ -63,7 +63,7 @@ clear_row_lines(gpointer row)
     g_clear_pointer(&((LhCollectiveLines *)row)->on.levels, g_array_unref);
 }
 
-/* Those that were measured elsewhere than @here say where. NULL: there are none. */
+/* Rows for the file; those measured on other links than @here name them. NULL: no rows. */
 static GArray *
 times_of(const GArray *rows, const LhMeasuredOn *here)
 {
@@ -117,7 +117,7 @@ void
 lh_tool_write(const LhToolDraft *draft, GString *out)
 {
     LhTopology t = draft->t;
-    /* What was told was measured on what was told. */
+    /* The draft's own rows were measured on the draft's links. */
     const LhMeasuredOn here = { .scale_up = { t.nvlink.bandwidth, t.nvlink.latency_ps },
                                 .pcie = { t.pcie.bandwidth, t.pcie.latency_ps },
                                 .tree = t.tree.rates };

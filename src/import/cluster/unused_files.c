@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which files added nothing to a topology that is made, and why: a reader of the file learns it
- * here and not from numbers that do not change.
+ * Remarks on files that added nothing to a topology, with the reason, so that users need not infer
+ * it from unchanged numbers.
  */
 #include "import/cluster/topology_private.h"
 
@@ -9,14 +9,15 @@
 
 #include <string.h>
 
-/* Why a value that no other file has is in no field; NULL: an option or a better measurement says
+/* Why the only value of a kind is in no field; NULL: an option or a better measurement replaces
  * it. */
 static const char *const reasons[LH_TOOL_KINDS] = {
-    [LH_TOOL_RINGS_RATE] = "is no less than what the NICs of a node reach together, which is taken",
-    [LH_TOOL_PCIE_RATE] = "has no part here, since no traffic of GPUs crosses PCIe",
-    [LH_TOOL_CAPABILITY] = "only has to be that of the device",
-    [LH_TOOL_PEER_RATE] = "has no part here, since no link of such GPUs is in the topology",
-    [LH_TOOL_PEER_LATENCY] = "has no part here, since no link of such GPUs is in the topology",
+    [LH_TOOL_RINGS_RATE] =
+        "is no less than the joint bandwidth of a node's NICs, which is used instead",
+    [LH_TOOL_PCIE_RATE] = "is not needed, since no GPU traffic crosses PCIe",
+    [LH_TOOL_CAPABILITY] = "must only match that of the device",
+    [LH_TOOL_PEER_RATE] = "is not needed, since the topology has no link between these GPUs",
+    [LH_TOOL_PEER_LATENCY] = "is not needed, since the topology has no link between these GPUs",
 };
 
 static bool
@@ -36,14 +37,14 @@ append_reason(const LhToolDraft *d, const LhToolSaid *said, GString *line)
 
     g_string_append(line, lh_tool_kind_name(said->kind));
     if (strcmp(told->source, said->source) != 0)
-        g_string_append_printf(line, " is that of %s", told->source);
+        g_string_append_printf(line, " is taken from %s", told->source);
     else if (reasons[said->kind] != NULL)
         g_string_append_printf(line, " %s", reasons[said->kind]);
     else
-        g_string_append(line, " is said by an option, or measured in another way");
+        g_string_append(line, " is given by an option, or measured in another way");
 }
 
-/* Caller frees. */
+/* Explains why a source is unused; caller frees. */
 static char *
 explain(const LhToolDraft *d, const char *source)
 {
