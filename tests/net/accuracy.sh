@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The table of docs/manual/validation.md: how far off predictions are on hosts in namespaces, calibrated and validated at each
+# The table of docs/results/validation.md: how far off predictions are on hosts in namespaces, calibrated and validated at each
 # rate and delay, over TCP and without MPI. A row is printed as soon as it is measured.
 #
 #     accuracy.sh [--rates LIST] [--delays LIST] [--tokens N] [--heads N] [--kv-channels N] [--dtype TYPE]
