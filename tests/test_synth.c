@@ -777,7 +777,7 @@ START_TEST(beats_the_published_and_runs)
 }
 END_TEST
 
-/* Cases of docs/manual/synthesis.md, whose times were first found by a prototype, and what may be
+/* Cases of docs/results/synthesis.md, whose times were first found by a prototype, and what may be
  * missing of that. */
 START_TEST(finds_what_is_known_to_be_there)
 {
