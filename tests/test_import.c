@@ -277,8 +277,8 @@ START_TEST(refuses_two_files_of_one_rank)
     ck_assert(lh_kineto_parse(run, "a.json", text, strlen(text), NULL));
     ck_assert(lh_kineto_parse(run, "b.json", text, strlen(text), NULL));
     ck_assert(!lh_gpu_trace_finish(run, &error));
-    ck_assert_str_eq(error->message, "b.json: error: a trace of rank 3, as a.json is; allowed: one "
-                                     "file for each rank");
+    ck_assert_str_eq(error->message, "b.json: error: a trace of rank 3, like a.json; allowed: one "
+                                     "file per rank");
 }
 END_TEST
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Traces and a program that are being laid over each other: what the files share that do it.
+ * State of the alignment of traces with a program, shared by the files that compute it.
  */
 #pragma once
 
@@ -8,7 +8,7 @@
 #include "program/cursor.h"
 #include "program/timeline.h"
 
-/* Kinds of calls that are counted on their own: attention, and what is moved. */
+/* Keys: kinds of calls that are counted separately, attention and transfers. */
 enum {
     LH_KEY_ATTEND,
     LH_KEY_ATTEND_GRAD,
@@ -16,9 +16,9 @@ enum {
     LH_KEYS = LH_KEY_TRANSFERS + LH_GPU_TRACE_UNKNOWN
 };
 
-/* A communicating op's place among those that meet. */
+/* Identity of a collective or message: the ops that meet in it share it. */
 typedef struct {
-    LhCommunicatorKey key; /* of messages: source, destination in base, stride */
+    LhCommunicatorKey key; /* of messages: source in base, destination in stride */
     bool message;
     uint32_t turn;
 } LhTraceMeeting;
@@ -28,21 +28,21 @@ typedef struct {
     const LhSetup *setup;
     const LhProgram *program;
     LhTraceAlignment *match;
-    GPtrArray *durations; /* by record: of double, a GArray; NULL: not seen */
-    uint32_t *first;      /* [ranks + 1]: of a rank's records */
-    GHashTable *meetings; /* of LhTraceMeeting: of members, a GArray of guint */
-    GHashTable *turns;    /* of LhTraceMeeting with turn 0: how many there were, by end */
-    GPtrArray *order;     /* of LhTraceMeeting *, borrowed: as they came */
+    GPtrArray *durations; /* by record: array of double; NULL: not in the traces */
+    uint32_t *first;      /* [ranks + 1]: first record of each rank */
+    GHashTable *meetings; /* LhTraceMeeting to its members, an array of guint */
+    GHashTable *turns;    /* LhTraceMeeting with turn = rank or end, to the number so far */
+    GPtrArray *order;     /* of LhTraceMeeting *, borrowed: in order of appearance */
 } LhTraceMatch;
 
-/* Of the ops of a rank, those of each key. */
+/* Ops of a rank, by key. */
 typedef struct {
-    GArray *of[LH_KEYS];           /* of guint: indices of records, in the program's order */
-    GArray *started[LH_KEYS];      /* the same in the order in which they start, simulated */
-    uint64_t group_sizes[LH_KEYS]; /* of collectives, the largest */
+    GArray *of[LH_KEYS];           /* of guint: indices of records, in program order */
+    GArray *started[LH_KEYS];      /* likewise, in order of simulated start */
+    uint64_t group_sizes[LH_KEYS]; /* of collectives: the largest group */
 } LhTraceOps;
 
-/* The one at @index of @records, of LhTimelineRecord. */
+/* Record @index of @records (LhTimelineRecord). */
 static inline LhTimelineRecord *
 lh_match_record(const GArray *records, guint index)
 {
@@ -51,24 +51,24 @@ lh_match_record(const GArray *records, guint index)
 
 /* ---- program_ops.c ---- */
 
-/* Walks the program of a rank: which of its ops are of each key, and whom they meet. The caller
- * clears @ops. */
+/* Walks the program of a rank and finds the ops of each key, and the meetings they belong to. The
+ * caller clears @ops. */
 void lh_match_program(LhTraceMatch *job, uint32_t rank, LhTraceOps *ops);
 void lh_match_clear_ops(LhTraceOps *ops);
 
-/* Of meetings as keys of a hash table. */
+/* Hash table functions for LhTraceMeeting. */
 guint lh_meeting_hash(gconstpointer data);
 gboolean lh_meeting_equal(gconstpointer a, gconstpointer b);
 
 /* ---- rank_kernels.c ---- */
 
-/* Gives the kernels that were seen of a rank to its ops. */
+/* Assigns the kernels traced on a rank to its ops. */
 bool lh_match_rank(LhTraceMatch *job, uint32_t rank, GError **error);
 
-/* The file that is of @rank; else the first one. */
+/* Path of the file with @rank's trace; else of the first file. */
 const char *lh_match_path(const LhGpuTraceRun *run, uint32_t rank);
 
 /* ---- trace_samples.c ---- */
 
-/* Makes a sample of every call of attention, message and collective that was seen. */
+/* Makes a sample of every traced call of attention, message and collective. */
 void lh_match_samples(LhTraceMatch *job);

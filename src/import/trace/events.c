@@ -17,10 +17,10 @@ typedef struct {
     const LhEventsSink *sink;
     LhEventsResult *result;
     GChecksum *checksum;
-    GError *failure; /* of reading the file */
+    GError *failure; /* error from reading the file */
     uint64_t line;
     gsize at, end; /* in the buffer */
-    GString *text; /* of the value that is being read */
+    GString *text; /* of the current value */
     char buffer[BUFFER_BYTES];
 } Scanner;
 
@@ -40,7 +40,7 @@ fill(Scanner *s)
     return got > 0;
 }
 
-/* The next character, which stays; -1 at the end. */
+/* Next character without consuming it; -1 at the end. */
 static int
 peek(Scanner *s)
 {
@@ -87,7 +87,7 @@ fail_events(Scanner *s, const char *found, const char *allowed, GError **error)
     return false;
 }
 
-/* What stands where something else is expected, for messages. */
+/* Sets an error with the next character as what was found. */
 static bool
 fail_at(Scanner *s, const char *allowed, GError **error)
 {
@@ -108,11 +108,11 @@ fail_at(Scanner *s, const char *allowed, GError **error)
 
 typedef enum {
     VALUE_WHOLE,
-    VALUE_BROKEN, /* a string with a line break in it, more than is allowed, wrong brackets */
-    VALUE_ENDED,  /* with the file */
+    VALUE_BROKEN, /* a line break in a string, too long, or mismatched brackets */
+    VALUE_ENDED,  /* the file ended within it */
 } Value;
 
-/* Keeps @c, unless the text is too long already. */
+/* Appends @c; false if the text is too long. */
 static bool
 keep_character(Scanner *s, int c)
 {
@@ -122,7 +122,7 @@ keep_character(Scanner *s, int c)
     return true;
 }
 
-/* Up to the closing quote; the opening one was taken. */
+/* Reads up to the closing quote; the opening one has been consumed. */
 static Value
 read_string(Scanner *s, bool keeps)
 {
@@ -144,7 +144,7 @@ read_string(Scanner *s, bool keeps)
     return keeps && !keep_character(s, c) ? VALUE_BROKEN : VALUE_WHOLE;
 }
 
-/* Follows brackets: false if @c closes another one than is open, or there are too many. */
+/* Tracks brackets; false if @c closes another bracket than the open one, or nesting is too deep. */
 static bool
 nest(char *open, guint *depth, int c)
 {
@@ -160,8 +160,7 @@ nest(char *open, guint *depth, int c)
     return true;
 }
 
-/* The value that comes next, into text if @keeps; what it says beside its brackets and strings is
- * not looked at. */
+/* Reads the next value, into text if @keeps. Only its brackets and strings are checked. */
 static Value
 read_value(Scanner *s, bool keeps)
 {
@@ -198,7 +197,7 @@ text_of(const Scanner *s)
 /* --- events -------------------------------------------------------------------------------------
  */
 
-/* Goes on at the next line that begins an object; perhaps the line's beginning was just reached. */
+/* Skips to the next line that begins an object, which may be the current one. */
 static void
 resynchronise(Scanner *s)
 {
@@ -231,8 +230,8 @@ read_event(Scanner *s, GError **error)
     return true;
 }
 
-/* Whether the event that was told of last is JSON all through: brackets within names that are not
- * escaped may have ended it early. */
+/* Whether the latest event is valid JSON throughout: unescaped brackets in names may have ended it
+ * early. */
 static bool
 is_json(const Scanner *s)
 {
@@ -244,7 +243,7 @@ is_json(const Scanner *s)
     return !broken;
 }
 
-/* The list's `[` was taken. */
+/* Reads the events; the list's `[` has been consumed. */
 static bool
 read_events(Scanner *s, GError **error)
 {
@@ -278,8 +277,7 @@ read_key(Scanner *s, char *key, gsize size, GError **error)
     g_string_truncate(s->text, 0);
     take_character(s);
     if (read_string(s, true) != VALUE_WHOLE)
-        return fail_events(s, "a name of a member that does not end", "one on one line, in quotes",
-                           error);
+        return fail_events(s, "an unterminated member name", "one on one line, in quotes", error);
     g_string_truncate(s->text, s->text->len - 1);
     g_strlcpy(key, s->text->str, size);
     if (peek_word(s) != ':')
@@ -309,7 +307,7 @@ read_member(Scanner *s, bool *events, GError **error)
     return true;
 }
 
-/* The file's `{` was taken. */
+/* Reads the members of the file's object; its `{` has been consumed. */
 static bool
 read_members(Scanner *s, GError **error)
 {
@@ -360,7 +358,7 @@ lh_events_read(const char *file, LhEventsRead read, void *read_data, const LhEve
     s->text = g_string_new(NULL);
     ok = read_file(s, error);
     while (ok && fill(s))
-        ; /* the rest is part of the checksum */
+        ; /* include the rest in the checksum */
     if (ok && s->failure != NULL)
         ok = fail_events(s, "", "", error);
     if (ok)
@@ -394,7 +392,7 @@ skip_char(LhExcerpt *at, char c)
     return true;
 }
 
-/* The length of the string that begins there, quotes included; 0 if it does not end. */
+/* Length of the string at @at, with quotes; 0 if it is unterminated. */
 static gsize
 string_length(LhExcerpt at)
 {
@@ -407,7 +405,7 @@ string_length(LhExcerpt at)
     return 0;
 }
 
-/* Of the value that begins there; 0 if there is none. */
+/* Length of the value at @at; 0 if there is none. */
 static gsize
 value_length(LhExcerpt at)
 {
@@ -470,7 +468,7 @@ lh_excerpt_is(LhExcerpt span, const char *text)
     return span.length == length + 2 && *span.at == '"' && memcmp(span.at + 1, text, length) == 0;
 }
 
-/* What a backslash and @c stand for; those of \u are kept as they are. */
+/* Character for a backslash and @c; \u sequences are kept as they are. */
 static char
 unescaped(char c)
 {
@@ -508,7 +506,7 @@ lh_excerpt_text(LhExcerpt span)
 
 #define NUMBER_CHARS_MAX 64
 
-/* As a text on its own; false if it is too long to be a number. */
+/* Copies the number's text; false if it is too long for a number. */
 static bool
 number_text(LhExcerpt span, char *text)
 {
@@ -533,7 +531,7 @@ scaled_float(const char *text, int64_t scale, int64_t *value)
     return true;
 }
 
-/* Adds a digit; false if the number becomes too large. */
+/* Appends a digit; false on overflow. */
 static bool
 add_digit(int64_t *value, int digit)
 {
@@ -567,7 +565,7 @@ lh_excerpt_scaled(LhExcerpt span, int64_t scale, int64_t *value)
         for (at++; g_ascii_isdigit(*at); at++) {
             half = half || (unit == 1 && *at >= '5');
             part += (*at - '0') * (unit / 10);
-            unit = unit >= 10 ? unit / 10 : 0; /* the digits behind the next one do not matter */
+            unit = unit >= 10 ? unit / 10 : 0; /* further digits are below the rounding digit */
         }
     }
     if (*at != '\0' || whole > (INT64_MAX - scale) / scale)

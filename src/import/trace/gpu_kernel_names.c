@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Kernels are known by their names: the patterns are those of public libraries (FlashAttention 2 to
- * 4, cuDNN, Transformer Engine, xFormers, NCCL), and longhaul's own.
+ * Kernels are recognised by their names, with the patterns of public libraries (FlashAttention 2 to
+ * 4, cuDNN, Transformer Engine, xFormers, NCCL) and longhaul's own names.
  */
 #include "import/trace/gpu_kernel_names.h"
 
@@ -19,13 +19,13 @@ const char *const lh_gpu_trace_class_names[] = {
 
 G_STATIC_ASSERT(G_N_ELEMENTS(lh_gpu_trace_class_names) == LH_GPU_TRACE_CLASSES + 1);
 
-/* A name has all of `words`, in this order. */
+/* Matches a name that contains all of `words`, in this order. */
 typedef struct {
     LhGpuTraceClass class;
     const char *words[2];
 } Pattern;
 
-/* The first that fits counts: helpers have parts of the names of those that they help. */
+/* The first match counts: names of helpers contain parts of the names of other kernels. */
 static const Pattern patterns[] = {
     { LH_GPU_TRACE_HELPER, { "flash_bwd_dot_do_o", NULL } },
     { LH_GPU_TRACE_HELPER, { "flash_bwd_convert_d", NULL } },
@@ -56,9 +56,10 @@ static const Pattern patterns[] = {
     { LH_GPU_TRACE_COMM, { "ncclKernel_", NULL } },
 };
 
-/* What is moved: of NCCL's kernels behind "Kernel_", and of what PyTorch calls collectives. */
+/* Transfers by the part of an NCCL kernel's name after "Kernel_", and by PyTorch's names of
+ * collectives. */
 static const struct {
-    const char *prefix; /* lower case, without underscores and dashes */
+    const char *prefix; /* lower case, letters only */
     uint8_t transfer;
 } transfer_prefixes[] = {
     { "allgather", LH_COLL_ALL_GATHER },        { "reducescatter", LH_COLL_REDUCE_SCATTER },
@@ -101,7 +102,7 @@ fits(const Pattern *pattern, const char *name)
     return true;
 }
 
-/* longhaul's own kernels. */
+/* Class of longhaul's own kernels. */
 static LhGpuTraceClass
 own_class(const char *name)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What GPU kernels and collectives are, by the names that profilers show.
+ * Classification of GPU kernels and collectives by their names in profilers.
  */
 #pragma once
 
@@ -9,10 +9,10 @@
 /* "attention forward", ...; NULL-terminated. */
 extern const char *const lh_gpu_trace_class_names[];
 
-/* What a kernel called @name is; sets @transfer (LH_GPU_TRACE_UNKNOWN if it does not communicate,
- * or the name does not say what). */
+/* Class of a kernel called @name. Sets @transfer; LH_GPU_TRACE_UNKNOWN if it does not communicate
+ * or the name does not tell what it moves. */
 LhGpuTraceClass lh_gpu_trace_class(const char *name, uint8_t *transfer);
 
-/* What profilers call a collective ("_allgather_base", "all_to_allv"): LH_GPU_TRACE_UNKNOWN if it
- * is none that is known. */
+/* Transfer of a collective by a profiler's name ("_allgather_base", "all_to_allv");
+ * LH_GPU_TRACE_UNKNOWN for unknown names. */
 uint8_t lh_gpu_trace_transfer(const char *name);

@@ -34,7 +34,7 @@ lh_gpu_trace_free(LhGpuTraceRun *run)
     g_free(run);
 }
 
-/* Whether the file begins as a database of SQLite does; false, too, if it cannot be read. */
+/* Whether the file begins like an SQLite database; also false if it cannot be read. */
 static bool
 is_database(const char *path)
 {
@@ -89,7 +89,7 @@ check_files(const LhGpuTraceRun *run, GError **error)
             if (a->rank != b->rank)
                 continue;
             g_set_error(error, LH_ERROR, LH_ERROR_INPUT,
-                        "%s: error: a trace of rank %u, as %s is; allowed: one file for each rank",
+                        "%s: error: a trace of rank %u, like %s; allowed: one file per rank",
                         a->path, a->rank, b->path);
             return false;
         }
@@ -104,8 +104,8 @@ lh_gpu_trace_finish(LhGpuTraceRun *run, GError **error)
         return false;
     if (run->kernels->len == 0) {
         g_set_error(error, LH_ERROR, LH_ERROR_INPUT,
-                    "%s: error: no attention kernel and no communication was found among its "
-                    "events; docs/manual/traces.md lists the names that are known",
+                    "%s: error: no attention kernel and no communication among its events; "
+                    "docs/manual/traces.md lists the known names",
                     run->files->len > 0 ? g_array_index(run->files, LhGpuTraceFile, 0).path
                                         : "trace");
         return false;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a profiler saw on the GPUs of a run: kernels with their times, and the steps that they
- * belong to. Times are whole nanoseconds of the profiler's clock, which need not be the same on two
- * ranks: what is made of them compares times of one rank only, or durations.
+ * GPU traces of a run, as profilers recorded them: kernels with their times, and the steps that
+ * they belong to. Times are whole nanoseconds of the profiler's clock. Clocks of ranks may differ,
+ * so only durations, or times of one rank, are compared.
  */
 #pragma once
 
@@ -12,14 +12,14 @@
 typedef enum {
     LH_GPU_TRACE_ATTEND,      /* attention forward */
     LH_GPU_TRACE_ATTEND_GRAD, /* attention backward */
-    LH_GPU_TRACE_HELPER,      /* what comes before or after these: row sums, conversions, splits */
-    LH_GPU_TRACE_MERGE,       /* joins partial results of context parallelism */
-    LH_GPU_TRACE_COMM,        /* NCCL and others */
+    LH_GPU_TRACE_HELPER,      /* runs before or after these: row sums, conversions, splits */
+    LH_GPU_TRACE_MERGE,       /* merges partial results of context parallelism */
+    LH_GPU_TRACE_COMM,        /* communication by NCCL or others */
     LH_GPU_TRACE_OTHER,
     LH_GPU_TRACE_CLASSES
 } LhGpuTraceClass;
 
-/* What a LH_GPU_TRACE_COMM does: an LhCollectiveKind, or one of these. */
+/* Transfer of a LH_GPU_TRACE_COMM: an LhCollectiveKind, or one of these. */
 enum {
     LH_GPU_TRACE_MESSAGES = LH_COLL_KINDS, /* sends and receives */
     LH_GPU_TRACE_UNKNOWN,
@@ -27,11 +27,11 @@ enum {
 
 typedef struct {
     int64_t start_ns, end_ns;
-    uint64_t order;      /* grows in the order in which the host launched them; 0: not said */
-    uint64_t bytes;      /* that it moves, as bandwidths of NCCL count them; 0: not said */
+    uint64_t order;      /* ascending in launch order; 0: unknown */
+    uint64_t bytes;      /* bytes moved, as NCCL's bandwidths count them; 0: unknown */
     uint32_t rank;       /* of the run */
     uint32_t stream;     /* as the profiler numbers it */
-    uint32_t group_size; /* of a collective; 0: not said */
+    uint32_t group_size; /* of a collective; 0: unknown */
     uint8_t class;       /* LhGpuTraceClass */
     uint8_t transfer;    /* of a LH_GPU_TRACE_COMM */
 } LhGpuTrace;
@@ -47,23 +47,22 @@ typedef struct {
     char *path;
     char *sha256;
     const char *kind;     /* "Kineto trace", ...; static */
-    uint32_t rank;        /* the first of those that it has */
+    uint32_t rank;        /* the first one of the file */
     uint64_t events;      /* in the file */
-    uint64_t broken;      /* that could not be read */
-    uint64_t dropped;     /* that were read and make no sense: no time, a negative duration */
-    guint kernels, steps; /* that were kept */
+    uint64_t broken;      /* events that are not valid JSON */
+    uint64_t dropped;     /* events with invalid values: no time, a negative duration */
+    guint kernels, steps; /* kept from the file */
 } LhGpuTraceFile;
 
-/* More than any profiler writes of a run; the rest is counted as dropped. */
+/* Limit of kernels in a run, beyond what profilers write; further ones are counted as dropped. */
 #define LH_GPU_TRACE_KERNELS_MAX 33554432u
-#define LH_GPU_TRACE_STEPS_MAX 100000u /* of a file */
+#define LH_GPU_TRACE_STEPS_MAX 100000u /* per file */
 
 typedef struct {
-    uint64_t unpacked_bytes_max; /* of a file that is packed; 0: LH_KINETO_UNPACKED */
-    GArray *kernels; /* of LhGpuTrace: by rank, then as they started, once lh_gpu_trace_finish() is
-                        through */
-    GArray *steps;   /* of LhGpuTraceStep, likewise */
-    GArray *files;   /* of LhGpuTraceFile */
+    uint64_t unpacked_bytes_max; /* limit for a compressed file; 0: LH_KINETO_UNPACKED */
+    GArray *kernels;             /* of LhGpuTrace: after lh_gpu_trace_finish(), by rank and start */
+    GArray *steps;               /* of LhGpuTraceStep, likewise */
+    GArray *files;               /* of LhGpuTraceFile */
 } LhGpuTraceRun;
 
 LhGpuTraceRun *lh_gpu_trace_new(void);
@@ -71,12 +70,12 @@ void lh_gpu_trace_free(LhGpuTraceRun *run);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhGpuTraceRun, lh_gpu_trace_free)
 
 /*
- * Reads a trace, JSON of Kineto or of `longhaul --trace`, or a database of Nsight Systems (nsys.h),
- * and adds what it has. LH_ERROR_INPUT with file and line. Of a file that does not say its rank,
- * that is the number of files read before.
+ * Reads a trace and adds its contents: JSON of Kineto or of `longhaul --trace`, or a database of
+ * Nsight Systems (nsys.h). LH_ERROR_INPUT with file and line. If the file does not give its rank,
+ * the rank is the number of files read before.
  */
 bool lh_gpu_trace_load(LhGpuTraceRun *run, const char *path, GError **error);
 
-/* After the last file: puts all in order. LH_ERROR_INPUT if two files are of one rank, or nothing
- * was seen. */
+/* Sorts everything after the last file. LH_ERROR_INPUT if two files have the same rank, or if there
+ * are no kernels. */
 bool lh_gpu_trace_finish(LhGpuTraceRun *run, GError **error);

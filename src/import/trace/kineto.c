@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Traces of PyTorch's profiler (Kineto), and those that longhaul writes in Chrome's format: the
- * events of GPUs that fitting needs. Python functions, CPU operators and calls of CUDA, nine tenths
- * of a file, are read past.
+ * Reads traces of PyTorch's profiler (Kineto), and longhaul's own in Chrome's format: the GPU
+ * events that fitting needs. Python functions, CPU operators and CUDA calls, nine tenths of a file,
+ * are skipped.
  */
 #include "import/trace/kineto.h"
 
@@ -19,30 +19,30 @@
 #include <zlib.h>
 #endif
 
-#define NAMES_BYTES_MAX (16 << 20) /* of names whose classes are kept */
+#define NAMES_BYTES_MAX (16 << 20) /* of names whose classes are cached */
 #define UNPACKED_BYTES_MIN ((uint64_t)LH_KINETO_UNPACKED_MIB << 20)
 #define RANK_NONE UINT32_MAX
 #define STEP_PREFIX "ProfilerStep#"
 
 typedef struct {
     GArray *list;           /* of LhGpuTraceStep */
-    GHashTable *by_numbers; /* places in the list, plus one; keys are owned */
+    GHashTable *by_numbers; /* number to index in the list plus one; keys are owned */
 } Steps;
 
-/* A file on its way. */
+/* State of reading a file. */
 typedef struct {
     LhGpuTraceRun *run;
     LhGpuTraceFile file;
     LhEventsResult result;
-    bool own;          /* longhaul wrote it: the process of an event is its rank */
-    uint32_t rank;     /* that it says */
-    guint first;       /* of its kernels in the run */
-    Steps steps[2];    /* as GPUs had them, and as the host did */
-    GHashTable *names; /* classes by name, plus one; transfers above them */
+    bool own;          /* written by longhaul: the process of an event is its rank */
+    uint32_t rank;     /* given by the file */
+    guint first;       /* index in the run of its first kernel */
+    Steps steps[2];    /* from GPU annotations, and from host annotations */
+    GHashTable *names; /* class plus one by name; transfers in the higher bits */
     gsize names_bytes;
 } KinetoReader;
 
-/* The members of an event that matter. */
+/* The relevant members of an event. */
 typedef struct {
     LhExcerpt ph, cat, name, ts, dur, pid, tid, args;
 } Event;
@@ -68,7 +68,7 @@ read_event_members(LhExcerpt text, Event *e)
     return !broken;
 }
 
-/* The value of @name in an object; of length 0 if it is not there. */
+/* Value of @name in an object; of length 0 if absent. */
 static LhExcerpt
 member(LhExcerpt object, const char *name)
 {
@@ -82,7 +82,7 @@ member(LhExcerpt object, const char *name)
     return (LhExcerpt){ "", 0 };
 }
 
-/* Start and end; false if they make no sense. */
+/* Reads start and end; false if they are invalid. */
 static bool
 read_times(const Event *e, int64_t *start_ns, int64_t *end_ns)
 {
@@ -96,8 +96,8 @@ read_times(const Event *e, int64_t *start_ns, int64_t *end_ns)
     return true;
 }
 
-/* --- what collectives move ----------------------------------------------------------------------
- */
+/* --- collectives
+ * -------------------------------------------------------------------------------- */
 
 /* Bytes of an element of PyTorch's types; 0: unknown. */
 static uint64_t
@@ -117,8 +117,8 @@ element_bytes(LhExcerpt dtype)
     return g_str_has_prefix(name, "Float8_") ? 1 : 0;
 }
 
-/* The arguments that PyTorch gives the kernel of a collective. An all-gather is counted by what
- * comes together, all others by what a rank puts in. */
+/* Reads PyTorch's arguments of a collective's kernel. The size of an all-gather is its output, of
+ * all others a rank's input. */
 static void
 read_collective(LhExcerpt args, LhGpuTrace *seen)
 {
@@ -143,8 +143,8 @@ read_collective(LhExcerpt args, LhGpuTrace *seen)
 /* --- events -------------------------------------------------------------------------------------
  */
 
-/* Names come again thousands of times; a file whose names are all others does not grow the table
- * without end. */
+/* Class of a name. Names repeat thousands of times; NAMES_BYTES_MAX limits the cache for files
+ * whose names are all different. */
 static LhGpuTraceClass
 class_of(KinetoReader *r, LhExcerpt name, uint8_t *transfer)
 {
@@ -163,8 +163,8 @@ class_of(KinetoReader *r, LhExcerpt name, uint8_t *transfer)
     return (LhGpuTraceClass)((known & 0xff) - 1);
 }
 
-/* Of an op that communicates longhaul writes slices for what moves and for what it waits for, one
- * after another: together they are the op, which a profiler sees as one kernel. */
+/* Merges slices of one op: longhaul writes separate slices for transfer and for waiting, one after
+ * another, which a profiler sees as one kernel. */
 static bool
 joins_last(const KinetoReader *r, const LhGpuTrace *piece)
 {
@@ -219,7 +219,7 @@ add_kernel(KinetoReader *r, const Event *e)
         g_array_append_val(r->run->kernels, seen);
 }
 
-/* NULL if there is none yet. */
+/* The step, or NULL if it is new. */
 static LhGpuTraceStep *
 find_step(const Steps *steps, uint64_t number)
 {
@@ -229,7 +229,7 @@ find_step(const Steps *steps, uint64_t number)
     return place == 0 ? NULL : &g_array_index(steps->list, LhGpuTraceStep, place - 1);
 }
 
-/* An annotation comes once for each stream that has work of it. */
+/* Adds a step, whose annotation appears once for each stream with work of it. */
 static void
 add_step(KinetoReader *r, const Event *e, Steps *steps)
 {
@@ -294,7 +294,7 @@ add_member(void *data, LhExcerpt key, LhExcerpt value)
 /* --- files --------------------------------------------------------------------------------------
  */
 
-/* The kernels and steps of the file are those of its rank. */
+/* Assigns the file's rank to its kernels and steps. */
 static void
 take_rank(KinetoReader *r)
 {
@@ -347,7 +347,7 @@ read_all(LhGpuTraceRun *run, const char *path, LhEventsRead read, void *read_dat
     return ok;
 }
 
-/* A text in memory. */
+/* Reads from a text in memory. */
 static gssize
 read_text(void *data, char *into, gsize size, GError **error)
 {
@@ -377,12 +377,12 @@ lh_kineto_parse(LhGpuTraceRun *run, const char *file, const char *text, gsize le
 typedef struct {
     const char *path;
     gzFile gz;
-    uint64_t bytes;     /* unpacked so far */
-    uint64_t bytes_max; /* that are allowed; 0: by what is read of the file */
+    uint64_t bytes;     /* decompressed so far */
+    uint64_t bytes_max; /* limit; 0: depends on the compressed bytes read */
 } Source;
 
-/* gzip makes up to a thousand bytes of one where they are all alike, and of the events of a trace
- * about twenty. What has been read counts, not what the file says of its length. */
+/* Limits the decompressed size. gzip compresses uniform data up to a thousandfold, the events of a
+ * trace about twentyfold. The bytes read count, not the length stated in the file. */
 static bool
 check_length(const Source *source, GError **error)
 {
@@ -399,14 +399,14 @@ check_length(const Source *source, GError **error)
     length = lh_format_bytes(most);
     read = lh_format_bytes(packed);
     g_set_error(error, LH_ERROR, LH_ERROR_INPUT,
-                "%s: error: the first %s of the file are more than %s when they are unpacked; "
-                "allowed: %s; if it is a trace all the same, --max-unpacked SIZE takes more",
+                "%s: error: the first %s of the file decompress to more than %s; allowed: %s; for "
+                "a valid trace, raise the limit with --max-unpacked SIZE",
                 source->path, read, length,
-                source->bytes_max > 0 ? "what --max-unpacked says" : LH_KINETO_UNPACKED);
+                source->bytes_max > 0 ? "the value of --max-unpacked" : LH_KINETO_UNPACKED);
     return false;
 }
 
-/* Packed or not: zlib knows by the first bytes. */
+/* Reads compressed or plain files, which zlib tells apart by their first bytes. */
 static gssize
 read_unpacked(void *data, char *into, gsize size, GError **error)
 {
@@ -464,8 +464,8 @@ read_unpacked(void *data, char *into, gsize size, GError **error)
     }
     if (!source->begun && got >= 2 && into[0] == '\x1f' && (unsigned char)into[1] == 0x8b) {
         g_set_error(error, LH_ERROR, LH_ERROR_INPUT,
-                    "%s: packed by gzip, which this longhaul was built without; allowed: the file "
-                    "unpacked by gunzip",
+                    "%s: compressed by gzip, but longhaul was built without zlib; allowed: the "
+                    "file decompressed by gunzip",
                     source->path);
         return -1;
     }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is read of each table. Kernels are told from each other by their names, and ranks by
- * processes. */
+/* Rows of each table. Names tell kernels apart, and processes tell ranks apart. */
 #include "import/trace/nsys.h"
 
 #include "base/error.h"
@@ -10,7 +9,7 @@
 #define PROCESSES_MAX 65536u
 #define PID(global) ((uint64_t)(global) / 0x1000000 % 0x1000000)
 
-/* Of NCCL's ranges: what opens a communicator (nvtx_payload_schemas.h). */
+/* Schemas of the NCCL ranges that open a communicator (nvtx_payload_schemas.h). */
 #define SCHEMA_FIRST UINT64_C(0x1000000)
 #define SCHEMA_INIT_RANK (SCHEMA_FIRST + 0)
 #define SCHEMA_INIT_RANK_CONFIG (SCHEMA_FIRST + 11)
@@ -49,7 +48,7 @@ read_kernel(LhNsysReader *r, sqlite3_stmt *row)
     known = GPOINTER_TO_UINT(g_hash_table_lookup(r->classes, GUINT_TO_POINTER((guint)name)));
     if (known == 0)
         return;
-    /* Of what ran before the profiler started, times are negative. */
+    /* Kernels that ran before the profiler started have negative times. */
     if (!lh_nsys_int(row, 0, &start) || !lh_nsys_int(row, 1, &end) || start < 0 || end < start ||
         r->run->kernels->len >= LH_GPU_TRACE_KERNELS_MAX) {
         r->file.dropped++;
@@ -70,7 +69,6 @@ read_kernel(LhNsysReader *r, sqlite3_stmt *row)
     g_array_append_val(r->run->kernels, seen);
 }
 
-/* NULL for one more than PROCESSES_MAX. */
 LhNsysProcess *
 lh_nsys_process(LhNsysReader *r, uint64_t pid)
 {
@@ -103,8 +101,8 @@ word_at(const unsigned char *bytes, size_t offset, size_t size)
     return value;
 }
 
-/* What NCCL says as it opens a communicator: a head of four words (domain, schema, length, offset),
- * then the communicator's hash, its number of ranks, and the process's rank. */
+/* Reads NCCL's payload for opening a communicator: a head of four words (domain, schema, length,
+ * offset), then the communicator's hash, its number of ranks, and the process's rank. */
 static void
 read_payload(LhNsysReader *r, uint64_t pid, const unsigned char *bytes, size_t length)
 {
@@ -176,7 +174,7 @@ static const LhNsysTable tables[] = {
       read_launch },
 };
 
-/* A range's text may be one of the strings: the table is joined with them. */
+/* Reads the ranges. Their text may be in the table of strings, which is joined. */
 static bool
 read_ranges(LhNsysReader *r, GError **error)
 {
@@ -206,7 +204,7 @@ read_ranges(LhNsysReader *r, GError **error)
 /* --- the whole ----------------------------------------------------------------------------------
  */
 
-/* Which rank a process is. */
+/* Assigns ranks to processes. */
 static bool
 number_processes(LhNsysReader *r, uint32_t ranks_before, GError **error)
 {

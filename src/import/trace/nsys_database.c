@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The schema of these databases is not promised: tables and columns are looked up before they are
- * asked for, and tables may have a number behind their name. A file may be anybody's: SQLite is
- * told to trust nothing in it, and only tables are read, never views.
+ * Access to the database. Its schema is not stable: tables and columns are looked up before use,
+ * and tables may have a version number in their name. The file is untrusted: SQLite runs with its
+ * defensive settings, and only tables are read, never views.
  */
 #include "import/trace/nsys_private.h"
 
@@ -14,7 +14,7 @@
 
 #define VALUE_BYTES_MAX (64 << 20)
 #define PROGRESS_OPS 1000000
-#define PROGRESS_MAX 200000 /* times so many: more than the largest file takes */
+#define PROGRESS_MAX 200000 /* PROGRESS_OPS each: beyond what the largest file needs */
 
 bool
 lh_nsys_fail(const LhNsysReader *r, GError **error)
@@ -34,7 +34,6 @@ on_progress(void *data)
     return ++r->progress > PROGRESS_MAX;
 }
 
-/* The table called @name, or @name and a number: "NAME_V2". NULL if there is none. Caller frees. */
 char *
 lh_nsys_find_table(const LhNsysReader *r, const char *name)
 {
@@ -69,7 +68,7 @@ lh_nsys_has_column(const LhNsysReader *r, const char *table, const char *column)
     return found;
 }
 
-/* "SELECT "a", NULL FROM "t""; NULL, with @error, if a column is missing. Caller frees. */
+/* "SELECT "a", NULL FROM "t""; NULL with @error if a column is missing. Caller frees. */
 static char *
 make_query(const LhNsysReader *r, const LhNsysTable *table, const char *found, GError **error)
 {
@@ -81,11 +80,10 @@ make_query(const LhNsysReader *r, const LhNsysTable *table, const char *found, G
         const bool there = lh_nsys_has_column(r, found, column);
 
         if (!there && !optional) {
-            g_set_error(
-                error, LH_ERROR, LH_ERROR_INPUT,
-                "%s: error: table %s has no column %s; allowed: a database that nsys export "
-                "--type sqlite has written",
-                r->file.path, found, column);
+            g_set_error(error, LH_ERROR, LH_ERROR_INPUT,
+                        "%s: error: table %s has no column %s; allowed: a database written by nsys "
+                        "export --type sqlite",
+                        r->file.path, found, column);
             return NULL;
         }
         g_string_append(sql, i > 0 ? ", " : "");
@@ -107,8 +105,8 @@ lh_nsys_read_table(LhNsysReader *r, const LhNsysTable *table, GError **error)
         return true;
     if (found == NULL) {
         g_set_error(error, LH_ERROR, LH_ERROR_INPUT,
-                    "%s: error: there is no table %s; allowed: a database that nsys export --type "
-                    "sqlite has written of a run with CUDA",
+                    "%s: error: no table %s; allowed: a database written by nsys export --type "
+                    "sqlite for a run with CUDA",
                     r->file.path, table->name);
         return false;
     }
@@ -145,7 +143,7 @@ lh_nsys_open(LhNsysReader *r, GError **error)
 
     if (!lh_file_uses_take(r->file.path, LH_FILE_USE_READ, NULL, error))
         return false;
-    status = sqlite3_open_v2(uri, &r->db, flags, NULL); /* nocheck:read: taken */
+    status = sqlite3_open_v2(uri, &r->db, flags, NULL); /* nocheck:read: taken above */
     if (status != SQLITE_OK)
         return lh_nsys_fail(r, error);
     sqlite3_limit(r->db, SQLITE_LIMIT_LENGTH, VALUE_BYTES_MAX);
@@ -155,7 +153,6 @@ lh_nsys_open(LhNsysReader *r, GError **error)
     return true;
 }
 
-/* Of the file as it is. Caller frees. */
 char *
 lh_nsys_checksum(const char *path)
 {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ranges of the host that are steps: what was launched in each, and the time that this took on the
- * GPU.
+ * Host ranges that are steps: the launches in each, and their time on the GPU.
  */
 #include "import/trace/nsys_private.h"
 
@@ -9,9 +8,9 @@
 
 #include <string.h>
 
-#define VISITS_MAX UINT64_C(200000000) /* of spans: some for each kernel */
+#define VISITS_MAX UINT64_C(200000000) /* of spans, some for each kernel */
 
-/* Ranges that are steps: what stands before the number. */
+/* Prefixes of the names of steps, before the number. */
 static const char *const step_prefixes[] = { "ProfilerStep#", "step ",      "step_",      "step=",
                                              "iteration ",    "iteration_", "Iteration ", NULL };
 
@@ -40,7 +39,7 @@ by_from(const void *a, const void *b)
     return (x->from > y->from) - (x->from < y->from);
 }
 
-/* Of the correlations of all steps that have some, or of their times. */
+/* Sorts spans of correlation ids of the steps that have any, or of host times. */
 static void
 sort_spans(LhNsysReader *r, bool correlations)
 {
@@ -66,7 +65,7 @@ sort_spans(LhNsysReader *r, bool correlations)
     }
 }
 
-/* How many spans begin before @at of @pid, or there, in their order. */
+/* Number of spans of @pid or earlier processes that begin at or before @at. */
 static guint
 spans_before(const LhNsysReader *r, uint64_t pid, int64_t at)
 {
@@ -84,8 +83,8 @@ spans_before(const LhNsysReader *r, uint64_t pid, int64_t at)
     return low;
 }
 
-/* Calls @take for every step of @pid that spans @at. Steps come one after another, so that few are
- * looked at; in a file where all of them overlap, no more than VISITS_MAX. */
+/* Calls @take for every step of @pid that spans @at. Steps are normally consecutive, so few are
+ * visited; VISITS_MAX limits files in which all overlap. */
 static void
 each_step(LhNsysReader *r, uint64_t pid, int64_t at,
           void (*take)(LhNsysStep *step, const void *data), const void *data)
@@ -142,7 +141,7 @@ take_kernel_time(LhNsysStep *step, const void *data)
     step->gpu_end_ns = MAX(step->gpu_end_ns, seen->end_ns);
 }
 
-/* The time that the kernels of a step's launches take. */
+/* Sets the GPU time of each step from the kernels that it launched. */
 static void
 time_steps(LhNsysReader *r)
 {
@@ -153,7 +152,6 @@ time_steps(LhNsysReader *r)
                   &g_array_index(r->run->kernels, LhGpuTrace, r->first + i));
 }
 
-/* A step lasts until the next one of its process begins. */
 void
 lh_nsys_take_steps(LhNsysReader *r)
 {
@@ -181,8 +179,8 @@ lh_nsys_check_visits(const LhNsysReader *r, GError **error)
     if (r->visits <= VISITS_MAX)
         return true;
     g_set_error(error, LH_ERROR, LH_ERROR_INPUT,
-                "%s: error: %u ranges are named as steps are, and so many of them overlap that "
-                "there is no telling which step a kernel is of; allowed: steps one after another",
+                "%s: error: %u ranges have names of steps, and too many of them overlap to tell "
+                "which step a kernel belongs to; allowed: consecutive steps",
                 r->file.path, r->steps->len);
     return false;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The ops of a program by what their kernels are counted as, and which of them meet. */
+/* Classifies the ops of a program by key, and finds which of them meet. */
 #include "import/trace/alignment_private.h"
 
 #include "sim/cost/cost.h"
@@ -71,7 +71,8 @@ lh_meeting_equal(gconstpointer a, gconstpointer b)
            lh_communicator_compare(&x->key, &y->key) == 0;
 }
 
-/* How many meetings of this kind the rank, or this end of messages, has had; one more now. */
+/* Number of earlier meetings of this kind for the rank, or this end of messages; counts one
+ * more. */
 static uint32_t
 next_turn(LhTraceMatch *job, LhTraceMeeting kind, uint32_t end)
 {

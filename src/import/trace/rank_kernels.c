@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The kernels that were seen of a rank, step by step, given to its ops in turn. */
+/* Assigns the kernels traced on a rank to its ops in order, step by step. */
 #include "import/trace/alignment_private.h"
 
 #include "base/error.h"
@@ -31,8 +31,8 @@ key_name(int key)
                : lh_collective_names[key - LH_KEY_TRANSFERS];
 }
 
-/* The steps that count: without the first and the last, which a profiler often cuts, where there
- * are more; where none is marked, all of the time is one. Caller unrefs. */
+/* The steps to use: all but the first and last, which a profiler often cuts, if there are at least
+ * three; the whole trace if no step is marked. Caller unrefs. */
 static GArray *
 steps_of(const LhGpuTraceRun *run, uint32_t rank)
 {
@@ -54,7 +54,7 @@ steps_of(const LhGpuTraceRun *run, uint32_t rank)
     return steps;
 }
 
-/* Whether it may be one of the ops of its key. */
+/* Whether the kernel may be one of the ops of its key. */
 static bool
 may_be(const LhGpuTrace *seen, int key, const LhTraceOps *ops)
 {
@@ -62,7 +62,7 @@ may_be(const LhGpuTrace *seen, int key, const LhTraceOps *ops)
            seen->group_size == 0 || seen->group_size == ops->group_sizes[key];
 }
 
-/* The first kernel of @rank that starts at @start_ns or later, or that of a later rank. */
+/* Index of the first kernel of @rank that starts at or after @start_ns, or of a later rank. */
 static guint
 find_seen(const LhGpuTraceRun *run, uint32_t rank, int64_t start_ns)
 {
@@ -90,8 +90,8 @@ by_launch(const void *a, const void *b)
     return x->start_ns < y->start_ns ? -1 : x->start_ns > y->start_ns;
 }
 
-/* The kernels of @key of @rank that start in @step: of const LhGpuTrace *, as they were launched,
- * if that is said of all (*@ordered), else as they started. Caller unrefs. */
+/* Kernels of @key of @rank that start in @step (const LhGpuTrace *): in launch order if it is known
+ * for all (*@ordered), else by start. Caller unrefs. */
 static GPtrArray *
 seen_in(const LhTraceMatch *job, uint32_t rank, const LhGpuTraceStep *step, int key,
         const LhTraceOps *ops, bool *ordered)
@@ -130,7 +130,7 @@ step_name(const LhGpuTraceStep *step)
                                        : g_strdup_printf("step %" G_GUINT64_FORMAT, step->number);
 }
 
-/* What is wrong with the number of kernels. Caller frees. */
+/* Describes a wrong number of kernels. Caller frees. */
 static char *
 say_mismatch(const LhTraceMatch *job, uint32_t rank, const LhGpuTraceStep *step, int key,
              guint found, guint expected)
@@ -153,7 +153,8 @@ add_duration(LhTraceMatch *job, guint record, double seconds)
     g_array_append_val(*to, seconds);
 }
 
-/* Gives the kernels of a step to the ops in turn. False, with a note, if their number is wrong. */
+/* Assigns the kernels of a step to the ops in order. False, with a message, if their number is
+ * wrong. */
 static bool
 match_step(LhTraceMatch *job, uint32_t rank, const LhGpuTraceStep *step, int key,
            const LhTraceOps *ops, char **wrong)

@@ -66,7 +66,7 @@ array_unref(gpointer array)
         g_array_unref(array);
 }
 
-/* Where the records of each rank begin. Caller frees. */
+/* Index of each rank's first record. Caller frees. */
 static uint32_t *
 find_ranks(const GArray *records, uint32_t ranks)
 {

@@ -1,65 +1,64 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What was seen on GPUs, laid over the ops of a program. A profiler does not know ops, but the
- * kernels of one kind are launched in the program's order: a rank's i-th attention forward of each
- * layer is the i-th that its program has. Where a trace does not say what was launched when, they
- * are taken to start in the order in which the simulated ones do. A message takes as long as the
- * shorter one of its two ends, which did not wait for the other; so clocks of ranks need not agree.
- * The simulated times that they are held against are taken by the same rule.
+ * Alignment of GPU traces with the ops of a program. A profiler does not know ops, but kernels of
+ * one kind are launched in program order: a rank's i-th attention forward kernel of a layer is the
+ * i-th of its program. If a trace has no launch order, kernels are assumed to start in the
+ * simulated order. The duration of a message is that of its shorter end, which did not wait for the
+ * other; clocks of ranks therefore need not agree. Simulated times are compared by the same rule.
  */
 #pragma once
 
 #include "import/trace/gpu_trace.h"
 #include "scenario/setup.h"
 
-/* A call of attention, a message, or a collective, which was seen at least once. */
+/* A call of attention, a message, or a collective, traced at least once. */
 typedef struct {
     uint8_t kind;       /* LhOpKind */
-    LhKernelId kernel;  /* compute */
-    bool triangle;      /* likewise: which curve of the kernel it takes ... */
-    double keys;        /* ... and at which length, in tokens */
-    uint8_t transfer;   /* exchange, collective: as LhGpuTrace has it */
+    LhKernelId kernel;  /* for compute */
+    bool triangle;      /* for compute: the kernel's curve, full or triangle ... */
+    double keys;        /* ... and the length on it, in tokens */
+    uint8_t transfer;   /* exchange, collective: see LhGpuTrace */
     uint8_t tier;       /* LhTier; LH_TIMELINE_NO_TIER: none */
-    guint first, count; /* of its ops that were seen, among the match's members */
-    uint32_t repeats;   /* how often it was seen */
-    double measured_s;  /* median over them */
-    double spread;      /* (slowest - fastest) / median of them */
+    guint first, count; /* its traced ops, in the alignment's members */
+    uint32_t repeats;   /* number of measurements */
+    double measured_s;  /* median over the measurements */
+    double spread;      /* (slowest - fastest) / median */
 } LhSample;
 
-/* Of a call of attention. */
+/* Shape of a call of attention. */
 typedef struct {
     bool triangle;
     double keys;
 } LhTraceBlock;
 
 typedef struct {
-    GArray *records;  /* of LhTimelineRecord: the ops as simulated, by rank and op */
+    GArray *records;  /* of LhTimelineRecord: the simulated ops, by rank and op */
     GArray *samples;  /* of LhSample */
     GArray *members;  /* of guint: indices of records */
-    GPtrArray *notes; /* of char *: what could not be matched, in sentences */
-    GArray *blocks;   /* of LhTraceBlock: by record; of ops that compute attention */
-    GArray *measured; /* of double: by record, the median of what was seen of it; 0: nothing */
-    uint32_t ranks;   /* that traces are of */
-    uint32_t steps;   /* of the rank that has the fewest; 0: none are marked */
-    uint32_t calls;   /* of the attention module in each step */
+    GPtrArray *notes; /* of char *: sentences on what could not be matched */
+    GArray *blocks;   /* of LhTraceBlock, by record; set for ops of attention */
+    GArray *measured; /* of double, by record: median measurement; 0: not traced */
+    uint32_t ranks;   /* number of traced ranks */
+    uint32_t steps;   /* of the rank with the fewest; 0: not marked */
+    uint32_t calls;   /* calls of the attention module per step */
 } LhTraceAlignment;
 
 /*
- * @program is what was run, as @setup simulates it. LH_ERROR_INPUT if the kernels of attention are
- * not those of the program: then it is another one. Communication that does not fit is a note.
- * Caller frees.
+ * Aligns the traces with @program, which @setup simulates. LH_ERROR_INPUT if the attention kernels
+ * are not those of the program, which is then another one. Communication that does not match is a
+ * note. Caller frees.
  */
 LhTraceAlignment *lh_trace_alignment_new(const LhGpuTraceRun *run, const LhSetup *setup,
                                          const LhProgram *program, GError **error);
 void lh_trace_alignment_free(LhTraceAlignment *match);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhTraceAlignment, lh_trace_alignment_free)
 
-/* Simulates @program into @records (of LhTimelineRecord, by rank and op), on @network if it is not
+/* Simulates @program into @records (LhTimelineRecord, by rank and op), on @network unless it is
  * NULL. */
 bool lh_trace_alignment_simulate(const LhSetup *setup, const LhProgram *program,
                                  const LhNetwork *network, GArray *records, LhTime *makespan_ps,
                                  GError **error);
 
-/* What a sample takes by @records: the shortest of its members. */
+/* Duration of a sample by @records: that of its shortest member. */
 double lh_sample_seconds(const LhTraceAlignment *match, const LhSample *sample,
                          const GArray *records);

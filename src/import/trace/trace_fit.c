@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Gauss and Newton's method on logarithms: what is minimised are the squares of log(measured /
- * simulated), which weigh a message of 20 us as much as a kernel of 20 ms, and less of those that
- * are far off (Huber). Derivatives are taken by simulating with each constant a little larger. A
- * constant is determined if what was seen depends on it, and in another way than on those before
- * it: of blocks of one length, rate and length of half rate are one number.
+ * Gauss-Newton method on logarithms. It minimises the squares of log(measured / simulated), which
+ * weigh a message of 20 us like a kernel of 20 ms, with less weight for outliers (Huber).
+ * Derivatives come from simulations with each constant slightly larger. A constant is determined if
+ * the samples depend on it differently than on the constants before it: from blocks of one length,
+ * rate and half length are one number.
  */
 #include "import/trace/trace_fit.h"
 
@@ -18,13 +18,13 @@
 #include <string.h>
 
 #define ROUNDS_MAX 12
-#define STEP 0.01      /* of a derivative */
-#define CHANGE_MAX 0.7 /* of a logarithm, in a round */
+#define STEP 0.01      /* relative step of a derivative */
+#define CHANGE_MAX 0.7 /* of a logarithm, per iteration */
 #define CONVERGED 1e-5
 #define HUBER 0.1
-#define DEPENDS_MIN 0.3       /* elasticity from which on a sample is one of a constant's */
-#define APART_MIN 0.1         /* share of a column that is not explained by those before it */
-#define APART_ELASTICITY 0.03 /* what that must be, at least, per sample */
+#define DEPENDS_MIN 0.3       /* least elasticity of a sample to count for a constant */
+#define APART_MIN 0.1         /* least part of a column that earlier constants do not explain */
+#define APART_ELASTICITY 0.03 /* least size of that part, per sample */
 
 const char *const lh_trace_fit_names[] = { "rate", "bandwidth", "half length", "latency", NULL };
 
@@ -34,8 +34,8 @@ typedef struct {
     const LhTraceAlignment *match;
     LhTraceFit *tuning;
     guint constants, samples;
-    double *measured;  /* [samples]: logarithms */
-    double *simulated; /* [samples], likewise: with the present values */
+    double *measured;  /* [samples]: logarithms of times */
+    double *simulated; /* [samples]: likewise, with the current values */
     double *slopes;    /* [constants][samples] */
 } TuneJob;
 
@@ -45,10 +45,10 @@ sample_at(const TuneJob *job, guint index)
     return &g_array_index(job->match->samples, LhSample, index);
 }
 
-/* --- simulating ---------------------------------------------------------------------------------
- */
+/* --- simulation
+ * --------------------------------------------------------------------------------- */
 
-/* Logarithms of the samples' times with the values that are set. */
+/* Logarithms of the samples' simulated times with the current values. */
 static bool
 simulate(TuneJob *job, double *logs, LhTime *makespan_ps, GError **error)
 {
@@ -69,7 +69,7 @@ simulate(TuneJob *job, double *logs, LhTime *makespan_ps, GError **error)
     return true;
 }
 
-/* Derivatives of the logarithms by the logarithms of the constants. */
+/* Derivatives of these logarithms by the logarithms of the constants. */
 static bool
 differentiate(TuneJob *job, GError **error)
 {
@@ -94,8 +94,8 @@ differentiate(TuneJob *job, GError **error)
     return true;
 }
 
-/* --- what is determined -------------------------------------------------------------------------
- */
+/* --- determined constants
+ * ----------------------------------------------------------------------- */
 
 static guint
 depends_on(const double *column, guint count, double least)
@@ -107,7 +107,7 @@ depends_on(const double *column, guint count, double least)
     return n;
 }
 
-/* Whether @rest, what of @column is not explained by other constants, is enough to tell. */
+/* Whether @rest, the part of @column that other constants do not explain, is large enough. */
 static bool
 tells(const LhTraceFitted *c, const double *column, const double *rest, guint samples)
 {
@@ -121,7 +121,7 @@ tells(const LhTraceFitted *c, const double *column, const double *rest, guint sa
                                              : apart / sqrt(on) >= APART_ELASTICITY;
 }
 
-/* Rates and bandwidths first: Gram and Schmidt's method. */
+/* Finds the determined constants by the Gram-Schmidt process, rates and bandwidths first. */
 static void
 find_determined(TuneJob *job)
 {
@@ -156,10 +156,10 @@ find_determined(TuneJob *job)
     }
 }
 
-/* --- a round ------------------------------------------------------------------------------------
- */
+/* --- an iteration
+ * ------------------------------------------------------------------------------- */
 
-/* log(measured / simulated), and how much a sample counts. */
+/* log(measured / simulated), and the weight of the sample. */
 static double
 rest_of(const TuneJob *job, guint sample, double *weight)
 {
@@ -173,7 +173,7 @@ rest_of(const TuneJob *job, guint sample, double *weight)
     return rest;
 }
 
-/* The normal equations of the constants @which: [count][count + 1]. */
+/* Normal equations of the constants @which: [count][count + 1]. */
 static void
 make_equations(const TuneJob *job, const guint *which, guint count, double *rows)
 {
@@ -205,7 +205,7 @@ swap_rows(double *a, double *b, guint width)
     }
 }
 
-/* Solves them in place, into the last column; where there is no pivot, the answer is 0. */
+/* Solves the equations in place, into the last column; 0 where there is no pivot. */
 static void
 solve(double *rows, guint count)
 {
@@ -235,7 +235,7 @@ solve(double *rows, guint count)
     }
 }
 
-/* Moves the constants that are determined; the largest change of a logarithm. */
+/* Updates the determined constants; returns the largest change of a logarithm. */
 static double
 move_constants(TuneJob *job)
 {
@@ -280,10 +280,10 @@ fit(TuneJob *job, GError **error)
     return true;
 }
 
-/* --- how good it is -----------------------------------------------------------------------------
- */
+/* --- residuals
+ * ---------------------------------------------------------------------------------- */
 
-/* Of the samples that depend on constant @index. @before: simulated before. */
+/* Residuals of the samples that depend on constant @index. @before: simulated before the fit. */
 static void
 judge(TuneJob *job, guint index, const double *before)
 {
@@ -328,16 +328,16 @@ check(const TuneJob *job, GError **error)
 
             g_set_error(error, LH_ERROR, LH_ERROR_NO,
                         "%s took so little time that its rate would be %s, above the peak of the "
-                        "%s, %s: the traces are of fewer heads or a shorter sequence than the case "
-                        "that is simulated, or of another device",
+                        "%s, %s: the traces are of fewer heads or a shorter sequence than the "
+                        "simulated case, or of another device",
                         lh_kernels[c->kernel]->name, found, device->name, peak);
             return false;
         }
     }
     if (!any)
         g_set_error(error, LH_ERROR, LH_ERROR_NO,
-                    "what was seen determines no constant: there is neither attention nor "
-                    "communication of the program in it");
+                    "the traces determine no constant: they contain neither attention nor "
+                    "communication of the program");
     return any;
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Constants of the simulator that make it take as long as what was seen: the rates of attention's
- * curves and the bandwidths of links, and beyond them lengths of half rate and latencies where what
- * was seen tells the two apart. Every guess is judged by simulating the program, so that a message
- * that shares its link is not taken for a slow one. Method: docs/manual/traces.md.
+ * Fits constants of the simulator to traces: rates of attention's curves and link bandwidths, and
+ * also half lengths and latencies if the traces distinguish them from these. Every guess is judged
+ * by simulating the program, so that a message on a shared link does not count as a slow link.
+ * Method: docs/manual/traces.md.
  */
 #pragma once
 
@@ -22,29 +22,29 @@ extern const char *const lh_trace_fit_names[];
 
 typedef struct {
     LhTraceFitKind kind;
-    LhKernelId kernel; /* of curves */
-    int mask;          /* likewise: 0 full, 1 causal */
-    int tier;          /* LhTier, of links */
+    LhKernelId kernel; /* for curves */
+    int mask;          /* for curves: 0 full, 1 causal */
+    int tier;          /* for links: LhTier */
     double before, value;
-    bool determined;               /* by what was seen; else the value is the one before */
-    guint samples;                 /* that depend on it most */
-    double length_min, length_max; /* of these: blocks of a curve, in tokens */
-    /* Of these: |simulated / measured - 1| with the values found; and before. */
+    bool determined;               /* by the traces; else the value is unchanged */
+    guint samples;                 /* number of samples that depend on it most */
+    double length_min, length_max; /* block lengths of these samples, for a curve, in tokens */
+    /* Over these samples: |simulated / measured - 1| with the fitted value, and before. */
     double off_median, off_worst, off_before;
 } LhTraceFitted;
 
 typedef struct {
-    GArray *constants; /* of LhTraceFitted: curves in the order of kernels, then links */
-    GArray *records;   /* of LhTimelineRecord: as simulated with the values found */
-    LhTime before_ps, makespan_ps; /* of the module, or step, with the constants before and found */
+    GArray *constants;             /* of LhTraceFitted: curves in order of kernels, then links */
+    GArray *records;               /* of LhTimelineRecord: simulated with the fitted values */
+    LhTime before_ps, makespan_ps; /* module or step, with the constants before and after the fit */
     uint64_t head_dim;
-    guint rounds; /* of fitting */
+    guint rounds; /* number of iterations */
 } LhTraceFit;
 
 /*
- * Fits @setup, whose device and topology have the values found afterwards. LH_ERROR_NO if nothing
- * is determined, or a rate is found above the device's peak: then program and trace are of two
- * cases. Caller frees.
+ * Fits @setup, whose device and topology then have the fitted values. LH_ERROR_NO if no constant is
+ * determined, or if a rate exceeds the device's peak, which means that program and traces do not
+ * match. Caller frees.
  */
 LhTraceFit *lh_trace_fit(LhSetup *setup, const LhProgram *program, const LhTraceAlignment *match,
                          GError **error);

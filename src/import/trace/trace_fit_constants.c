@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#define ROOFLINE_SHARE 0.6 /* of the peak: a first guess where there is no curve */
+#define ROOFLINE_SHARE 0.6 /* of the peak: initial guess without a curve */
 #define ROOFLINE_TOKENS 200
 
 LhTraceFitted *
@@ -55,7 +55,8 @@ get_value(const LhSetup *setup, const LhTraceFitted *c)
     }
 }
 
-/* Of links that collectives were measured on, too, if they are these: their times stay. */
+/* Sets a link. If collectives were measured on this link, its record changes as well and their
+ * times stay. */
 static void
 set_link(LhTopology *topology, const LhTraceFitted *c, double value)
 {
@@ -88,7 +89,7 @@ add_constant(LhTraceFit *t, LhTraceFitKind kind, LhKernelId kernel, int mask, in
     g_array_append_val(t->constants, c);
 }
 
-/* A curve of its own for a kernel: that which the device has, or a guess. */
+/* Gives a kernel its own curve: a copy of the device's, or a guess. */
 static void
 seed_curve(LhSetup *setup, LhKernelId kernel, int mask)
 {
@@ -110,7 +111,6 @@ seed_curve(LhSetup *setup, LhKernelId kernel, int mask)
     g_array_append_val(device->kernels, curve);
 }
 
-/* The curves of kernels that were seen, and the links of tiers that messages crossed. */
 void
 lh_trace_fit_find(LhTraceFit *t, LhSetup *setup, const LhTraceAlignment *match)
 {
@@ -132,7 +132,7 @@ lh_trace_fit_find(LhTraceFit *t, LhSetup *setup, const LhTraceAlignment *match)
             add_constant(t, LH_TRACE_FIT_HALF_LENGTH, (LhKernelId)k, mask, 0);
         }
     }
-    if (attends) /* as when a profile is laid over the device */
+    if (attends) /* as for a profile on top of the device */
         lh_device_use_library(setup->device, NULL);
     for (int tier = LH_TIER_NVLINK; tier <= LH_TIER_NIC; tier++) {
         if (lh_trace_fit_link(setup->topology, tier)->bandwidth <= 0)

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The constants that traces may determine, and where the simulator has them.
+ * Constants that traces may determine, and their places in the simulator.
  */
 #pragma once
 
 #include "import/trace/trace_fit.h"
 
-/* The one at @index of those of @t. */
+/* Constant @index of @t. */
 LhTraceFitted *lh_trace_fit_constant(const LhTraceFit *t, guint index);
 
-/* The curves of kernels that were seen, and the links of tiers that messages crossed: appended to
- * those of @t, with the values that they have. A kernel that has no curve gets one. */
+/* Appends to @t the curves of traced kernels and the links of tiers that messages crossed, with
+ * their current values. A kernel without a curve gets one. */
 void lh_trace_fit_find(LhTraceFit *t, LhSetup *setup, const LhTraceAlignment *match);
 
-/* Puts a value of a constant into @setup, for the next simulation. */
+/* Sets the value of a constant in @setup for the next simulation. */
 void lh_trace_fit_set(LhSetup *setup, const LhTraceFitted *c, double value);
 
-/* The curve of a constant, or the link of a tier; borrowed. */
+/* Curve of a constant, or link class of a tier; borrowed. */
 LhKernelRate *lh_trace_fit_curve(const LhSetup *setup, const LhTraceFitted *c);
 LhLinkClass *lh_trace_fit_link(LhTopology *topology, int tier);

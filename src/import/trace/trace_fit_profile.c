@@ -30,7 +30,7 @@ fill_curve(const LhTraceFit *t, const LhSetup *setup, const LhTraceFitted *c, co
         .head_dim = t->head_dim,
         .rate = c->value,
         .half_length = half->value,
-        /* as it was while tuning */
+        /* unchanged by the fit */
         .query_half_length = lh_trace_fit_curve(setup, c)->query_half_length,
         .length_min = (uint64_t)fmax(floor(c->length_min), 1),
         .length_max = (uint64_t)fmax(ceil(c->length_max), 1),
@@ -91,7 +91,7 @@ lh_trace_fit_write(const LhTraceFit *t, const LhSetup *setup, const char *name, 
     profile.source = (char *)(guintptr)source;
     profile.device.kernels = kernels;
     fill_constants(t, setup, source, &profile);
-    lh_profile_write(&profile, true, out); /* what is read back is what was found */
+    lh_profile_write(&profile, true, out); /* what is read back equals what was fitted */
     g_free(profile.nvlink.from.source);
     g_free(profile.pcie.from.source);
     g_free(profile.nic.from.source);

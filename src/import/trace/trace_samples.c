@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What was measured of ops, and of those that meet the shorter one. */
+/* Measured durations of ops; of ops that meet, the shortest one. */
 #include "import/trace/alignment_private.h"
 
 #include "measure/fit.h"
@@ -12,7 +12,7 @@ durations_of(const LhTraceMatch *job, guint record)
     return g_ptr_array_index(job->durations, record);
 }
 
-/* The shortest member of each repeat, and the median of these. False if none was seen. */
+/* Takes the shortest member of each repeat and the median of these. False if none was traced. */
 static bool
 measure(const LhTraceMatch *job, const guint *members, guint count, LhSample *sample)
 {
@@ -68,7 +68,7 @@ add_sample(LhTraceMatch *job, const guint *members, guint count)
     g_array_append_val(m->samples, sample);
 }
 
-/* The highest tier that a message crosses on its way. */
+/* Highest tier on the path of a message. */
 static uint8_t
 tier_of(const LhNetwork *network, uint32_t from, uint32_t to)
 {
