@@ -17,8 +17,7 @@
 /* Period of the operand's content, in elements; prime, so that rows differ. */
 #define PATTERN 4093
 #define TOLD_NS 1000000 /* lead time for telling all threads when to begin */
-#define AWAKE_NS 100000 /* threads wake up this long before a call, which covers the wake-up time  \
-                         */
+#define AWAKE_NS 100000 /* threads are awake this long before a call */
 
 const char *const lh_statistic_names[] = { "median", "best", NULL };
 

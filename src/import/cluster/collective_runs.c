@@ -82,8 +82,7 @@ lh_tool_take_sends(const LhToolDraft *d, bool latency, bool nvlink)
 
     for (guint i = 0; i < runs->len; i++) {
         const LhToolRun *run = &g_array_index(runs, LhToolRun, i);
-        /* Nocheck:unit: bytes/s or seconds. */
-        const double value = latency ? run->latency_s : run->rate;
+        const double value = latency ? run->latency_s : run->rate; /* nocheck:unit: as asked */
 
         if (run->op != LH_TIMES_OF_SENDS || lh_tool_is_over_nvlink(d, run->ranks) != nvlink ||
             value == 0 || (found.source != NULL && (latency || value <= found.value)))

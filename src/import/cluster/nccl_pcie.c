@@ -118,8 +118,7 @@ slowest_socket(TreeOfXml *t, GString *source)
     for (guint g = 0; g < x->gpus->len; g++) {
         const LhXmlCpu *cpu = &g_array_index(x->cpus, LhXmlCpu, gpu_at(x, g)->cpu);
         const char *name = NULL, *missing = NULL;
-        /* Nocheck:unit: as above. */
-        const double rate = lh_tool_socket_rate(&cpu->said, &name, &missing);
+        const double rate = lh_tool_socket_rate(&cpu->said, &name, &missing); /* nocheck:unit */
 
         if (rate == 0) {
             g_free(t->tree.asks);

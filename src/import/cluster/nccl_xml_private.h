@@ -33,8 +33,7 @@ typedef struct {
 typedef struct {
     bool is_pci;
     bool is_parted; /* a switch that may consist of several PCIe switches */
-    /* Of its link to the enclosing element, bytes/s; nocheck:unit: as in the file. */
-    double rate;
+    double rate;    /* of the link to its parent, bytes/s; nocheck:unit: as in the file */
 } LhXmlElement;
 
 /* A CPU: one for each NUMA node and host. */

@@ -59,13 +59,12 @@ typedef struct {
 typedef struct {
     guint gpus; /* 0: no file has it */
     uint32_t weight;
-    bool complete;   /* includes pairs of GPUs that NVLink joins */
-    GArray *levels;  /* of LhToolLevel, innermost first */
-    const char *p2p; /* value in a topology file, by NCCL's rules; static */
-    bool p2p_two;    /* two GPUs alone communicate directly at any distance */
-    /* Part of a GPU's own link that it reaches through memory; nocheck:unit: a share. */
-    double by_memory;
-    char *asks; /* what to give for links of unknown bandwidth; NULL: nothing */
+    bool complete;    /* includes pairs of GPUs that NVLink joins */
+    GArray *levels;   /* of LhToolLevel, innermost first */
+    const char *p2p;  /* value in a topology file, by NCCL's rules; static */
+    bool p2p_two;     /* two GPUs alone communicate directly at any distance */
+    double by_memory; /* nocheck:unit: share of its own link that a GPU reaches through memory */
+    char *asks;       /* what to give for links of unknown bandwidth; NULL: nothing */
     char *source, *place;
 } LhToolTree;
 
