@@ -4,7 +4,7 @@
  * and then done in an order drawn from a seed; kernels are run from the PTX in the program's own
  * objects. What a GPU would let pass is a finding: accesses that nothing orders, memory that was
  * given back, events that were never recorded, leaks. It proves no times and knows no hardware;
- * docs/internals/runtime.md says what else it cannot show.
+ * docs/internals/kernels.md says what else it cannot show.
  */
 #pragma once
 
