@@ -70,7 +70,7 @@ START_TEST(choices_one_reader_is_enough)
     g_ptr_array_add(schedules, (gpointer)lh_schedule_find("zigzag", NULL));
     ck_assert(!lh_check_read(scenario, schedules, false, &error));
     ck_assert_str_eq(error->message,
-                     "--grid: none of the 2 schedules in question reads this option; these "
+                     "--grid: none of the 2 schedules considered reads this option; these "
                      "schedules do: attention2d-no, attention2d-o");
     g_ptr_array_add(schedules, (gpointer)lh_schedule_find("attention2d-o", NULL));
     ck_assert(lh_check_read(scenario, schedules, false, NULL));
@@ -196,10 +196,11 @@ START_TEST(choices_length_suits_all)
     odd = setup_of(scenario);
     ck_assert(!lh_seq_length_check(odd, &error));
     ck_assert(g_error_matches(error, LH_ERROR, LH_ERROR_NO));
-    ck_assert_str_eq(error->message,
-                     "no schedule in question can cut a sequence of 1000000 tokens for 128 ranks; "
-                     "nearest legal lengths: 999936 and 1000192; --round-seq-length takes the "
-                     "nearest");
+    ck_assert_str_eq(
+        error->message,
+        "none of the schedules considered can split a sequence of 1000000 tokens for 128 ranks; "
+        "nearest legal lengths: 999936 and 1000192; --round-seq-length takes the "
+        "nearest");
     set(scenario, "--round-seq-length", NULL);
     rounded = setup_of(scenario);
     ck_assert(lh_seq_length_check(rounded, NULL));

@@ -33,10 +33,10 @@ START_TEST(documents_says_where_it_is_wrong)
     static const struct {
         const char *text, *message;
     } rows[] = {
-        { "", "d.txt:1:1: error: there is no document in this file" },
-        { "# 512\n\n", "d.txt:3:1: error: there is no document in this file" },
-        { "512\n 4 0 7", "d.txt:2:4: error: \"0\" is not the length of a document" },
-        { "12\n13,14", "d.txt:2:1: error: \"13,14\" is not the length of a document" },
+        { "", "d.txt:1:1: error: the file contains no document" },
+        { "# 512\n\n", "d.txt:3:1: error: the file contains no document" },
+        { "512\n 4 0 7", "d.txt:2:4: error: \"0\" is not a document length" },
+        { "12\n13,14", "d.txt:2:1: error: \"13,14\" is not a document length" },
         { "-1", "d.txt:1:1: error: \"-1\"" },
         { "1.5", "d.txt:1:1: error: \"1.5\"" },
         { "4 \xc3\xa4\xff 5", "d.txt:1:3: error: \"\xc3\xa4\xef\xbf\xbd\" is not" },

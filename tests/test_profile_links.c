@@ -146,9 +146,9 @@ START_TEST(profiles_that_differ_are_told)
 
     ck_assert_uint_eq(notes->len, 2);
     ck_assert_str_eq(g_ptr_array_index(notes, 0),
-                     "messages over NVLink reached 0.50 times what the file of hgx-h100 says that "
-                     "they do, as the profile has it: its links, and what collectives take on "
-                     "them, are changed by as much");
+                     "messages over NVLink reached 0.50 times the rate that the file of hgx-h100 "
+                     "predicts, according to the profile: its links and the times of its "
+                     "collectives are scaled by this");
 }
 END_TEST
 

@@ -431,7 +431,7 @@ START_TEST(scenario_contradictions_are_errors)
           "--data-parallel-size: 8 ranks cannot be cut into 3 equal groups; nearest legal numbers: "
           "2, 4" },
         { "--data-parallel-size", "16", "16 equal groups; nearest legal numbers: 8" },
-        { "--linear-decay", "0.5", "this is softmax attention, which has no decay" },
+        { "--linear-decay", "0.5", "softmax attention has no decay" },
         { "--document-lengths", "no-such-file", "no-such-file: error: cannot be read" },
     };
 

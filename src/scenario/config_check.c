@@ -66,7 +66,8 @@ lh_check_faults(const LhScenario *s, uint64_t nodes, uint64_t ranks, GError **er
 /* --- cost models --------------------------------------------------------------------------------
  */
 
-/* Whether field @name is the file's and meant for another @with than an option has set. */
+/* Whether field @name comes from the file while an option has replaced @with, which it belonged
+ * to. */
 static bool
 is_overruled(const LhScenario *s, const char *name, const char *with)
 {
@@ -83,8 +84,8 @@ lh_check_cost(const LhScenario *s, GError **error)
     for (guint i = 0; i < G_N_ELEMENTS(fields); i++) {
         if (lh_scenario_has(s, fields[i]) && !is_overruled(s, fields[i], "cost"))
             return lh_scenario_error(s, fields[i], error,
-                                     "the cost model \"%s\" has free communication and no "
-                                     "device, so this would have no effect; leave one out",
+                                     "the cost model \"%s\" has free communication and no device, "
+                                     "so this has no effect; leave one out",
                                      lh_cost_mode_names[s->cost]);
     }
     return true;
@@ -133,7 +134,7 @@ check_option(const LhScenario *s, const LhOption *option, const GPtrArray *sched
         return true;
     if (option->linear_only && !linear)
         return lh_scenario_error(s, option->name, error,
-                                 "only linear attention reads this; see --attention");
+                                 "only linear attention reads this option; see --attention");
     if (is_read(schedules, option))
         return true;
     readers = readers_of(option);
@@ -143,7 +144,7 @@ check_option(const LhScenario *s, const LhOption *option, const GPtrArray *sched
                                  name_at(schedules, 0), readers);
     return lh_scenario_error(
         s, option->name, error,
-        "none of the %u schedules in question reads this option; these schedules do: %s",
+        "none of the %u schedules considered reads this option; these schedules do: %s",
         schedules->len, readers);
 }
 

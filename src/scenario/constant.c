@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Efficiencies stay at most 1, and slowdowns at least: a fit that wants more has
- * another reason.
+ * Efficiencies are at most 1 and slowdowns at least 1: a fit beyond that has another cause.
  */
 #include "scenario/constant.h"
 
@@ -60,7 +59,7 @@ weaken(int *provenance, int by)
     *provenance = MAX(*provenance, by);
 }
 
-/* Curves and rows by tiles are of attention alone. */
+/* Curves and rows by tiles only describe attention. */
 void
 lh_slow_down(const LhTopology *topology, LhDevice *device)
 {
@@ -85,7 +84,7 @@ lh_slow_down(const LhTopology *topology, LhDevice *device)
     }
 }
 
-/* Nothing is laid over where it is 0. */
+/* A value of 0 replaces nothing. */
 static void
 lay(const LhConstants *c, LhConstantOwner owner, void *of)
 {

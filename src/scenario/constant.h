@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Constants that can be fitted: numbers of a device, a topology or a framework by name, and values
- * to try in their place.
+ * Constants that can be fitted: named numbers of a device, a topology or a framework, and values to
+ * try in their place.
  */
 #pragma once
 
@@ -25,13 +25,13 @@ typedef enum {
 /* "attention_rate", ...; NULL-terminated. */
 extern const char *const lh_constant_names[];
 
-/* LH_CONSTANTS if there is none of this name. */
+/* Returns LH_CONSTANTS if the name is unknown. */
 LhConstant lh_constant_find(const char *name);
 
-/* What the file of a device, a topology or a framework has it. */
+/* The file that has the constant: a device's, a topology's or a framework's. */
 typedef enum { LH_OWNER_DEVICE, LH_OWNER_TOPOLOGY, LH_OWNER_FRAMEWORK } LhConstantOwner;
 
-/* What files may say of it, and where it is in the struct of its owner. */
+/* Range that files allow for a constant, and its place in the struct of its owner. */
 typedef struct {
     double least, most;
     LhConstantOwner owner;
@@ -40,18 +40,19 @@ typedef struct {
 
 extern const LhConstantRange lh_constant_ranges[LH_CONSTANTS];
 
-/* Values to use; 0: the file's. */
+/* Values to use; 0: keep the file's value. */
 typedef struct {
     double value[LH_CONSTANTS];
 } LhConstants;
 
-/* Lays them, within their ranges, over what files say; of a framework, over what its file has. */
+/* Replace the files' values by those of @constants, clamped to their ranges. The framework's
+ * constant is replaced only if its file has it. */
 void lh_constants_apply(const LhConstants *constants, LhDevice *device, LhTopology *topology);
 void lh_constants_apply_framework(const LhConstants *constants, LhFramework *framework);
 
-/* Makes the kernels of @device as slow as they are on @topology. */
+/* Applies the slowdowns of @topology to the kernels of @device. */
 void lh_slow_down(const LhTopology *topology, LhDevice *device);
 
-/* The value in the files; @framework may be NULL: then 0. */
+/* The value that the files give; @framework may be NULL: its constants are then 0. */
 double lh_constant_value(LhConstant constant, const LhDevice *device, const LhTopology *topology,
                          const LhFramework *framework);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reading the lengths of packed documents.
+ * Reads the lengths of packed documents.
  */
 #include "scenario/documents.h"
 
@@ -50,8 +50,8 @@ read_length(LhTextReader *r, uint64_t *length)
         return true;
     word[MIN(strlen(word), SHOWN_MAX)] = '\0';
     valid = g_utf8_make_valid(word, -1);
-    return lh_text_fail(r, start, "\"%s\" is not the length of a document; allowed: %s, at least 1",
-                        valid, lh_unit_expected(LH_UNIT_COUNT));
+    return lh_text_fail(r, start, "\"%s\" is not a document length; allowed: %s, at least 1", valid,
+                        lh_unit_expected(LH_UNIT_COUNT));
 }
 
 static bool
@@ -69,11 +69,11 @@ read_all(LhTextReader *r, GArray *ends)
             return lh_text_fail(
                 r, start, "the documents have more than %" G_GUINT64_FORMAT " tokens", TOKENS_MAX);
         if (ends->len == LH_DOCUMENTS_MAX)
-            return lh_text_fail(r, start, "there are more than %u documents", LH_DOCUMENTS_MAX);
+            return lh_text_fail(r, start, "more than %u documents", LH_DOCUMENTS_MAX);
         tokens += length;
         g_array_append_val(ends, tokens);
     }
-    return ends->len > 0 || lh_text_fail(r, r->line_start, "there is no document in this file");
+    return ends->len > 0 || lh_text_fail(r, r->line_start, "the file contains no document");
 }
 
 LhDocuments *

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Packed documents: their lengths, read from a text file. Lengths stand between spaces and line
- * breaks, as counts ("512", "4K"); '#' begins a comment that ends with the line.
+ * Lengths of packed documents, read from a text file. Lengths are counts ("512", "4K") separated by
+ * spaces and line breaks; '#' starts a comment that ends with the line.
  */
 #pragma once
 
@@ -17,7 +17,7 @@ typedef struct {
     char *sha256;   /* of the file */
 } LhDocuments;
 
-/* Errors are LH_ERROR_INPUT and name file, line and column. Caller frees. */
+/* Errors are LH_ERROR_INPUT with file, line and column. Caller frees. */
 LhDocuments *lh_documents_load(const char *path, GError **error);
 LhDocuments *lh_documents_parse(const char *file, const char *text, gsize length, GError **error);
 void lh_documents_free(LhDocuments *documents);

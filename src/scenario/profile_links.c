@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A class is measured by two ranks alone (calibrate/calibrate_gpu.c): the first
- * one, and the first that it meets over such links, in another node those of the NICs.
+ * A class of links is measured by two ranks alone (calibrate/calibrate_gpu.c): rank 0 and the first
+ * rank that it reaches over such links; for NICs, one of another node.
  */
 #include "scenario/profile_links.h"
 
 #include "sim/network/sends.h"
 
-/* What a profile may find of sound links. */
+/* Measured over predicted rate of sound links. */
 #define SOUND_LEAST 0.9
 #define SOUND_MOST 1.1
 
-/* The first rank that rank 0 meets over links of @tier; 0: none. */
+/* The first rank that rank 0 reaches over links of @tier; 0: none. */
 static uint32_t
 peer_over_links(const LhNetwork *network, LhTier tier, LhRoute *route)
 {
@@ -23,8 +23,8 @@ peer_over_links(const LhNetwork *network, LhTier tier, LhRoute *route)
     return 0;
 }
 
-/* What @topology says that a message of two ranks alone reaches over links of @tier; what the link
- * itself does, if no two ranks meet over such ones. */
+/* Rate that @topology predicts for messages between two ranks alone over links of @tier; the link's
+ * own bandwidth if no two ranks are connected by such links. */
 static double
 predicted_rate(const LhTopology *topology, LhTier tier, const LhLinkClass *link)
 {
@@ -88,7 +88,7 @@ lh_profile_apply_links(const LhProfile *p, LhTopology *t)
         lh_pcie_scale_rates(&t->tree.rates, t->found[LH_TIER_PCIE]);
     if (t->found[LH_TIER_NIC] > 0) {
         t->collective_bandwidth *= t->found[LH_TIER_NIC];
-        t->nic_overhead_ps = 0; /* its source is another one now */
+        t->nic_overhead_ps = 0; /* the measured latency includes it */
     }
 }
 
@@ -101,9 +101,9 @@ lh_profile_link_notes(const LhTopology *t)
         if (t->found[tier] == 0 || (t->found[tier] >= SOUND_LEAST && t->found[tier] <= SOUND_MOST))
             continue;
         g_ptr_array_add(notes,
-                        g_strdup_printf("messages over %s reached %.2f times what the file of %s "
-                                        "says that they do, as the profile has it: its links, and "
-                                        "what collectives take on them, are changed by as much",
+                        g_strdup_printf("messages over %s reached %.2f times the rate that the "
+                                        "file of %s predicts, according to the profile: its links "
+                                        "and the times of its collectives are scaled by this",
                                         lh_topology_link_name(t, (LhTier)tier), t->found[tier],
                                         t->name));
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Scenarios: read from files, changed by options. Their fields are in scenario_fields.c.
+ * Scenarios: read from files, changed by options. The field table is in scenario_fields.c.
  */
 #include "scenario/scenario.h"
 
@@ -49,7 +49,7 @@ lh_scenario_free(LhScenario *scenario)
     g_free(scenario);
 }
 
-/* Makes the path in *@value, if it is one, relative to @folder instead of to the file. */
+/* Makes the path in *@value relative to @folder instead of to the file. */
 static void
 rebase(char **value, const char *folder)
 {
@@ -68,7 +68,7 @@ is_path(const char *value)
     return value != NULL && (strchr(value, '/') != NULL || strstr(value, ".json") != NULL);
 }
 
-/* A folder of a model beside the file is one, even if its name alone is no path. */
+/* A model's folder beside the file counts as a path even if its name has no '/'. */
 static bool
 is_model(const char *value, const char *folder)
 {
@@ -97,9 +97,10 @@ rebase_all(LhScenario *s)
         rebase(&s->framework, folder);
 }
 
-/* ---- what a sweep varies ---- */
+/* ---- axes from a file ---- */
 
-/* The value of @field in @scratch as an option has it; what it owned is freed. Caller frees. */
+/* Takes the value of @field out of @scratch as option text and frees what it owned. Caller
+ * frees. */
 static char *
 take_text(const LhField *field, LhScenario *scratch, const char *folder)
 {
@@ -111,7 +112,7 @@ take_text(const LhField *field, LhScenario *scratch, const char *folder)
         text = g_strdup(texts->len > 0 ? "true" : "false");
     } else {
         text = g_strdup(g_ptr_array_index(texts, 0));
-        if (field->type == LH_FIELD_STRING && /* "12GB/s" is none */
+        if (field->type == LH_FIELD_STRING && /* "12GB/s" is not a path */
             (g_strcmp0(field->names, "files") == 0 || is_path(text) ||
              (g_strcmp0(field->names, "models") == 0 && is_model(text, folder))))
             rebase(&text, folder);
@@ -120,7 +121,7 @@ take_text(const LhField *field, LhScenario *scratch, const char *folder)
     return text;
 }
 
-/* Reads the values of @list, which has some. */
+/* Reads the values of @list, which has at least one. */
 static bool
 read_axis(LhScenario *s, const LhField *list, const char *folder, GError **error)
 {
@@ -133,10 +134,10 @@ read_axis(LhScenario *s, const LhField *list, const char *folder, GError **error
     axis->values = g_ptr_array_new_with_free_func(g_free);
     g_ptr_array_add(s->axes, axis);
     if (lh_json_has(s->json, list->name))
-        return lh_json_error(s->json, path, error,
-                             "\"%s\" has a list of values here and a value outside of \"sweep\"; "
-                             "leave one out",
-                             list->name);
+        return lh_json_error(
+            s->json, path, error,
+            "\"%s\" has a list of values here and a value outside \"sweep\"; leave one out",
+            list->name);
     while (later.count > 0) {
         char *text;
 
@@ -171,12 +172,12 @@ read_axes(LhScenario *s, GError **error)
             return false;
     }
     return s->axes->len > 0 ||
-           lh_json_error(s->json, "sweep", error,
-                         "\"sweep\" names no field, so there is nothing to go through; such as "
-                         "\"seq_length\": [\"64K\", \"128K\"]");
+           lh_json_error(
+               s->json, "sweep", error,
+               "\"sweep\" names no field; add one, such as \"seq_length\": [\"64K\", \"128K\"]");
 }
 
-/* A schedule of the user's own stands for the scenario that plays it and says nothing else. */
+/* Whether the file is an explicit program, which is read as the scenario that runs it. */
 static bool
 is_schedule(const LhJson *json)
 {
@@ -190,7 +191,7 @@ is_schedule(const LhJson *json)
     return found;
 }
 
-/* Takes @json over in every case. */
+/* Takes over @json, also on failure. */
 static LhScenario *
 decode_scenario(const char *path, LhJson *json, GError **error)
 {
@@ -362,7 +363,7 @@ lh_scenario_error(const LhScenario *scenario, const char *name, GError **error, 
 
 /* ---- copies ---- */
 
-/* Every value that @field has. What was taken once is taken again. */
+/* Copies every value of @field. A value that was valid once is valid again. */
 static void
 copy_field(LhScenario *copy, const LhField *field, const LhScenario *scenario)
 {

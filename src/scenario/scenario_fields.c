@@ -10,7 +10,7 @@
 #include <stddef.h>
 
 #define AT(member) offsetof(LhScenario, member)
-/* Bounds of the numbers. RANKS_MAX is the largest cluster that op ids and tags are tested with. */
+/* Upper bounds. RANKS_MAX is the largest cluster for which op ids and tags are tested. */
 #define RANKS_MAX 65536
 #define HEADS_MAX 65536
 #define BATCH_MAX 65536
@@ -18,8 +18,8 @@
 #define JITTER_MAX 0.999
 #define NODES_MAX 65535
 #define DECAY_MIN 1e-6
-#define OWN_FIRST 3   /* past "schema", "description" and "sweep", which are no options */
-#define SWEEP 2       /* its place in the table */
+#define OWN_FIRST 3   /* skips "schema", "description" and "sweep", which are not options */
+#define SWEEP 2       /* its index in the table */
 #define LIST_MAX 1000 /* values of a field in a sweep */
 
 static const char *const mask_names[] = { "causal", "full", NULL };
@@ -58,30 +58,29 @@ const LhField lh_link_fault_fields[] = {
       .offset = offsetof(LhLinkFault, tier),
       .flags = LH_FIELD_REQUIRED,
       .choices = lh_tier_names,
-      .description = "The kind of link." },
+      .description = "Kind of link." },
     { .name = "node",
       .type = LH_FIELD_UINT,
       .offset = offsetof(LhLinkFault, node),
       .flags = LH_FIELD_REQUIRED,
       .min = 0,
       .max = NODES_MAX,
-      .description = "The node that the links belong to; for the tier fabric, the leaf, or the "
-                     "group of another level." },
+      .description = "Node whose links are affected; for the tier fabric, the leaf or the group of "
+                     "another level." },
     { .name = "factor",
       .type = LH_FIELD_DOUBLE,
       .offset = offsetof(LhLinkFault, factor),
       .flags = LH_FIELD_REQUIRED,
       .min = 0,
       .max = 1,
-      .description =
-          "The share of their bandwidth that the links still have; 0 if they have failed." },
+      .description = "Fraction of their bandwidth that the links keep; 0: they have failed." },
     { .name = "part",
       .type = LH_FIELD_UINT,
       .offset = offsetof(LhLinkFault, part),
       .min = 0,
       .max = NODES_MAX,
-      .description = "For the tier fabric, the level of the group, from 0; that of leaves if "
-                     "absent. For other tiers, the host of a node of several; all if absent." },
+      .description = "For the tier fabric: level of the group, from 0; default: leaves. For other "
+                     "tiers: one host of a node with several; default: all." },
     { .name = NULL },
 };
 
@@ -95,12 +94,12 @@ static const LhField own_fields[] = {
     { .name = "description",
       .type = LH_FIELD_STRING,
       .offset = AT(description),
-      .description = "What the scenario is about; a place for comments." },
+      .description = "Free text about the scenario." },
     { .name = "sweep",
       .type = LH_FIELD_OBJECT,
       .offset = AT(lists),
-      .description = "Fields of the scenario, each with a list of values: `longhaul sweep` goes "
-                     "through all combinations." },
+      .description = "Fields of the scenario with a list of values each; `longhaul sweep` runs all "
+                     "combinations." },
     { .name = "schedule",
       .category = LH_ABOUT_SCHEDULE,
       .type = LH_FIELD_STRINGS,
@@ -108,9 +107,8 @@ static const LhField own_fields[] = {
       .min = 1,
       .max = -1,
       .names = "schedules",
-      .description =
-          "Schedule to use (see `longhaul list schedules`); of a step of a model with layers "
-          "of linear and of softmax attention a pair, such as lasp2+ring." },
+      .description = "Schedule (see `longhaul list schedules`). A step of a model with linear and "
+                     "softmax attention takes a pair, such as lasp2+ring." },
     { .name = "schedule_file",
       .category = LH_ABOUT_SCHEDULE,
       .type = LH_FIELD_STRING,
@@ -125,8 +123,8 @@ static const LhField own_fields[] = {
       .type = LH_FIELD_BOOL,
       .offset = AT(unproven),
       .flags = LH_SCENARIO_OF_PROOF,
-      .description = "Take the program of --schedule-file even if it is not proven; every output "
-                     "says so." },
+      .description = "Accept the program of --schedule-file even if it is not proven; every output "
+                     "states this." },
     { .name = "cluster",
       .category = LH_ABOUT_CLUSTER,
       .type = LH_FIELD_STRING,
@@ -157,8 +155,8 @@ static const LhField own_fields[] = {
       .flags = LH_SCENARIO_OF_PROGRAM,
       .min = 1,
       .max = RANKS_MAX,
-      .description = "Number of groups of consecutive ranks, each with a batch of its own; divides "
-                     "the ranks; default 1." },
+      .description = "Number of data-parallel groups of consecutive ranks, each with its own "
+                     "batch; must divide the ranks; default 1." },
     { .name = "assume",
       .category = LH_ABOUT_MODEL,
       .type = LH_FIELD_STRING,
@@ -167,8 +165,8 @@ static const LhField own_fields[] = {
       .min = 1,
       .max = 100,
       .placeholder = "MODEL_TYPE",
-      .description = "Model type whose keys the model's config.json is read by, in place of its "
-                     "own; every output says so." },
+      .description = "Read the model's config.json as this model type instead of its own; every "
+                     "output states this." },
     { .name = "ignore_key",
       .category = LH_ABOUT_MODEL,
       .type = LH_FIELD_STRINGS,
@@ -177,8 +175,8 @@ static const LhField own_fields[] = {
       .min = 1,
       .max = 100,
       .placeholder = "KEY",
-      .description = "Key of the model's config.json that is not read though it may say its shape; "
-                     "every output says so; may be repeated." },
+      .description = "Ignore this key of the model's config.json although it may describe its "
+                     "shape; every output states this; may be repeated." },
     { .name = "model",
       .category = LH_ABOUT_MODEL,
       .type = LH_FIELD_STRING,
@@ -187,8 +185,7 @@ static const LhField own_fields[] = {
       .min = 1,
       .max = -1,
       .names = "models",
-      .description =
-          "Model whose attention is computed (see `longhaul list models`); default llama-7b." },
+      .description = "Model (see `longhaul list models`); default llama-7b." },
     { .name = "seq_length",
       .category = LH_ABOUT_ATTENTION,
       .type = LH_FIELD_UNIT,
@@ -197,14 +194,14 @@ static const LhField own_fields[] = {
       .flags = LH_SCENARIO_OF_PROGRAM,
       .min = 1,
       .max = LH_TOKENS_MAX,
-      .description = "Tokens of one sequence; default 4096 for each rank that shares it." },
+      .description = "Tokens of one sequence; default 4096 per rank that shares it." },
     { .name = "round_seq_length",
       .category = LH_ABOUT_ATTENTION,
       .type = LH_FIELD_BOOL,
       .offset = AT(round_seq_length),
       .flags = LH_SCENARIO_OF_PROGRAM | LH_SCENARIO_OF_ONE_CASE,
-      .description = "Round the sequence length to the nearest one that every schedule in question "
-                     "can cut." },
+      .description = "Round the sequence length to the nearest one that every schedule considered "
+                     "can split." },
     { .name = "num_attention_heads",
       .category = LH_ABOUT_MODEL,
       .type = LH_FIELD_UNIT,
@@ -257,8 +254,8 @@ static const LhField own_fields[] = {
       .offset = AT(mask),
       .flags = LH_SCENARIO_OF_PROGRAM,
       .choices = mask_names,
-      .description =
-          "Whether a query sees the keys up to its own token, or all keys; default causal." },
+      .description = "Causal: a query attends to keys up to its own token. Full: to all keys. "
+                     "Default causal." },
     { .name = "window_size",
       .category = LH_ABOUT_ATTENTION,
       .type = LH_FIELD_UNIT,
@@ -267,8 +264,9 @@ static const LhField own_fields[] = {
       .flags = LH_SCENARIO_OF_PROGRAM,
       .min = 0,
       .max = LH_TOKENS_MAX,
-      .description = "Length of the sliding window, with the query's own token; 0: none; default: "
-                     "the model's, unless --mask is given or some of its layers have none." },
+      .description =
+          "Length of the sliding window, including the query's own token; 0: none. Default: the "
+          "model's, unless --mask is given or some of its layers have none." },
     { .name = "document_lengths",
       .category = LH_ABOUT_ATTENTION,
       .type = LH_FIELD_STRING,
@@ -278,16 +276,16 @@ static const LhField own_fields[] = {
       .max = -1,
       .placeholder = "FILE",
       .names = "files",
-      .description = "File with the lengths of packed documents, such as 512 4K 1K; a query sees "
-                     "its own document only." },
+      .description = "File with the lengths of packed documents, such as 512 4K 1K; a query "
+                     "attends only to its own document." },
     { .name = "attention",
       .category = LH_ABOUT_ATTENTION,
       .type = LH_FIELD_CHOICE,
       .offset = AT(attention),
       .flags = LH_SCENARIO_OF_PROGRAM,
       .choices = attention_names,
-      .description = "Kind of attention; default: the model's if one is named, else what the "
-                     "schedules named need." },
+      .description = "Kind of attention. Default: the model's if one is named, else what the named "
+                     "schedules need." },
     { .name = "linear_decay",
       .category = LH_ABOUT_ATTENTION,
       .absent = "1",
@@ -296,8 +294,8 @@ static const LhField own_fields[] = {
       .flags = LH_SCENARIO_OF_PROGRAM,
       .min = DECAY_MIN,
       .max = 1,
-      .description = "Factor by which linear attention discounts a token with each later one; "
-                     "default 1: not at all." },
+      .description = "Decay of linear attention: factor by which a token is discounted with each "
+                     "later one; default 1: no decay." },
     { .name = "pass",
       .category = LH_ABOUT_ATTENTION,
       .absent = "both",
@@ -313,8 +311,8 @@ static const LhField own_fields[] = {
       .offset = AT(cost),
       .flags = LH_SCENARIO_OF_SIMULATION,
       .choices = lh_cost_mode_names,
-      .description = "Kernel times: the device's (default), flops at 1 PFLOP/s, or 1 s a block; "
-                     "the last two with free communication." },
+      .description = "Source of kernel times: the device (default), flops at 1 PFLOP/s, or 1 s per "
+                     "block (unit). The last two have free communication." },
     { .name = "network",
       .category = LH_ABOUT_SIMULATION,
       .absent = "fair",
@@ -322,8 +320,8 @@ static const LhField own_fields[] = {
       .offset = AT(network),
       .flags = LH_SCENARIO_OF_SIMULATION | LH_SCENARIO_OF_CLUSTER,
       .choices = lh_network_model_names,
-      .description = "How transfers share links: fairly (default), as if each were alone, or first "
-                     "come, first served." },
+      .description = "How transfers share links: max-min fair (default), no sharing (alpha-beta), "
+                     "or first come, first served (fifo)." },
     { .name = "collectives",
       .category = LH_ABOUT_SIMULATION,
       .absent = "auto",
@@ -331,18 +329,19 @@ static const LhField own_fields[] = {
       .offset = AT(collectives),
       .flags = LH_SCENARIO_OF_COLLECTIVES,
       .choices = lh_collective_model_names,
-      .description = "How collectives run: in rings, all-reduce in trees, all-to-all in pairs, all "
-                     "straight to their destinations, by NCCL's measured times and time model, by "
-                     "closed forms, or in rings as fluids; auto (default): in measured times where "
-                     "the cluster has them, else in rings, as fluids those of more than 64 ranks. "
-                     "Executed are ring, pairwise, direct (default), and nccl by NCCL itself." },
+      .description =
+          "Algorithm of collectives: ring, tree (all-reduce), pairwise (all-to-all), direct (each "
+          "message straight to its destination), nccl (measured times and NCCL's time model), "
+          "closed-form, or fluid (rings as fluid flows). Default auto: measured times where the "
+          "cluster has them, else ring, and fluid above 64 ranks. `longhaul run` supports ring, "
+          "pairwise, direct (default) and nccl." },
     { .name = "step",
       .category = LH_ABOUT_STEP,
       .type = LH_FIELD_BOOL,
       .offset = AT(step),
       .flags = LH_SCENARIO_OF_PROGRAM | LH_SCENARIO_OF_STEP,
-      .description = "Take a whole training step: all layers forward and backward, the loss, the "
-                     "exchange of gradients and the optimizer; without it, one attention module." },
+      .description = "A whole training step instead of one attention module: forward and backward "
+                     "pass of all layers, loss, gradient synchronisation and optimizer." },
     { .name = "framework",
       .category = LH_ABOUT_STEP,
       .type = LH_FIELD_STRING,
@@ -351,9 +350,9 @@ static const LhField own_fields[] = {
       .min = 1,
       .max = -1,
       .names = "frameworks",
-      .description = "Training system whose ways a step follows (see `longhaul list frameworks`); "
-                     "default pytorch-fsdp, with tensor parallelism megatron-lm. Of a module of "
-                     "attention: what is done around its kernels; default: nothing." },
+      .description = "Training framework that a step follows (see `longhaul list frameworks`); "
+                     "default pytorch-fsdp, with tensor parallelism megatron-lm. For an attention "
+                     "module: adds the framework's work around its kernels; default none." },
     { .name = "attention_kernel",
       .category = LH_ABOUT_SIMULATION,
       .type = LH_FIELD_STRING,
@@ -362,11 +361,10 @@ static const LhField own_fields[] = {
       .min = 1,
       .max = 64,
       .placeholder = "KERNEL",
-      .description =
-          "Time attention as the kernels of this library of the device file (fa3; see "
-          "docs/reference/devices.md), or all forward attention as this kernel that it has curves "
-          "of (attention_fwd: one that merges into its result; attention_block: the "
-          "library's)." },
+      .description = "Time attention by the kernels of this library of the device file (fa3; see "
+                     "docs/reference/devices.md), or all forward attention by this kernel's curves "
+                     "(attention_fwd: the "
+                     "kernel that merges into its result; attention_block: the library's)." },
     { .name = "tensor_model_parallel_size",
       .category = LH_ABOUT_PARALLELISM,
       .absent = "1",
@@ -386,8 +384,8 @@ static const LhField own_fields[] = {
       .flags = LH_SCENARIO_OF_PROGRAM | LH_SCENARIO_OF_STEP,
       .min = 1,
       .max = RANKS_MAX,
-      .description = "Ranks among which a step spreads one sequence; default: all that tensor and "
-                     "data parallelism leave." },
+      .description = "Ranks that share one sequence of a step; default: all that the other kinds "
+                     "of parallelism leave." },
     { .name = "pipeline_model_parallel_size",
       .category = LH_ABOUT_PARALLELISM,
       .absent = "1",
@@ -397,7 +395,7 @@ static const LhField own_fields[] = {
       .flags = LH_SCENARIO_OF_PROGRAM | LH_SCENARIO_OF_STEP,
       .min = 1,
       .max = RANKS_MAX,
-      .description = "Stages of a pipeline, which share a step's layers; default 1: no pipeline." },
+      .description = "Pipeline stages that share a step's layers; default 1: no pipeline." },
     { .name = "num_layers_per_virtual_pipeline_stage",
       .category = LH_ABOUT_PARALLELISM,
       .type = LH_FIELD_UNIT,
@@ -406,22 +404,22 @@ static const LhField own_fields[] = {
       .flags = LH_SCENARIO_OF_PROGRAM | LH_SCENARIO_OF_STEP,
       .min = 1,
       .max = 65535,
-      .description = "Layers of each of several chunks that a pipeline stage has, which take turns "
-                     "(interleaved 1F1B); default: all of a stage's layers are one chunk." },
+      .description = "Layers per virtual stage (model chunk) for interleaved 1F1B. Default: one "
+                     "chunk with all layers of a pipeline stage." },
     { .name = "account_for_embedding_in_pipeline_split",
       .category = LH_ABOUT_PARALLELISM,
       .type = LH_FIELD_BOOL,
       .offset = AT(account_for_embedding_in_pipeline_split),
       .flags = LH_SCENARIO_OF_PROGRAM | LH_SCENARIO_OF_STEP,
-      .description = "The embedding counts as a layer where layers are shared among pipeline "
-                     "stages: the first one, or its first chunk, has one layer less." },
+      .description = "Count the embedding as a layer when layers are split into pipeline stages: "
+                     "the first stage, or its first chunk, gets one layer fewer." },
     { .name = "account_for_loss_in_pipeline_split",
       .category = LH_ABOUT_PARALLELISM,
       .type = LH_FIELD_BOOL,
       .offset = AT(account_for_loss_in_pipeline_split),
       .flags = LH_SCENARIO_OF_PROGRAM | LH_SCENARIO_OF_STEP,
-      .description = "The head and the loss count as a layer where layers are shared among "
-                     "pipeline stages: the last one, or its last chunk, has one layer less." },
+      .description = "Count the output head and the loss as a layer when layers are split into "
+                     "pipeline stages: the last stage, or its last chunk, gets one layer fewer." },
     { .name = "pipeline_schedule",
       .category = LH_ABOUT_PARALLELISM,
       .absent = "1f1b",
@@ -429,8 +427,8 @@ static const LhField own_fields[] = {
       .offset = AT(pipeline_schedule),
       .flags = LH_SCENARIO_OF_PROGRAM | LH_SCENARIO_OF_STEP,
       .choices = lh_pipeline_order_names,
-      .description = "Order in which pipeline stages work on micro-batches: one forward, one "
-                     "backward (1f1b, default); or all forward, then all backward (gpipe)." },
+      .description = "Order of micro-batches in a pipeline: one forward, one backward (1f1b, "
+                     "default); or all forward, then all backward (gpipe)." },
     { .name = "num_micro_batches",
       .category = LH_ABOUT_STEP,
       .absent = "1",
@@ -440,35 +438,34 @@ static const LhField own_fields[] = {
       .flags = LH_SCENARIO_OF_PROGRAM | LH_SCENARIO_OF_STEP,
       .min = 1,
       .max = 65535,
-      .description = "Micro-batches that a data-parallel rank works on in a step, one after the "
-                     "other; default 1." },
+      .description = "Micro-batches per data-parallel rank and step; default 1." },
     { .name = "shard",
       .category = LH_ABOUT_MEMORY,
       .type = LH_FIELD_CHOICE,
       .offset = AT(shard),
       .flags = LH_SCENARIO_OF_PROGRAM | LH_SCENARIO_OF_STEP,
       .choices = lh_shard_names,
-      .description = "What data- and context-parallel ranks share of a step's weights, gradients "
-                     "and optimizer; default: the framework's." },
+      .description = "What of a step's weights, gradients and optimizer state is sharded over "
+                     "data- and context-parallel ranks; default: the framework's." },
     { .name = "checkpoint",
       .category = LH_ABOUT_MEMORY,
       .type = LH_FIELD_CHOICE,
       .offset = AT(checkpoint),
       .flags = LH_SCENARIO_OF_PROGRAM | LH_SCENARIO_OF_STEP,
       .choices = lh_checkpoint_names,
-      .description = "Which activations of a step are recomputed in the backward pass: none; "
-                     "attention (selective); whole layers (layer); or all but attention (remat); "
-                     "default: the framework's." },
+      .description =
+          "Activations of a step to recompute in the backward pass: none; attention (selective); "
+          "whole layers (layer); or all but attention (remat). Default: the framework's." },
     { .name = "pad",
       .category = LH_ABOUT_PARALLELISM,
       .type = LH_FIELD_CHOICE,
       .offset = AT(pad),
       .flags = LH_SCENARIO_OF_PROGRAM | LH_SCENARIO_OF_STEP,
       .choices = pad_names,
-      .description = "What becomes wider where the heads cannot be shared evenly among "
-                     "tensor-parallel ranks, or among the context-parallel ranks of a schedule "
-                     "that shares heads: the projections of attention (heads), or the whole model "
-                     "(width); without it, such a tensor-parallel size is refused." },
+      .description = "What to pad if the heads cannot be split evenly among tensor-parallel ranks, "
+                     "or among the context-parallel ranks of a schedule that splits heads: the "
+                     "attention projections (heads), or the whole model (width). Default: such a "
+                     "tensor-parallel size is rejected." },
     { .name = "jitter",
       .category = LH_ABOUT_SIMULATION,
       .absent = "0",
@@ -477,8 +474,7 @@ static const LhField own_fields[] = {
       .flags = LH_SCENARIO_OF_SIMULATION,
       .min = 0,
       .max = JITTER_MAX,
-      .description =
-          "Random variation of compute times, as a share of them, such as 0.05; default 0." },
+      .description = "Random variation of compute times, as a fraction such as 0.05; default 0." },
     { .name = "seed",
       .category = LH_ABOUT_SIMULATION,
       .absent = "0",
@@ -493,7 +489,7 @@ static const LhField own_fields[] = {
       .flags = LH_SCENARIO_OF_SIMULATION,
       .fields = lh_straggler_fields,
       .element_size = sizeof(LhStraggler),
-      .description = "Make the kernels of RANK take FACTOR times as long." },
+      .description = "Straggler: the kernels of RANK take FACTOR times as long." },
     { .name = "link_fault",
       .category = LH_ABOUT_SIMULATION,
       .type = LH_FIELD_ARRAY,
@@ -502,9 +498,9 @@ static const LhField own_fields[] = {
       .fields = lh_link_fault_fields,
       .element_size = sizeof(LhLinkFault),
       .element_init = lh_link_fault_init,
-      .description = "Run the links of TIER (nvlink, pcie, nic, fabric) on NODE at FACTOR of their "
-                     "bandwidth; 0: they have failed. PART: one host of several, or the level of "
-                     "the fabric." },
+      .description = "Link fault: the links of TIER (nvlink, pcie, nic, fabric) on NODE keep "
+                     "FACTOR of their bandwidth; 0: they have failed. PART: one host of several, "
+                     "or the level of the fabric." },
     { .name = "profile",
       .category = LH_ABOUT_CLUSTER,
       .type = LH_FIELD_STRING,
@@ -514,7 +510,7 @@ static const LhField own_fields[] = {
       .max = -1,
       .placeholder = "FILE",
       .names = "files",
-      .description = "Measured constants to use in place of the data files': a file in the format "
+      .description = "Measured constants that replace the data files': a file in the format "
                      "longhaul.profile/2." },
     { .name = NULL },
 };
@@ -524,7 +520,7 @@ static const LhField own_fields[] = {
 
 G_STATIC_ASSERT(G_N_ELEMENTS(own_fields) - 1 + LH_SCENARIO_OPTIONS_MAX <= LH_SCENARIO_FIELDS_MAX);
 
-/* Whether it has one value, and says what is simulated. */
+/* Whether the field can be swept: it has one value and affects the simulation. */
 static bool
 has_list(const LhField *field)
 {
@@ -556,7 +552,7 @@ make_lists(const LhField *fields)
     return (const LhField *)(void *)g_array_free(g_steal_pointer(&lists), FALSE);
 }
 
-/* Our own fields, then those of all schedules. */
+/* Builds the table: the fixed fields, then the options of all schedules. */
 static const LhField *
 make_fields(void)
 {

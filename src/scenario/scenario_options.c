@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <string.h>
 
-#define SCHEDULES_NAMED 5 /* at most, in the help of an option */
-#define RANKS_MAX 65536   /* the largest cluster that op ids and tags are tested with */
+#define SCHEDULES_NAMED 5 /* most schedules listed in an option's help */
+#define RANKS_MAX 65536   /* the largest cluster for which op ids and tags are tested */
 
 static LhFieldType
 field_type(LhOptionType type)
@@ -27,7 +27,7 @@ field_type(LhOptionType type)
     g_assert_not_reached();
 }
 
-/* The option's help and, if only a few schedules read it, their names. Never freed. */
+/* The option's help, followed by the schedules that read it if they are few. Never freed. */
 static char *
 describe_option(const LhOption *option)
 {
@@ -92,7 +92,7 @@ option_index(const LhOption *option)
     return i;
 }
 
-/* "4x8". */
+/* Parses "4x8". */
 static bool
 read_grid(const LhScenario *s, const LhOption *option, const char *text, LhOptionValue *value,
           GError **error)
@@ -113,7 +113,7 @@ read_grid(const LhScenario *s, const LhOption *option, const char *text, LhOptio
                              escaped);
 }
 
-/* Takes two sizes of at least 1, whose product is a number of ranks. */
+/* Checks two sizes, each 1 to RANKS_MAX. */
 static bool
 read_sizes(const LhScenario *s, const LhOption *option, const GArray *sizes, LhOptionValue *value,
            GError **error)

@@ -6,10 +6,10 @@
 
 #include "scenario/scenario.h"
 
-/* Sets @error at an option's value if it is none (grids: "4x8"); sizes as they are. */
+/* Reads the value of an option. Sets @error at its place if it is invalid (a grid is written
+ * "4x8"). Sizes are returned as given. */
 bool lh_scenario_option(const LhScenario *scenario, const LhOption *option, LhOptionValue *value,
                         GError **error);
 
-/* The field of @option, which is @index of lh_schedule_options(). Its description is never freed.
- */
+/* The field for @option, number @index of lh_schedule_options(). Its description is never freed. */
 LhField lh_scenario_option_field(const LhOption *option, unsigned index);

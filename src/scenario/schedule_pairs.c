@@ -23,12 +23,12 @@ lh_pairs_default(bool linear, const LhSchedule *other)
     return lh_schedule_find(linear ? "lasp2" : "ring", NULL);
 }
 
-/* ---- pairs that are in question ---- */
+/* ---- pairs to consider ---- */
 
 typedef struct {
-    GPtrArray *singles; /* those named, or all */
-    bool open[2];       /* nobody named any of this kind, by `linear` */
-    bool alone;         /* nothing is spread */
+    GPtrArray *singles; /* the named schedules, or all */
+    bool open[2];       /* none of this kind is named; indexed by `linear` */
+    bool alone;         /* the sequence is on one rank */
     GPtrArray *pairs;
     guint left_out;
 } Pairing;
@@ -39,7 +39,8 @@ is_named(const Pairing *p, const LhSchedule *schedule)
     return g_ptr_array_find(p->singles, schedule, NULL);
 }
 
-/* One that a step can have: placement by heads is tensor parallelism. */
+/* Whether a step can use the pair: both place tokens alike, and not by heads, which is tensor
+ * parallelism. */
 static bool
 suits(const LhSchedule *linear, const LhSchedule *softmax)
 {
@@ -58,7 +59,7 @@ has_partner(const LhSchedule *schedule, bool linear)
     return false;
 }
 
-/* Whether the one of kind @linear of a pair is in question beside @other. */
+/* Whether @schedule, the side @linear of a pair, is considered beside @other. */
 static bool
 is_in_question(const Pairing *p, const LhSchedule *schedule, bool linear, const LhSchedule *other)
 {
@@ -68,7 +69,8 @@ is_in_question(const Pairing *p, const LhSchedule *schedule, bool linear, const 
                                                     : true;
 }
 
-/* What nobody named has to suit; of what is named a reason is given. */
+/* Adds the pair if it suits; if not, drops it where something is left to choose, and keeps it where
+ * both are named or one has no partner, so that its rejection is reported. */
 static void
 consider(Pairing *p, const LhSchedule *linear, const LhSchedule *softmax)
 {
@@ -106,7 +108,7 @@ place_in_table(const LhSchedule *schedule)
     return i;
 }
 
-/* By what computes linear attention, then by what computes softmax attention. */
+/* Order: the schedule of linear attention, then that of softmax attention. */
 static int
 by_table(gconstpointer a, gconstpointer b)
 {
@@ -158,7 +160,7 @@ pair_up(const LhScenario *s, uint32_t context, GPtrArray *schedules, guint *left
         *left_out = p.left_out;
 }
 
-/* ---- where there are none ---- */
+/* ---- models without pairs ---- */
 
 static bool
 refuse_pair(const LhScenario *s, const LhModel *model, const LhSchedule *pair, GError **error)
@@ -166,13 +168,13 @@ refuse_pair(const LhScenario *s, const LhModel *model, const LhSchedule *pair, G
     const bool linear = model != NULL && lh_model_count(model, LH_LAYER_LINEAR) > 0;
 
     if (!s->step)
-        return lh_scenario_error(s, "schedule", error,
-                                 "\"%s\" is a pair, of a step of a model that has both kinds of "
-                                 "attention, and this is one attention module: give %s or %s, or "
-                                 "--step",
-                                 pair->name, pair->pair[1]->name, pair->pair[0]->name);
+        return lh_scenario_error(
+            s, "schedule", error,
+            "\"%s\" is a pair, for a step of a model with both kinds of attention, and this is one "
+            "attention module: give %s or %s, or --step",
+            pair->name, pair->pair[1]->name, pair->pair[0]->name);
     return lh_scenario_error(
-        s, "schedule", error, "\"%s\" is a pair, and all layers of %s have %s attention: give %s",
+        s, "schedule", error, "\"%s\" is a pair, but all layers of %s have %s attention: give %s",
         pair->name, model->name, lh_layer_kind_names[linear], pair->pair[linear]->name);
 }
 
@@ -193,7 +195,7 @@ lh_pairs_of(const LhScenario *s, const LhModel *model, uint32_t context, GPtrArr
     return true;
 }
 
-/* ---- one of them ---- */
+/* ---- one pair ---- */
 
 bool
 lh_pairs_join(LhScenario *s, GError **error)
@@ -221,8 +223,8 @@ lh_pairs_join(LhScenario *s, GError **error)
         lh_schedule_takes(named[1], true) && lh_schedule_takes(named[0], false) &&
         lh_schedule_takes(named[1], false))
         return lh_scenario_error(s, "schedule", error,
-                                 "which of them computes linear attention? Give %s + %s or "
-                                 "%s + %s, linear attention first",
+                                 "it is ambiguous which of them computes linear attention; give %s "
+                                 "+ %s or %s + %s, linear attention first",
                                  named[0]->name, named[1]->name, named[1]->name, named[0]->name);
     g_ptr_array_set_size(s->schedule, 0);
     g_ptr_array_add(s->schedule, g_strdup(pair->name));
@@ -242,7 +244,7 @@ lh_pairs_check_one(const LhScenario *s, const GPtrArray *schedules, GError **err
         g_string_append_printf(names, "%s%s", i > 0 ? ", " : "", schedule->name);
     }
     return lh_scenario_error(s, "schedule", error,
-                             "the model has layers of linear and of softmax attention, and this is "
-                             "about one pair of schedules; name one of these: %s",
+                             "the model has layers of linear and of softmax attention, and this "
+                             "command takes one pair of schedules; name one of these: %s",
                              names->str);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The nearest lengths are found by asking: the schedules' own rules are tried on one multiple of
- * the ranks after the other.
+ * Searches the nearest lengths by applying the schedules' own checks to one multiple of the ranks
+ * after the other.
  */
 #include "scenario/seq_length_rounding.h"
 
@@ -11,7 +11,8 @@
 
 #define STEPS_MAX 256 /* multiples of the ranks that are tried in each direction */
 
-/* Of a pair both: linear attention has as many key-value heads as heads, and the causal mask. */
+/* Checks both sides of a pair. The linear side has as many key-value heads as heads, and a causal
+ * mask. */
 static bool
 takes(const LhSchedule *schedule, const LhProgramParams *params)
 {
@@ -26,7 +27,7 @@ takes(const LhSchedule *schedule, const LhProgramParams *params)
            lh_schedule_check(schedule->pair[1], &p, NULL);
 }
 
-/* Documents stay documents, of other lengths. */
+/* Packed documents stay several documents, with other lengths. */
 static bool
 takes_length(const LhSchedule *schedule, const LhProgramParams *params, uint64_t length)
 {
@@ -53,8 +54,8 @@ all_take(const GPtrArray *schedules, const LhProgramParams *params, uint64_t len
     return true;
 }
 
-/* The lengths next to the one asked for, from below and from above, that all of @schedules take; 0
- * where there is none near. */
+/* The nearest lengths below and above the requested one that all of @schedules accept; 0: none
+ * nearby. */
 static void
 find_near(const GPtrArray *schedules, const LhProgramParams *params, uint64_t *below,
           uint64_t *above)
@@ -73,7 +74,7 @@ find_near(const GPtrArray *schedules, const LhProgramParams *params, uint64_t *b
     }
 }
 
-/* Those of the setup's schedules that take the length, or another one near it. Caller unrefs. */
+/* The setup's schedules that accept the length, or another one nearby. Caller unrefs. */
 static GPtrArray *
 able(const LhSetup *setup)
 {
@@ -103,7 +104,7 @@ lh_seq_length_round(LhSetup *setup, GError **error)
         return true;
     if (setup->documents != NULL)
         return lh_scenario_error(setup->scenario, "round_seq_length", error,
-                                 "the lengths of the documents say how long the sequence is");
+                                 "the document lengths determine the sequence length");
     schedules = able(setup);
     if (schedules->len == 0 || all_take(schedules, &setup->params, asked))
         return true;
@@ -142,7 +143,7 @@ lh_seq_length_check(const LhSetup *setup, GError **error)
     if (above != 0)
         g_string_append_printf(near, "%s%" PRIu64, below != 0 ? " and " : "", above);
     g_set_error(error, LH_ERROR, LH_ERROR_NO,
-                "no schedule in question can cut a sequence of %" PRIu64
+                "none of the schedules considered can split a sequence of %" PRIu64
                 " tokens for %u ranks; nearest legal lengths: %s%s",
                 asked, setup->params.ranks,
                 near->len > 0 ? near->str : "none that suits all of them",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Fields from command-line text. Numbers and units obey the same grammar and bounds as in files;
- * what differs is the wording of the errors, which here name an option.
+ * Parses fields from command-line text. Numbers and units have the grammar and bounds of files;
+ * only the error messages differ: here they name the option.
  */
 #include "scenario/setting.h"
 
@@ -13,7 +13,7 @@
 
 #define RANGE_VALUES_MAX 4096
 
-/* A field being read from @text; @option is what messages call it. */
+/* A field being read from @text; messages name it @option. */
 typedef struct {
     const char *option;
     const LhField *field;
@@ -48,7 +48,7 @@ lh_setting_is_flag(const LhField *field)
     return field->type == LH_FIELD_BOOL;
 }
 
-/* Of a struct's fields, those that may be left out come last. */
+/* Optional fields of a struct come last. */
 static bool
 is_needed(const LhField *field)
 {
@@ -106,7 +106,7 @@ fail_field(const Reader *r, const char *allowed)
     return false;
 }
 
-/* Says what a numeric field takes: "a whole number, 1 to 64". */
+/* Fails with what a numeric field allows: "a whole number, 1 to 64". */
 static bool
 fail_number(const Reader *r, const char *noun)
 {
@@ -203,7 +203,7 @@ static bool
 read_string(const Reader *r, void *value)
 {
     if (r->text[0] == '\0')
-        return fail_field(r, "a text that is not empty");
+        return fail_field(r, "non-empty text");
     if (!g_utf8_validate(r->text, -1, NULL))
         return fail_field(r, "UTF-8 text");
     g_free(*(char **)value);
@@ -224,7 +224,7 @@ append_string(const Reader *r, void *value)
     return true;
 }
 
-/* "4,2": the whole list, in place of one that was there. */
+/* "4,2": replaces the whole list. */
 static bool
 read_uints(const Reader *r, void *value)
 {

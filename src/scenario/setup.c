@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From a scenario to something that can run.
+ * Builds a setup from a scenario.
  */
 #include "scenario/setup.h"
 
@@ -58,12 +58,11 @@ lh_setup_load_program(const LhScenario *s, GError **error)
     const char *field = lh_scenario_program_field(s);
 
     if (s->schedule_file == NULL && s->unproven)
-        lh_scenario_error(s, "unproven", error,
-                          "it is about the program of --schedule-file, and none was given");
+        lh_scenario_error(s, "unproven", error, "--unproven needs a program of --schedule-file");
     if (s->schedule_file == NULL)
         return NULL;
     if (field != NULL) {
-        lh_scenario_error(s, field, error, "the schedule file %s says this itself; leave it out",
+        lh_scenario_error(s, field, error, "the schedule file %s defines this itself; leave it out",
                           s->schedule_file);
         return NULL;
     }
@@ -104,8 +103,7 @@ load_documents(LhSetup *setup, GError **error)
     return true;
 }
 
-/* Of schedules that nobody named, those for the other kind of attention alone are beside the
- * question. */
+/* Drops schedules that support only the other kind of attention, unless schedules were named. */
 static void
 leave_out(LhSetup *setup)
 {
@@ -121,7 +119,8 @@ leave_out(LhSetup *setup)
     }
 }
 
-/* Those in question: of layers of both kinds pairs, else those for the one kind that there is. */
+/* Selects the schedules: pairs for models with both kinds of attention, else the schedules for the
+ * one kind. */
 static bool
 choose_schedules(LhSetup *setup, GError **error)
 {
@@ -135,7 +134,7 @@ choose_schedules(LhSetup *setup, GError **error)
            lh_check_read(s, setup->schedules, pairs || setup->params.attention.linear, error);
 }
 
-/* That of a module, which has one only if it was named. */
+/* The framework of an attention module, which has one only if it is named. */
 static bool
 load_module_framework(LhSetup *setup, GError **error)
 {
@@ -149,7 +148,7 @@ load_module_framework(LhSetup *setup, GError **error)
     return setup->framework != NULL;
 }
 
-/* The scenario's word is the last. */
+/* Selects the framework's attention kernels, unless the scenario selects some. */
 static void
 use_framework_kernels(LhSetup *setup)
 {
@@ -256,7 +255,7 @@ lh_setup_new_cluster(const LhScenario *s, GError **error)
 bool
 lh_setup_check_one(const LhSetup *setup, GError **error)
 {
-    /* Where nothing is spread any of them stands for all. */
+    /* Where the sequence is on one rank, any schedule represents all. */
     const bool alone = setup->step != NULL && setup->step->params.module.ranks == 1;
 
     return setup->program != NULL || alone || !lh_pairs_wanted(setup->scenario, setup->model) ||

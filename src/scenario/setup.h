@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A scenario made ready: defaults filled in, files loaded, the cluster built. What commands and
- * reports work on.
+ * A scenario ready to run: defaults filled in, files loaded, the cluster built. Commands and
+ * reports work on it.
  */
 #pragma once
 
@@ -11,23 +11,25 @@
 #include "scenario/scenario.h"
 #include "step/step.h"
 
-/* The cluster and the model of a scenario that names none. */
+/* Defaults: the cluster and the model, tokens per rank, and the head dimension of heads given
+ * without a model. */
 #define LH_DEFAULT_CLUSTER "dgx-a100-80g"
 #define LH_DEFAULT_MODEL "llama-7b"
 #define LH_DEFAULT_TOKENS_PER_RANK 4096
-#define LH_DEFAULT_KV_CHANNELS 128 /* of heads that are given without a model */
+#define LH_DEFAULT_KV_CHANNELS 128
 
-/* A training step made ready. */
+/* The training step of a setup. */
 typedef struct {
     LhFramework *framework; /* borrowed: the setup's */
-    LhModel model; /* as it is run, perhaps padded; texts and layers are the setup's model's */
-    LhStepParams params; /* of its first schedule, or of none */
+    /* As it is run, perhaps padded; its texts and layers belong to the setup's model. */
+    LhModel model;
+    LhStepParams params; /* with the first schedule, or none */
 } LhSetupStep;
 
-/* A file that the answer depends on. */
+/* A file that the result depends on. */
 typedef struct {
-    /* What it is the file of: a field of scenarios that names it, "device", which the cluster does,
-     * or "scenario". */
+    /* The field of scenarios that names the file; "device" (named by the cluster); or
+     * "scenario". */
     const char *of;
     char *path; /* as named; "models/llama-7b.json" for one that comes with longhaul */
     char *sha256;
@@ -40,31 +42,32 @@ typedef struct {
     LhTopology *topology;       /* with the profile laid over it */
     LhDevice *device;           /* likewise */
     bool cluster_defaulted;     /* no --cluster was given */
-    bool model_defaulted;       /* nothing was said of a model */
+    bool model_defaulted;       /* the scenario gives no model and no sizes */
     LhNetwork network;
-    LhProgramParams params; /* of a step: of one of its layers' attention */
+    LhProgramParams params; /* of the attention module; in a step, of the attention of one layer */
     LhSetupStep *step;      /* NULL: one attention module */
-    LhFramework *framework; /* of a step, or one that was named; NULL: none */
+    LhFramework *framework; /* of the step, or the one named; NULL: none */
     LhNetworkModel network_model;
     LhCollectiveModel collectives;
     LhCostMode cost;
     LhProgram *program; /* of --schedule-file; NULL: none */
-    /* Of const LhSchedule *: those named; else, without a program, all for this kind of attention.
-     */
+    /* Of const LhSchedule *. The named ones; else, without an explicit program, all for this kind
+     * of attention. */
     GPtrArray *schedules;
-    uint64_t asked_length; /* of the sequence, before it was rounded; 0: it was not */
-    guint left_out;        /* schedules for the other kind of attention, when none is named */
-    GPtrArray *inputs;     /* of LhInput * */
+    uint64_t asked_length; /* sequence length before rounding; 0: not rounded */
+    /* Unnamed schedules dropped since they are for the other kind of attention. */
+    guint left_out;
+    GPtrArray *inputs; /* of LhInput * */
 } LhSetup;
 
 /* @scenario must outlive the setup. Caller frees. */
 LhSetup *lh_setup_new(const LhScenario *scenario, GError **error);
-/* Likewise of its cluster alone, with no model, program or schedule: all of its ranks. */
+/* The same for the cluster alone, with all its ranks and without model, program or schedule. */
 LhSetup *lh_setup_new_cluster(const LhScenario *scenario, GError **error);
 void lh_setup_free(LhSetup *setup);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhSetup, lh_setup_free)
 
-/* Whether one program, or one schedule or pair, is in question; else LH_ERROR_INPUT. */
+/* Checks that the setup has one program, one schedule or one pair; else LH_ERROR_INPUT. */
 bool lh_setup_check_one(const LhSetup *setup, GError **error);
 
 /* The documents of the scenario; NULL without error if it names none. Caller frees. */

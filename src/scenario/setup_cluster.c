@@ -9,7 +9,8 @@
 
 #include <string.h>
 
-/* A name may be a path with colons in it: only digits after the last one count. */
+/* A name may be a path that contains colons: only digits after the last one are a number of
+ * nodes. */
 bool
 lh_setup_cluster_has_nodes(const char *text)
 {
@@ -70,7 +71,7 @@ overlay_profile(LhSetup *setup, GError **error)
     return lh_profile_apply(profile, setup->device, setup->topology, error);
 }
 
-/* What the scenario has otherwise, over what was measured, too. */
+/* Applies the scenario's changes after the profile, which they override. */
 static bool
 change_cluster(LhSetup *setup, GError **error)
 {
@@ -106,8 +107,8 @@ lh_setup_refusal_of_cluster(const LhScenario *scenario, const char *text)
     return g_strdup(error->message);
 }
 
-/* Has the device use the library that is named, or leaves it no other curves of forward attention
- * than those of the kernel that is. */
+/* Selects the named library on the device, or drops all curves of forward attention but those of
+ * the named kernel. */
 static bool
 choose_attention(LhSetup *setup, GError **error)
 {
@@ -125,8 +126,8 @@ choose_attention(LhSetup *setup, GError **error)
         found |= strcmp(g_array_index(kernels, LhKernelRate, i).kernel, s->attention_kernel) == 0;
     if (!found || lh_kernels[lh_kernel_find(s->attention_kernel)]->effect != LH_EFFECT_ATTEND)
         return lh_scenario_error(s, "attention_kernel", error,
-                                 "the device %s has no library %s, and no curve of a kernel of "
-                                 "this name for forward attention",
+                                 "the device %s has no library %s and no curve of a kernel of this "
+                                 "name for forward attention",
                                  setup->device->name, s->attention_kernel);
     lh_device_use_library(setup->device, NULL);
     for (guint i = kernels->len; i-- > 0;) {
@@ -139,7 +140,7 @@ choose_attention(LhSetup *setup, GError **error)
     return true;
 }
 
-/* Ranks and nodes from what was given of them. */
+/* Computes ranks and nodes from those that are given. */
 static bool
 size_cluster(const LhSetup *setup, uint64_t nodes_given, uint64_t *nodes, uint64_t *ranks,
              GError **error)
@@ -163,7 +164,7 @@ size_cluster(const LhSetup *setup, uint64_t nodes_given, uint64_t *nodes, uint64
                                  t->name, t->max_nodes, t->gpus_per_node, *nodes);
     if (*ranks > LH_RANKS_MAX)
         return lh_scenario_error(setup->scenario, blame, error,
-                                 "%" G_GUINT64_FORMAT " ranks; 1 to %u are possible", *ranks,
+                                 "%" G_GUINT64_FORMAT " ranks; allowed: 1 to %u", *ranks,
                                  LH_RANKS_MAX);
     if (*ranks > *nodes * t->gpus_per_node)
         return lh_scenario_error(setup->scenario, blame, error,
@@ -204,9 +205,8 @@ lh_setup_build_cluster(LhSetup *setup, uint32_t *ranks_out, GError **error)
                            s->link_fault, error);
 }
 
-/* What is not asked for, and `auto`, is rings where no group can be too large for them and nothing
- * was measured. Flows of a whole collective, and times of one, have no place where links serve one
- * message after another. */
+/* The default and `auto`: rings where no communicator exceeds their limit and the topology has no
+ * measured times. Fluid collectives and measured times need fair sharing of links. */
 LhCollectiveModel
 lh_setup_collectives(const LhSetup *setup, LhNetworkModel network_model, uint32_t ranks)
 {

@@ -20,8 +20,8 @@ lh_setup_takes_default_model(const LhScenario *s)
     return s->model == NULL && s->model_text == NULL && !lh_setup_has_sizes(s);
 }
 
-/* What says the sizes that attention alone has: no model of a name does. Of heads that are given
- * without their width, it is that of most models. */
+/* A model with the given attention sizes alone. The head dimension defaults to that of most
+ * models. */
 static LhModel *
 model_of_sizes(const LhScenario *s, GError **error)
 {
@@ -29,18 +29,17 @@ model_of_sizes(const LhScenario *s, GError **error)
     g_autofree char *text = NULL;
 
     if (s->step) {
-        lh_scenario_error(s,
-                          s->num_attention_heads != 0 ? "num_attention_heads"
-                          : groups != 0               ? "num_query_groups"
-                                                      : "kv_channels",
-                          error,
-                          "a training step takes a whole model, of which this is one size: give "
-                          "--model, too");
+        lh_scenario_error(
+            s,
+            s->num_attention_heads != 0 ? "num_attention_heads"
+            : groups != 0               ? "num_query_groups"
+                                        : "kv_channels",
+            error, "a training step needs a whole model, and this is one size: give --model, too");
         return NULL;
     }
     if (s->num_attention_heads == 0) {
         lh_scenario_error(s, groups != 0 ? "num_query_groups" : "kv_channels", error,
-                          "of how many heads? Give --num-attention-heads, or --model");
+                          "the number of heads is missing: give --num-attention-heads, or --model");
         return NULL;
     }
     text = g_strdup_printf("{\"schema\": \"longhaul.model/1\", \"name\": \"the sizes given%s\", "
@@ -56,7 +55,7 @@ model_of_sizes(const LhScenario *s, GError **error)
     return lh_model_parse("the sizes given", text, strlen(text), error);
 }
 
-/* Of a model that no config.json says, there is nothing to assume or to ignore. */
+/* --assume and --ignore-key need a config.json. */
 static bool
 check_reading(const LhScenario *s, GError **error)
 {
@@ -64,9 +63,9 @@ check_reading(const LhScenario *s, GError **error)
 
     if (field == NULL)
         return true;
-    return lh_scenario_error(s, field, error, "it is about the config.json of --model, and %s",
+    return lh_scenario_error(s, field, error, "it applies to the config.json of --model, and %s",
                              s->model_text != NULL
-                                 ? "here the configuration itself says the model's shape"
+                                 ? "here the configuration itself gives the model's shape"
                              : lh_setup_has_sizes(s) ? "here sizes are given in place of a model"
                                                      : "no model is given");
 }

@@ -5,8 +5,8 @@
 #include "scenario/scenario_options.h"
 #include "scenario/setup.h"
 
-/* What was given is what can be given otherwise: groups that divide the heads, or heads that the
- * model's groups divide. */
+/* Suggests other values for the number that was given: groups that divide the heads, or heads that
+ * the groups divide. */
 static bool
 refuse_groups(const LhScenario *s, uint64_t heads, uint64_t groups, GError **error)
 {
@@ -33,8 +33,8 @@ fill_heads(const LhScenario *s, const LhModel *model, LhAttention *a, GError **e
         s->num_attention_heads != 0 ? s->num_attention_heads : model->num_attention_heads;
     uint64_t groups = s->num_query_groups;
 
-    /* As in Megatron-LM, heads alone mean as many groups; a model with grouped heads keeps its
-     * groups. */
+    /* As in Megatron-LM, the number of heads alone also sets the groups; a model with grouped heads
+     * keeps its groups. */
     if (groups == 0)
         groups =
             s->num_attention_heads != 0 && model->num_query_groups == model->num_attention_heads
@@ -45,7 +45,7 @@ fill_heads(const LhScenario *s, const LhModel *model, LhAttention *a, GError **e
     a->heads = (uint32_t)heads;
     a->groups = (uint32_t)groups;
     a->head_dim = (uint32_t)(s->kv_channels != 0 ? s->kv_channels : model->kv_channels);
-    /* Other heads are another model's: its activations are as wide as they are. */
+    /* With other heads this is another model: its hidden size follows them. */
     if (s->num_attention_heads == 0 && s->kv_channels == 0)
         a->hidden_size = (uint32_t)model->hidden_size;
     return true;
@@ -91,7 +91,7 @@ fill_attention(const LhScenario *s, const LhSources *from, uint32_t ranks, LhAtt
     a->decay = s->linear_decay;
     if (!a->linear && a->decay != 0)
         return lh_scenario_error(s, "linear_decay", error,
-                                 "this is softmax attention, which has no decay; see --attention");
+                                 "softmax attention has no decay; see --attention");
     return fill_heads(s, from->model, a, error);
 }
 
@@ -120,7 +120,7 @@ fill_mask(const LhScenario *s, const LhSources *from, const LhAttention *a, LhMa
     return true;
 }
 
-/* Whether an option's two numbers say how many ranks there are. */
+/* Whether an option's two numbers imply the number of ranks. */
 static bool
 is_shape_of_ranks(const LhOption *option)
 {
@@ -146,7 +146,7 @@ lh_setup_ranks(const LhScenario *s, uint64_t *ranks, GError **error)
     return true;
 }
 
-/* What only some schedules ask for. */
+/* Fills the options of schedules. */
 static bool
 fill_options(const LhScenario *s, LhProgramParams *p, GError **error)
 {
@@ -168,7 +168,7 @@ fill_options(const LhScenario *s, LhProgramParams *p, GError **error)
     return true;
 }
 
-/* Cuts @ranks into the groups of data parallelism. */
+/* Splits @ranks into data-parallel groups. */
 static bool
 fill_groups(const LhScenario *s, uint32_t ranks, LhProgramParams *p, GError **error)
 {

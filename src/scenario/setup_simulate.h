@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Simulating a program on the cluster of a setup.
+ * Simulates a program on the cluster of a setup.
  */
 #pragma once
 
@@ -16,20 +16,20 @@ typedef struct {
     LhLinkSink links; /* may be NULL */
     void *links_data;
     bool path;       /* find the critical path */
-    bool precedence; /* and keep what waits for what, as LhSimParams says */
-    /* How much of its time an op takes, likewise; may be NULL. */
+    bool precedence; /* keep the dependency graph; see LhSimParams */
+    /* See LhSimParams; may be NULL. */
     double (*time_share)(void *data, uint32_t rank, uint32_t op);
     void *time_share_data;
-    const _Atomic LhTime *limit_ps; /* of simulated time, as LhSimParams says; may be NULL */
+    const _Atomic LhTime *limit_ps; /* cutoff of simulated time; see LhSimParams; may be NULL */
     const GArray *tails;            /* likewise */
     LhTime *ended_ps;               /* likewise */
 } LhHooks;
 
-/* What @program is simulated with on the setup's cluster, without hooks; all of it is borrowed. */
+/* Simulation parameters of @program on the setup's cluster, without hooks; all borrowed. */
 LhSimParams lh_setup_sim_params(const LhSetup *setup, const LhProgram *program);
 
-/* Plays @program on the setup's cluster, or on @network and @device where they are not NULL. Caller
- * frees. */
+/* Simulates @program on the setup's cluster, or on @network and @device where they are not NULL.
+ * Caller frees. */
 LhSimResult *lh_setup_simulate(const LhSetup *setup, const LhProgram *program,
                                const LhNetwork *network, const LhDevice *device,
                                const LhHooks *hooks, GError **error);

@@ -14,8 +14,8 @@
 
 #define DEFAULT_FRAMEWORK "pytorch-fsdp"
 #define DEFAULT_TENSOR_FRAMEWORK "megatron-lm"
-#define CLIP 1.0           /* the norm that gradients are clipped to: what training scripts take */
-#define LEARNING_RATE 3e-4 /* no time depends on it */
+#define CLIP 1.0           /* gradient clipping norm, as in common training scripts */
+#define LEARNING_RATE 3e-4 /* does not affect time */
 
 /* ---- sizes ---- */
 
@@ -39,7 +39,7 @@ tensor_size(const LhScenario *s, uint32_t ranks, uint32_t *size, GError **error)
     return true;
 }
 
-/* @ranks are no multiple of the @size of a field; those of a step's ranks that are. */
+/* Rejects the @size of a field that does not divide @ranks; suggests sizes that do. */
 static bool
 refuse_cut(const LhScenario *s, const char *field, uint32_t ranks, uint64_t size, const char *what,
            GError **error)
@@ -54,8 +54,9 @@ refuse_cut(const LhScenario *s, const char *field, uint32_t ranks, uint64_t size
                              ranks, size, what, near);
 }
 
-/* The tensor-parallel size suits, and the context- or data-parallel one, @other, does not, or the
- * other way round: what can be given in place of it, if the rest is as it is. */
+/* Rejects sizes of which tensor and context or data parallelism (@other) do not fit the ranks
+ * together. Blames the tensor-parallel size or the other one, and suggests values for it with the
+ * rest as given. */
 static bool
 refuse_groups_of(const LhScenario *s, const LhStepSizes *sizes, uint32_t ranks, uint64_t other,
                  bool context, GError **error)
@@ -105,8 +106,8 @@ lh_setup_step_sizes(const LhScenario *s, uint32_t ranks, LhStepSizes *sizes, GEr
     sizes->data = (uint32_t)(ranks / (sizes->tensor * context));
     if (lh_scenario_has(s, "data_parallel_size") && sizes->data != data)
         return lh_scenario_error(s, "data_parallel_size", error,
-                                 "tensor parallelism of %u, context parallelism of %" PRIu64
-                                 " and data parallelism of %" PRIu64 " are not the %u ranks%s",
+                                 "tensor parallelism of %u x context parallelism of %" PRIu64
+                                 " x data parallelism of %" PRIu64 " is not the %u ranks%s",
                                  sizes->tensor, context, data, ranks,
                                  pipeline > 1 ? " of a pipeline stage" : "");
     return true;
@@ -132,7 +133,7 @@ refuse_chunks(const LhScenario *s, const LhStepSizes *sizes, uint64_t layers, ui
                              near != NULL ? near : "");
 }
 
-/* Chunks of layers that a pipeline stage has: as many as it takes for these layers in each. */
+/* Sets the pipeline: chunks per stage follow from the given layers per chunk. */
 static bool
 set_pipeline(const LhScenario *s, const LhStepSizes *sizes, LhStepParams *p, GError **error)
 {
@@ -150,8 +151,7 @@ set_pipeline(const LhScenario *s, const LhStepSizes *sizes, LhStepParams *p, GEr
     if (sizes->pipeline == 1 && (of_chunk != 0 || lh_scenario_has(s, "pipeline_schedule")))
         return lh_scenario_error(
             s, of_chunk != 0 ? "num_layers_per_virtual_pipeline_stage" : "pipeline_schedule", error,
-            "there is no pipeline: give "
-            "--pipeline-model-parallel-size, too");
+            "this needs a pipeline: give --pipeline-model-parallel-size, too");
     if (of_chunk == 0)
         return true;
     if (layers % sizes->pipeline != 0 || of_stage % of_chunk != 0)
@@ -160,7 +160,8 @@ set_pipeline(const LhScenario *s, const LhStepSizes *sizes, LhStepParams *p, GEr
     return true;
 }
 
-/* As many as are given, or as the batch of all data-parallel ranks takes. */
+/* Sets the micro-batches: as given, or the global batch divided by data-parallel ranks and
+ * micro-batch size. */
 static bool
 set_micro_batches(const LhScenario *s, const LhStepSizes *sizes, LhStepParams *p, GError **error)
 {
@@ -170,18 +171,19 @@ set_micro_batches(const LhScenario *s, const LhStepSizes *sizes, LhStepParams *p
     if (s->num_micro_batches != 0 && s->global_batch_size != 0 &&
         !lh_scenario_has_option(s, "num_micro_batches") &&
         s->global_batch_size != of_all * s->num_micro_batches)
-        return lh_scenario_error(s, "num_micro_batches", error,
-                                 "%" PRIu64 " micro-batches of %u sequences on each of %u "
-                                 "data-parallel ranks are not the %" PRIu64 " sequences of a step",
-                                 s->num_micro_batches, p->module.attention.batch, sizes->data,
-                                 s->global_batch_size);
+        return lh_scenario_error(
+            s, "num_micro_batches", error,
+            "%" PRIu64 " micro-batches of %u sequences on each of %u data-parallel ranks do not "
+                       "make the %" PRIu64 " sequences of a step",
+            s->num_micro_batches, p->module.attention.batch, sizes->data, s->global_batch_size);
     if (s->num_micro_batches != 0 || s->global_batch_size == 0)
         return true;
     if (s->global_batch_size % of_all != 0 || s->global_batch_size / of_all > UINT16_MAX)
-        return lh_scenario_error(s, "micro_batch_size", error,
-                                 "a step of %" PRIu64 " sequences cannot be cut into micro-batches "
-                                 "of %u on each of %u data-parallel ranks",
-                                 s->global_batch_size, p->module.attention.batch, sizes->data);
+        return lh_scenario_error(
+            s, "micro_batch_size", error,
+            "a step of %" PRIu64
+            " sequences cannot be split into micro-batches of %u on each of %u data-parallel ranks",
+            s->global_batch_size, p->module.attention.batch, sizes->data);
     p->micro_batches = (uint32_t)(s->global_batch_size / of_all);
     return true;
 }
@@ -192,15 +194,15 @@ lh_setup_check_step_fields(const LhScenario *s, GError **error)
     const LhField *fields = lh_scenario_fields();
 
     if (s->step && lh_scenario_has(s, "pass") && s->pass != LH_PASS_BOTH - 1)
-        return lh_scenario_error(s, "pass", error, "a training step has both passes");
+        return lh_scenario_error(s, "pass", error, "a training step always has both passes");
     if (s->step && lh_scenario_has(s, "attention"))
         return lh_scenario_error(s, "attention", error,
-                                 "the layers of a training step have the model's attention");
+                                 "a training step takes the kind of attention from its model");
     for (; !s->step && fields->name != NULL; fields++) {
         if ((fields->flags & LH_SCENARIO_OF_STEP) != 0 && strcmp(fields->name, "step") != 0 &&
             lh_scenario_has(s, fields->name))
             return lh_scenario_error(s, fields->name, error,
-                                     "it is about a whole training step: give --step, too");
+                                     "it applies to a whole training step: give --step, too");
     }
     return true;
 }
@@ -219,7 +221,7 @@ common_divisor(uint64_t a, uint64_t b)
     return a;
 }
 
-/* What divides the heads and the ranks of a stage does. */
+/* Suggests sizes that divide both the heads and the ranks of a stage. */
 static bool
 refuse_heads(const LhScenario *s, const LhStepSizes *sizes, uint64_t heads, uint64_t padded,
              GError **error)
@@ -231,10 +233,12 @@ refuse_heads(const LhScenario *s, const LhStepSizes *sizes, uint64_t heads, uint
     lh_divisors_near((uint32_t)common_divisor(heads, ranks), sizes->tensor, UINT32_MAX, &below,
                      &above);
     near = lh_near_text(below, above);
-    return lh_scenario_error(s, "tensor_model_parallel_size", error,
-                             "%" PRIu64 " heads cannot be shared among %u ranks; --pad heads "
-                             "or --pad width makes them %" PRIu64 "; nearest legal numbers: %s",
-                             heads, sizes->tensor, padded, near);
+    return lh_scenario_error(
+        s, "tensor_model_parallel_size", error,
+        "%" PRIu64
+        " heads cannot be split among %u ranks; --pad heads or --pad width makes them %" PRIu64
+        "; nearest legal numbers: %s",
+        heads, sizes->tensor, padded, near);
 }
 
 static void
@@ -246,7 +250,8 @@ set_heads(const LhScenario *s, LhModel *m, uint64_t heads, uint64_t groups)
     m->num_query_groups = groups;
 }
 
-/* Heads that the tensor-parallel size divides; key-value heads go along where there are as many. */
+/* Pads the heads to a multiple of the tensor-parallel size. Key-value heads are padded too if there
+ * are as many. */
 static bool
 pad_model(const LhScenario *s, const LhStepSizes *sizes, LhModel *m, GError **error)
 {
@@ -279,7 +284,7 @@ take_heads(const LhProgramParams *p, const LhScenario *s, LhModel *m)
 
 /* ---- schedules ---- */
 
-/* What layers of @kind have. On one rank any schedule will do. */
+/* The schedule for layers of @kind. On one rank a default is used if there is none. */
 static const LhSchedule *
 schedule_of(const LhSetup *setup, const LhSchedule *schedule, LhLayerKind kind)
 {
@@ -291,8 +296,8 @@ schedule_of(const LhSetup *setup, const LhSchedule *schedule, LhLayerKind kind)
                : side;
 }
 
-/* As @schedule pads the heads that context-parallel ranks share, of which a tensor-parallel rank
- * has its part. */
+/* Pads the heads as @schedule does: those that context-parallel ranks split, of which each
+ * tensor-parallel rank has its part. */
 static void
 pad_for_schedule(const LhSetup *setup, const LhSchedule *schedule, LhModel *m)
 {
@@ -320,8 +325,8 @@ lh_setup_step_pad(const LhSetup *setup, const LhSchedule *schedule, LhModel *mod
         pad_for_schedule(setup, schedule_of(setup, schedule, (LhLayerKind)kind), model);
 }
 
-/* Whether @schedule, which is tensor parallelism, takes the ranks that others share a sequence
- * among: where the scenario says nothing of tensor parallelism. */
+/* Whether @schedule, which is tensor parallelism itself, gets the context-parallel ranks: only if
+ * the scenario gives no tensor-parallel size. */
 static bool
 shares_weights(const LhSetup *setup, const LhSchedule *schedule)
 {
@@ -360,7 +365,7 @@ lh_setup_program(const LhSetup *setup, const LhSchedule *schedule, GError **erro
         return lh_program_new(schedule, &setup->params, error);
     p = lh_setup_step_params(setup, schedule, &model);
     program = lh_step_new(&p, error);
-    /* A step whose attention is not its schedules' is no answer, but bounds one. */
+    /* A step with an attention stub in place of its schedules only serves as a lower bound. */
     if (program != NULL && p.attention == NULL && !lh_verify_step_form(program, error))
         g_clear_pointer(&program, lh_program_free);
     return program;
@@ -433,7 +438,7 @@ lh_setup_fill_step(LhSetup *setup, const LhStepSizes *sizes, GError **error)
     p->module.data_parallel_size = 0;
     p->module.ranks = sizes->context;
     if (p->module.mask.window != 0 &&
-        s->window_size == 0) { /* the model's, of its windowed layers */
+        s->window_size == 0) { /* the model's window, of its windowed layers only */
         p->window = p->module.mask.window;
         p->module.mask.window = 0;
     } else if (!lh_scenario_has(s, "window_size") && !lh_scenario_has(s, "mask") &&
