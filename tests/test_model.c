@@ -379,14 +379,13 @@ START_TEST(model_notes_what_is_left_out)
     ck_assert_ptr_nonnull(model);
     ck_assert_uint_eq(model->notes->len, 3);
     ck_assert_str_eq(g_ptr_array_index(model->notes, 0),
-                     "the model's key \"vision_config\": what the model sees or hears with is left "
-                     "out");
-    ck_assert_str_eq(g_ptr_array_index(model->notes, 1),
-                     "the model's key \"num_nextn_predict_layers\": layers that predict further "
-                     "tokens are left out");
+                     "the model's key \"vision_config\": vision and audio parts are left out");
+    ck_assert_str_eq(
+        g_ptr_array_index(model->notes, 1),
+        "the model's key \"num_nextn_predict_layers\": multi-token prediction layers are left out");
     ck_assert_str_eq(g_ptr_array_index(model->notes, 2),
-                     "the model's key \"quantization_config\": weights are counted in the element "
-                     "type of the case, not quantised");
+                     "the model's key \"quantization_config\": weights are counted in the "
+                     "scenario's element type, not quantised");
 }
 END_TEST
 
@@ -453,8 +452,8 @@ START_TEST(model_rejects_broken_files)
           "\"num_attention_heads\" 8" },
         { "\"num_layers\": 4",
           "\"num_layers\": 4, \"layers\": [{\"attention\": \"linear\", \"count\": 3}]",
-          "dir/m.json:5:30: error: \"layers\" are 3 layers, which cannot be repeated to "
-          "\"num_layers\" 4" },
+          "dir/m.json:5:30: error: \"layers\" has 3 layers, which does not divide \"num_layers\" "
+          "4" },
         { "\"num_layers\": 4", "\"num_layers\": 4, \"layers\": [{\"attention\": \"mamba\"}]",
           "dir/m.json:5:45: error: \"layers[0].attention\" must be one of softmax, linear; found "
           "the "
@@ -488,15 +487,16 @@ START_TEST(model_rejects_broken_hugging_face)
                                     " \"vocab_size\": 1000}\n";
     static const BrokenInput broken[] = {
         { "{\"model_type\": \"llama\",\n", "{",
-          "dir/m.json:1:1: error: missing field \"model_type\": this is no Hugging Face "
-          "config.json of a known model, and without \"schema\": \"longhaul.model/1\" no model of "
-          "longhaul's own either; --assume llama reads it as one of Llama" },
+          "dir/m.json:1:1: error: missing field \"model_type\": neither a Hugging Face config.json "
+          "of a known model nor, without \"schema\": \"longhaul.model/1\", a longhaul model file; "
+          "--assume llama reads it as a Llama" },
         { "\"llama\"", "\"lama\"",
-          "dir/m.json:1:16: error: unknown model type \"lama\" (did you mean \"llama\"?): what its "
-          "keys mean is not known; --assume llama reads it as one of Llama, and says so" },
+          "dir/m.json:1:16: error: unknown model type \"lama\" (did you mean \"llama\"?): the "
+          "meaning of its keys is not known; --assume llama reads it as a Llama, and every output "
+          "states this" },
         { "\"llama\"", "\"jamba\", \"attn_layer_period\": 8",
-          "dir/m.json:1:46: error: \"attn_layer_period\" of model type jamba: layers of Mamba: "
-          "there is no such layer or mask yet, so nothing about this model can be predicted" },
+          "dir/m.json:1:46: error: \"attn_layer_period\" of model type jamba: Mamba layers: not "
+          "supported, so this model cannot be predicted" },
         { "512", "0", "dir/m.json:2:17: error: \"hidden_size\" is 0; allowed: at least 1" },
         { "512", "Infinity",
           "dir/m.json:2:17: error: \"hidden_size\" must be a non-negative integer; found "
@@ -512,34 +512,33 @@ START_TEST(model_rejects_broken_hugging_face)
           "\"num_attention_heads\" 8" },
         { "1000}", "1000, \"num_local_experts\": 8}",
           "dir/m.json:6:43: error: unknown key \"num_local_experts\" of model type llama: it may "
-          "say its shape, which is read from keys that are known; --ignore-key num_local_experts "
-          "reads the model without" },
+          "affect the model's shape; --ignore-key num_local_experts reads the model without it" },
         { "\"llama\"", "\"mistral\", \"layer_types\": [\"full_attention\"]",
           "dir/m.json:1:42: error: \"layer_types\" has 1 elements for 2 layers" },
         { "\"llama\"", "\"mistral\", \"layer_types\": [\"full_attention\", \"mamba\"]",
-          "dir/m.json:1:61: error: \"layer_types[1]\" is \"mamba\", of which there are no layers "
-          "yet; allowed: full_attention, sliding_attention, chunked_attention" },
+          "dir/m.json:1:61: error: \"layer_types[1]\" is \"mamba\", which is not supported; "
+          "allowed: full_attention, sliding_attention, chunked_attention" },
         { "512", "null", "dir/m.json:2:17: error: \"hidden_size\" is null; allowed: at least 1" },
         { "\"llama\"", "\"llama\", \"architectures\": [\"Qwen3ForCausalLM\"]",
-          "dir/m.json:1:42: error: \"architectures\" has Qwen3ForCausalLM, which is of model type "
-          "qwen3, and \"model_type\" is \"llama\": leave out the one that is wrong" },
+          "dir/m.json:1:42: error: \"architectures\" contains Qwen3ForCausalLM, which is model "
+          "type qwen3, but \"model_type\" is \"llama\": leave out the wrong one" },
         { "1000}", "1000, \"text_config\": {\"model_type\": \"llama\", \"hidden_size\": 256}}",
           "dir/m.json:2:17: error: \"hidden_size\" is 512 here and 256 in \"text_config\": model "
-          "type llama has its sizes here, so leave one out" },
+          "type llama reads its sizes here, so leave one out" },
         { "\"llama\"", "\"granitemoehybrid\"",
           "dir/m.json:1:1: error: missing field \"layer_types\", the list of layers of model type "
-          "granitemoehybrid: which of them attend, and how, is not stated elsewhere" },
+          "granitemoehybrid: it alone states the kind of attention of each layer" },
         { "\"llama\"", "\"minimax_text_01\"",
           "dir/m.json:1:1: error: missing field \"attn_type_list\", the list of layers of model "
-          "type minimax_text_01: which of them attend, and how, is not stated elsewhere" },
+          "type minimax_text_01: it alone states the kind of attention of each layer" },
         { "\"llama\"", "\"deepseek_v2\", \"num_experts_per_tok\": 6",
           "dir/m.json:1:54: error: \"num_experts_per_tok\" needs \"n_routed_experts\" beside it" },
         { "\"llama\"", "\"deepseek_v2\"",
-          "dir/m.json:1:1: error: missing field \"n_routed_experts\", the number of experts, of "
-          "which model type deepseek_v2 has some; allowed: 0, for a model without" },
+          "dir/m.json:1:1: error: missing field \"n_routed_experts\", the number of experts of "
+          "model type deepseek_v2; allowed: 0, for a model without experts" },
         { "\"llama\"", "\"gpt2\", \"n_head\": 16",
-          "dir/m.json:4:25: error: \"num_attention_heads\" is 8 and \"n_head\" is 16; both are "
-          "names of one size, so leave one out" },
+          "dir/m.json:4:25: error: \"num_attention_heads\" is 8 and \"n_head\" is 16; both name "
+          "the same size, so leave one out" },
     };
 
     check_broken(text, broken, G_N_ELEMENTS(broken));

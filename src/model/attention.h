@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The shape of one attention module, and the sizes that everything else is made of.
- * Letters follow kernels/README.md: B batch, N sequence, h query heads, g key-value heads (query
- * groups), d head dimension, e bytes of an activation element.
+ * Shape of one attention module, and the sizes computed from it. Letters follow kernels/README.md:
+ * B batch, N sequence, h query heads, g key-value heads (query groups), d head dimension, e bytes
+ * of an activation element.
  */
 #pragma once
 
@@ -32,19 +32,19 @@ typedef struct {
     uint32_t head_dim;   /* d (--kv-channels); >= 1 */
     LhDtype dtype;       /* of q, k, v, o and their gradients */
     /*
-     * Linear attention: o_i = sum of decay^(i-j) (q_i k_j) v_j over the keys that query i sees; no
-     * softmax, no scale, no lse.
+     * Linear attention: o_i = sum of decay^(i-j) (q_i k_j) v_j over the keys that query i attends
+     * to; no softmax, no scale, no lse.
      */
     bool linear;
-    double decay;         /* of one token, in (0, 1]; 0: none, as 1 */
+    double decay;         /* per token, in (0, 1]; 0: none, like 1 */
     double scale;         /* of the logits of softmax attention; 0: 1/sqrt(d) */
     uint32_t hidden_size; /* D, of the activations around the module; 0: h d */
 } LhAttention;
 
-/* What logits are multiplied by, if @scale was said of them; never 0. */
+/* The factor of the logits: @scale, or its default where that is 0; never 0. */
 double lh_attention_scale(double scale, uint32_t head_dim);
 
-/* B tokens D e: the activations that the module is given and gives, for @tokens tokens. */
+/* B tokens D e: bytes of the module's input or output activations for @tokens tokens. */
 static inline uint64_t
 lh_attention_hidden_bytes(const LhAttention *a, uint64_t tokens)
 {
@@ -53,7 +53,7 @@ lh_attention_hidden_bytes(const LhAttention *a, uint64_t tokens)
     return a->batch * tokens * width * lh_dtype_bytes(a->dtype);
 }
 
-/* Bytes of @tokens tokens: one of q, o, do, dq (B n h d e) ... */
+/* Bytes for @tokens tokens of one of q, o, do, dq (B n h d e) ... */
 static inline uint64_t
 lh_attention_q_bytes(const LhAttention *a, uint64_t tokens)
 {

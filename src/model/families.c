@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The table of families. A row per family, not per model: sizes stand in the files. Defaults are
- * those of the configuration class of the family's own code.
+ * The table of families: one row per family, not per model; sizes are in the files. Defaults are
+ * those of the configuration class in the family's own code.
  */
 #include "model/families_private.h"
 
@@ -72,11 +72,11 @@ const LhHfKey lh_hf_common_keys[] = {
     NOT_TRUE("is_encoder_decoder", "a decoder that attends to an encoder's output"),
     NOT_TRUE("add_cross_attention", "attention to another model's output"),
     NOT_MODELLED("cross_attention_hidden_size", "attention to another model's output"),
-    NOT_MODELLED("pruned_heads", "layers of different numbers of heads"),
+    NOT_MODELLED("pruned_heads", "layers with different numbers of heads"),
     END,
 };
 
-/* In this order: of rows that have the same word, the first counts. */
+/* If several rows contain the same word, the first counts. */
 const LhHfFamily *const lh_hf_families[] = {
     lh_hf_families_llama,    lh_hf_families_qwen,       lh_hf_families_gemma,
     lh_hf_families_deepseek, lh_hf_families_experts,    lh_hf_families_gpt,

@@ -62,7 +62,7 @@ const LhHfFamily lh_hf_families_encoders[] = {
       .refused_by = "local_attention global_attn_every_n_layers" },
     { .model_types = "deberta deberta-v2",
       .architectures = "DebertaModel DebertaV2Model",
-      .refused = "attention to positions beside that to tokens (disentangled)",
+      .refused = "attention to positions beside attention to tokens (disentangled)",
       .refused_by = "relative_attention pos_att_type" },
     { .model_types = NULL },
 };

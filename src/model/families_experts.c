@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Mixtures of experts: DeepSeek, those that share its experts or its attention, and others. */
+/* Mixtures of experts: DeepSeek, families that use its experts or its attention, and others. */
 #include "model/families_private.h"
 
-/* DeepSeek's MoE, which many have taken over. */
+/* DeepSeek's MoE, which many families use. */
 static const LhHfKey deepseek_experts[] = {
     NUMBER("n_routed_experts", EXPERTS),
     NUMBER("n_shared_experts", SHARED_EXPERTS),
@@ -58,7 +58,7 @@ static const LhHfKey dsa[] = {
 };
 
 static const LhHfKey kimi[] = {
-    NOT_MODELLED("linear_attn_config", "layers of Kimi Delta Attention"),
+    NOT_MODELLED("linear_attn_config", "Kimi Delta Attention layers"),
     END,
 };
 
@@ -96,7 +96,7 @@ static const LhHfKey minimax[] = {
     NUMBER("shared_intermediate_size", SHARED_FFN),
     IS_SO("use_routing_bias", ROUTER_BIAS),
     { .name = "attn_type_list", .type = LH_HF_ANY, .slot = LH_HF_ATTENTION_LIST },
-    NOT_MODELLED("sparse_attention_config", "attention to blocks of tokens that the query chooses"),
+    NOT_MODELLED("sparse_attention_config", "attention to blocks of tokens that the query selects"),
     END,
 };
 
@@ -190,11 +190,11 @@ const LhHfFamily lh_hf_families_deepseek[] = {
       .defaults = { D(HIDDEN, 4096), D(LAYERS, 32), D(HEADS, 32), D(FFN, 11008) } },
     { .model_types = "longcat_flash LongcatFlash",
       .architectures = "LongcatFlashForCausalLM",
-      .refused = "layers of two attentions, and experts that do nothing",
+      .refused = "layers with two attentions, and experts that compute nothing",
       .refused_by = "zero_expert_num" },
     { .model_types = "kimi_linear kimi_k3",
       .architectures = "KimiLinearForCausalLM",
-      .refused = "layers of Kimi Delta Attention",
+      .refused = "Kimi Delta Attention layers",
       .refused_by = "linear_attn_config" },
     { .model_types = NULL },
 };
@@ -222,14 +222,14 @@ const LhHfFamily lh_hf_families_experts[] = {
                     D(EXPERTS_PER_TOKEN, 3), D(EXPERT_FFN, 5120), D(SHARED_FFN, 5120),
                     D(DENSE_FIRST, 4), D(MOE_LAST, 59) } },
     { .model_types = "step3p5 step3p7",
-      .refused = "layers of different numbers of heads",
+      .refused = "layers with different numbers of heads",
       .refused_by = "attention_other_setting layer_types" },
     { .model_types = "minimax_m2",
       .architectures = "MiniMaxM2ForCausalLM",
       .keys = KEYS(lh_hf_sizes, lh_hf_groups, lh_hf_experts, minimax, wide_norms),
       .defaults = { D(QK_NORM_HEADS, 1), D(ROUTER_BIAS, 1) } },
     { .model_types = "minimax_m3 minimax_m3_text",
-      .refused = "attention to blocks of tokens that the query chooses",
+      .refused = "attention to blocks of tokens that the query selects",
       .refused_by = "sparse_attention_config" },
     { .model_types = "minimax minimax_m1 minimax_text_01",
       .architectures = "MiniMaxText01ForCausalLM MiniMaxM1ForCausalLM MiniMaxForCausalLM",

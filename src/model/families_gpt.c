@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GPT and its kin. */
+/* GPT and related families. */
 #include "model/families_private.h"
 
 static const LhHfKey n_names[] = {
@@ -80,7 +80,7 @@ static const LhHfKey mpt[] = {
     NUMBER("attn_config.kv_n_heads", GROUPS),
     IS_SO("attn_config.alibi", NO_ROTARY),
     IS_SO("attn_config.qk_ln", QK_NORM_HEADS),
-    NOT_TRUE("attn_config.prefix_lm", "a prefix that sees all of itself"),
+    NOT_TRUE("attn_config.prefix_lm", "a prefix with full attention to itself"),
     END,
 };
 
@@ -180,7 +180,7 @@ const LhHfFamily lh_hf_families_gpt[] = {
                     D(USE_WINDOW, 1) } },
     { .model_types = "phi3small",
       .architectures = "Phi3SmallForCausalLM",
-      .refused = "attention to blocks of tokens, by a pattern",
+      .refused = "block-sparse attention by a fixed pattern",
       .refused_by = "blocksparse_block_size" },
     { .model_types = "phi4flash",
       .refused = "Mamba layers, and layers that share a cache",
@@ -203,7 +203,7 @@ const LhHfFamily lh_hf_families_gpt[] = {
                     D(LAYERS, 36), D(HEADS, 64), D(FFN, 16384), D(VOCAB, 262144) } },
     { .model_types = "nemotron-nas deci",
       .architectures = "DeciLMForCausalLM",
-      .refused = "layers of different shapes, and layers without attention",
+      .refused = "layers with different shapes, and layers without attention",
       .refused_by = "block_configs num_key_value_heads_per_layer" },
     { .model_types = NULL },
 };

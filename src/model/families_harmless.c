@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Keys of Hugging Face's config.json that no shape of a language model depends on. What is in no
- * family's row and not here is an error: a key is put here when it is known what it does.
+ * Keys of Hugging Face's config.json that do not affect the shape of a language model. A key that
+ * is neither in the family's row nor here is an error; a key is added here once its meaning is
+ * known.
  */
 #include "model/families_harmless.h"
 
@@ -10,7 +11,7 @@
 
 /* clang-format off */
 static const char *const harmless[] = {
-    /* what wrote the file, and how it is loaded */
+    /* tool that wrote the file, and options of loading */
     "_attn_implementation", "_attn_implementation_autoset", "_attn_implementation_internal",
     "_commit_hash", "_experts_implementation", "_flash_attn_2_enabled", "_from_model_config",
     "_name_or_path", "_output_attentions", "attention_softmax_in_fp32",
@@ -38,7 +39,7 @@ static const char *const harmless[] = {
     "use_fused_mlp", "use_fused_rmsnorm", "use_fused_swiglu", "use_kernel_fusion",
     "use_mamba_kernels", "use_pytorch_attn", "use_spda", "use_ssmax", "use_unpad", "verbose",
     "vllm_version",
-    /* heads for other tasks, and how text is generated */
+    /* heads for other tasks, and text generation */
     "add_classification_head", "bad_words_ids", "begin_suppress_tokens", "bos_token",
     "chunk_size_feed_forward", "class_num", "classifier_activation", "classifier_bias",
     "classifier_dropout", "classifier_pooling", "decoder_input_ids", "decoder_start_token_id",
@@ -73,7 +74,7 @@ static const char *const harmless[] = {
     "router_ignore_padding_tokens", "router_jitter_noise", "router_z_loss_coef",
     "router_z_loss_coeff", "scale_init", "seq_aux", "use_moe_loss", "z_loss_coef",
     "z_loss_coefficient", "z_loss_weight",
-    /* numbers in functions that have no parameters */
+    /* constants of functions without parameters */
     "act_fn", "activation", "activation_function", "activation_type", "alibi_bias_max",
     "apply_query_key_layer_scaling", "apply_residual_connection_post_layernorm",
     "attention_multiplier", "attention_softcap", "attention_value_scale", "attn_impl",
@@ -123,7 +124,7 @@ static const char *const harmless[] = {
     "use_grouped_topk", "use_logn_attn", "use_mrope", "use_norm", "use_positions",
     "use_rotary_pos_emb", "vocab_padding_multiple", "vocab_size_multiple", "width_scale",
     "xdrope_section",
-    /* parts beside the language model, which are left out */
+    /* parts beside the language model, which are not modelled */
     "aligner_config", "anyres_pooling_size", "anyres_vit_max_image_size", "anyres_vit_two_views",
     "audio_config", "audio_encoder", "audio_processor", "batch_vision_input",
     "candidate_resolutions", "code2wav_config", "downsample_ratio",
@@ -153,12 +154,12 @@ static const char *const harmless[] = {
     "vision_soft_tokens_per_image", "vision_tower", "vision_use_head", "vit_add_patchemb_bias",
     "vit_input_resolution", "vit_mapping_type", "vit_norm_type", "vit_patch", "vit_path",
     "vit_remove_prenorm", "vit_token", "vit_type", "vit_used_rms_norm",
-    /* layers that predict further tokens in training, which are left out */
+    /* multi-token prediction layers, which are not modelled */
     "mtp_hybrid_override_pattern", "mtp_layers_block_type", "mtp_num_hidden_layers",
     "mtp_num_layers", "mtp_transformer_layers", "mtp_use_dedicated_embeddings", "n_future_tokens",
     "n_mtp_layers", "n_predict", "num_mtp_layers", "num_mtp_modules", "num_nextn_predict_layers",
     "use_mtp",
-    /* tokenizers, and switches of one family that move nothing */
+    /* tokenizers, and switches of single families that change no size */
     "im_end_token", "image_token_len", "patch_token_len", "tokenizer_type", "use_rmsnorm",
     "pooling", "validate_runner_input", "order_of_interleaved_layers", "im_patch_token",
     "im_start_token", "layer_switch", "offset_alibi",
@@ -171,16 +172,16 @@ static const char *const harmless[] = {
 const LhHfLeftOut lh_hf_left_out[] = {
     { "vision_config audio_config vision_tower mm_vision_tower vision_encoder audio_encoder "
       "speech_config gen_vision_config img_processor",
-      "what the model sees or hears with is left out" },
+      "vision and audio parts are left out" },
     { "num_nextn_predict_layers num_mtp_layers num_mtp_modules n_mtp_layers mtp_num_layers "
       "mtp_num_hidden_layers n_predict n_future_tokens",
-      "layers that predict further tokens are left out" },
+      "multi-token prediction layers are left out" },
     { "quantization_config compression_config",
-      "weights are counted in the element type of the case, not quantised" },
+      "weights are counted in the scenario's element type, not quantised" },
     { NULL, NULL },
 };
 
-/* Numbers of tokens, and probabilities of dropping something. */
+/* Token ids and dropout rates. */
 static const char *const harmless_endings[] = {
     "_token_id",  "_token_ids",  "_token_index",  "_dropout",       "_dropout_prob",
     "_dropout_p", "_pdrop",      "_drop_rate",    "_start_id",      "_end_id",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keys that several families have. */
+/* Keys that several families share. */
 #include "model/families_private.h"
 
 const LhHfKey lh_hf_sizes[] = {
@@ -18,7 +18,7 @@ const LhHfKey lh_hf_groups[] = {
     END,
 };
 
-/* Attention's four matrices or its first three, and those of the MLP. */
+/* Biases of attention's four matrices or its first three, and of the MLP's. */
 const LhHfKey lh_hf_biases[] = {
     IS_SO("attention_bias", QKV_BIAS),
     IS_SO("attention_bias", O_BIAS),
@@ -106,9 +106,9 @@ const LhHfKey lh_hf_hunyuan[] = {
     NUMBER("attention_head_dim", HEAD_DIM),
     IS_SO("use_mixed_mlp_moe", NONE),
     IS_SO("use_qk_norm", QK_NORM),
-    NOT_TRUE("use_cla", "layers that share their keys and values (cross-layer attention)"),
+    NOT_TRUE("use_cla", "layers that share keys and values (cross-layer attention)"),
     NUMBER("cla_share_factor", NONE),
-    NOT_TRUE("use_mla", "latent attention in place of what the other keys say"),
+    NOT_TRUE("use_mla", "latent attention that replaces the shape of the other keys"),
     NUMBER("kv_lora_rank", NONE),
     NUMBER("q_lora_rank", NONE),
     NUMBER("qk_nope_head_dim", NONE),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Llama and the families that share its code. */
+/* Llama and families that share its code. */
 #include "model/families_private.h"
 
 static const LhHfKey llama[] = { NUMBER("max_sequence_length", NONE), END };
@@ -14,7 +14,7 @@ static const LhHfKey chatglm[] = {
     IS_SO("multi_query_attention", UNGROUPED),
     IS_SO("add_qkv_bias", QKV_BIAS),
     IS_SO("add_bias_linear", BIASES),
-    NOT_TRUE("position_encoding_2d", "a prefix that sees all of itself (GLM's mask)"),
+    NOT_TRUE("position_encoding_2d", "a prefix with full attention to itself (GLM's mask)"),
     END,
 };
 
@@ -69,7 +69,7 @@ static const LhHfKey apertus[] = {
 static const LhHfKey exaone[] = { NUMBER("num_layers", LAYERS), END };
 
 static const LhHfKey minicpm[] = {
-    NOT_MODELLED("sparse_config", "attention to blocks of tokens that are chosen by the query"),
+    NOT_MODELLED("sparse_config", "attention to blocks of tokens that the query selects"),
     END,
 };
 
@@ -91,7 +91,7 @@ static const LhHfKey granite_hybrid[] = {
     WORD("position_embedding_type", NO_ROTARY, "nope"),
     { .name = "layer_types", .type = LH_HF_WORDS, .slot = LH_HF_LAYER_TYPES },
     { .name = "layers_block_type", .type = LH_HF_WORDS, .slot = LH_HF_LAYER_TYPES },
-    /* of its Mamba-2 layers, which layer_types refuses if there are any */
+    /* of its Mamba-2 layers; layer_types rejects files that have any */
     NUMBER("mamba_chunk_size", NONE),
     IS_SO("mamba_conv_bias", NONE),
     NUMBER("mamba_d_conv", NONE),
@@ -216,7 +216,7 @@ const LhHfFamily lh_hf_families_llama[] = {
                     D(FFN, 16384), D(VOCAB, 102400), D(WINDOW, 4096), D(WINDOW_PATTERN, 4),
                     D(USE_WINDOW, 1) } },
     { .model_types = "solar",
-      .refused = "layers that add what earlier ones have left (bskcn)",
+      .refused = "layers that add outputs of earlier ones (bskcn)",
       .refused_by = "bskcn_1" },
     { .model_types = "olmo",
       .architectures = "OlmoForCausalLM",

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the files of families share: how rows and keys are written, and the keys that several
- * families have.
+ * Shared by the files of families: macros for rows and keys, and keys that several families have.
  */
 #pragma once
 
@@ -9,8 +8,8 @@
 
 #include <stddef.h>
 
-/* Keys of a list: a number, a truth, its opposite, a list or text, a word that makes it true, and
- * what stands against a model. The slot is named without its LH_HF_. */
+/* Keys of a list: a number, a boolean, an inverted boolean, a list or text, a word that means true,
+ * and two kinds that are rejected. The slot is written without its LH_HF_. */
 #define NUMBER(key, size)                                                                          \
     {                                                                                              \
         .name = (key), .type = LH_HF_NUMBER, .slot = LH_HF_##size                                  \
@@ -44,7 +43,7 @@
         .name = NULL                                                                               \
     }
 
-/* Lists of a row. */
+/* The key lists of a row. */
 #define KEYS(...)                                                                                  \
     {                                                                                              \
         __VA_ARGS__                                                                                \
@@ -55,7 +54,7 @@
         LH_HF_##fact, (value)                                                                      \
     }
 
-/* Lists of keys that several families have; each ends with a key without a name. */
+/* Key lists that several families share; each ends with a key without a name. */
 extern const LhHfKey lh_hf_sizes[];
 extern const LhHfKey lh_hf_groups[];
 extern const LhHfKey lh_hf_biases[];
@@ -69,7 +68,7 @@ extern const LhHfKey lh_hf_qk_norms[];
 extern const LhHfKey lh_hf_ernie[];
 extern const LhHfKey lh_hf_hunyuan[];
 
-/* The rows, by kin; each ends with a row without model_types. */
+/* The tables of related families; each ends with a row without model_types. */
 extern const LhHfFamily lh_hf_families_llama[];
 extern const LhHfFamily lh_hf_families_qwen[];
 extern const LhHfFamily lh_hf_families_gemma[];

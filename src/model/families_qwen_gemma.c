@@ -2,7 +2,7 @@
 /* Qwen and Gemma. */
 #include "model/families_private.h"
 
-/* Of a class whose layers all have the window, whatever max_window_layers says. */
+/* For a class whose layers all have the window; max_window_layers has no effect. */
 static const LhHfKey same_windows[] = {
     NUMBER("sliding_window", WINDOW),
     IS_SO("use_sliding_window", USE_WINDOW),
@@ -23,7 +23,7 @@ static const LhHfKey qwen_experts[] = {
 
 static const LhHfKey qwen[] = {
     NUMBER("kv_channels", HEAD_DIM),
-    NUMBER("seq_length", NONE), /* of training */
+    NUMBER("seq_length", NONE), /* used in training only */
     NUMBER("padded_vocab_size", NONE),
     NUMBER("n_embd", HIDDEN),
     NUMBER("n_layer", LAYERS),
@@ -102,7 +102,7 @@ const LhHfFamily lh_hf_families_qwen[] = {
                     D(EXPERT_FFN, 768), D(WINDOW, 4096) } },
     { .model_types = "qwen3_next qwen3_5_text qwen3_5_moe_text qwen3_5 qwen3_5_moe",
       .architectures = "Qwen3NextForCausalLM",
-      .refused = "layers of Gated DeltaNet",
+      .refused = "Gated DeltaNet layers",
       .refused_by = "linear_num_value_heads full_attention_interval layer_types" },
     { .model_types = NULL },
 };
@@ -128,11 +128,11 @@ const LhHfFamily lh_hf_families_gemma[] = {
                     D(WINDOW, 4096), D(WINDOW_PATTERN, 6), D(USE_WINDOW, 1) } },
     { .model_types = "gemma3n gemma3n_text",
       .architectures = "Gemma3nForConditionalGeneration",
-      .refused = "embeddings in every layer and layers that share their keys and values",
+      .refused = "embeddings in every layer, and layers that share keys and values",
       .refused_by = "altup_num_inputs num_kv_shared_layers hidden_size_per_layer_input" },
     { .model_types = "gemma4 gemma4_text",
       .architectures = "Gemma4ForConditionalGeneration",
-      .refused = "layers of different shapes of attention",
+      .refused = "layers with attention of different shapes",
       .refused_by = "global_head_dim num_global_key_value_heads attention_k_eq_v" },
     { .model_types = NULL },
 };

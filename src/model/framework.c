@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Frameworks: read from files. A file has each value as an object {value, provenance, source}, in
- * groups; the struct that the rest of longhaul works with is flat. One table says both.
+ * Frameworks, read from files. A file groups its values, each an object {value, provenance,
+ * source}; LhFramework is flat. One table describes both.
  */
 #include "model/framework.h"
 
@@ -26,7 +26,7 @@ const char *const lh_checkpoint_names[] = { "none", "selective", "layer", "remat
 const char *const lh_fsdp_unit_names[] = { "layer", "model", NULL };
 const char *const lh_state_type_names[] = { "activation", "fp32", NULL };
 
-/* A value in a file. What of the union is in use is said by the row's type. */
+/* A value in a file. The row's type tells which member of the union is in use. */
 typedef struct {
     union {
         double real;
@@ -39,7 +39,7 @@ typedef struct {
     char *source;
 } Fact;
 
-/* One value: where it stands in a file, where in LhFramework, what it is if the file is silent. */
+/* One value: its place in a file, its place in LhFramework, and its default. */
 typedef struct {
     const char *group, *name;
     LhFieldType type;
@@ -64,100 +64,104 @@ typedef struct {
     ROW(in, key, member, LH_FIELD_CHOICE, .choices = (names), .preset = (usual),                   \
         .description = (text))
 
-/* Values of one group stand together. */
+/* Rows of one group are consecutive. */
 static const Row setting_rows[] = {
     CHOICE("fsdp", "unit", fsdp_unit, lh_fsdp_unit_names, LH_FSDP_LAYER,
-           "What FSDP (ZeRO-3) gathers and reduces at once: a layer, or the whole model."),
+           "FSDP (ZeRO-3) unit that is gathered and reduced at once: a layer, or the whole model."),
     ROW("fsdp", "prefetch", fsdp_prefetch, LH_FIELD_UINT, .max = PREFETCH_MAX, .preset = 0,
-        .description = "Units gathered ahead of the one that computes; 0: gathers are exposed."),
+        .description =
+            "Units gathered ahead of the one that computes; 0: all-gathers are fully exposed."),
     FLAG("fsdp", "reshard_after_forward", fsdp_reshard, 1,
-         "Whether gathered weights are freed after forward and gathered again for backward."),
+         "Whether gathered weights are freed after the forward pass and gathered again for the "
+         "backward pass."),
     FLAG("fsdp", "halves", fsdp_halves, 0,
-         "Whether a layer's halves are called apart, so that a layer whose halves are recomputed "
-         "is gathered twice in each pass."),
+         "Whether the two halves of a layer are called separately, so that a layer whose halves "
+         "are recomputed is gathered twice in each pass."),
     CHOICE("fsdp", "gradient_reduce", fsdp_gradient_reduce, lh_state_type_names, LH_TYPE_ACTIVATION,
-           "The type in which FSDP's gradients travel."),
+           "Element type of FSDP's gradient reduce-scatter."),
     FLAG("fsdp", "reduce_every_micro_batch", fsdp_reduce_every_micro_batch, 1,
-         "Whether gradients are reduced behind every micro-batch, or behind the last one only."),
+         "Whether gradients are reduced after every micro-batch, or only after the last."),
     REAL("fsdp", "overhead_s", fsdp_overhead_s, LH_OVERHEAD_MAX_S, 0,
-         "Seconds of a step that go to FSDP's own host code."),
+         "Host time of FSDP's own code per step, seconds."),
     FLAG("ddp", "overlap", ddp_overlap, 0,
-         "Whether gradients of replicated weights are reduced beside the backward pass."),
+         "Whether the reduction of replicated weights' gradients overlaps the backward pass."),
     ROW("ddp", "bucket_bytes", ddp_bucket_bytes, LH_FIELD_UNIT, .max = SIZE_MAX_BYTES, .preset = 0,
-        .unit = LH_UNIT_BYTES,
-        .description = "Gradients that are reduced at once; 0: all of them."),
+        .unit = LH_UNIT_BYTES, .description = "Bucket size of gradient reduction; 0: one bucket."),
     CHOICE("ddp", "gradient_reduce", ddp_gradient_reduce, lh_state_type_names, LH_TYPE_ACTIVATION,
-           "The type in which gradients of replicated weights travel."),
+           "Element type in which gradients of replicated weights are reduced."),
     FLAG("ddp", "bucket_copies", ddp_bucket_copies, 0,
-         "Whether buckets are copies beside the gradients of replicated weights."),
+         "Whether buckets are copies in addition to the gradients of replicated weights."),
     FLAG("zero", "gather_overlap", zero_gather_overlap, 0,
-         "Whether ZeRO-1 and 2 gather weights beside the next forward pass."),
+         "Whether the weight all-gather of ZeRO-1 and 2 overlaps the next forward pass."),
     FLAG("states", "master", states_master, 1,
-         "Whether the optimizer keeps a copy of the weights in fp32."),
+         "Whether the optimizer keeps an fp32 master copy of the weights."),
     CHOICE("states", "moments", states_moments, lh_state_type_names, LH_TYPE_FP32,
-           "The type of each of Adam's two moments."),
+           "Element type of each of Adam's two moments."),
     CHOICE("states", "gradient", states_gradient, lh_state_type_names, LH_TYPE_ACTIVATION,
-           "The type in which gradients are kept."),
+           "Element type in which gradients are stored."),
     REAL("states", "step_bytes_per_parameter", states_step_bytes, BYTES_PER_MAX, 0,
-         "Bytes of a parameter that exist only while the optimizer runs."),
+         "Bytes per parameter that exist only during the optimizer step."),
     CHOICE("states", "checkpoint", states_checkpoint, lh_checkpoint_names, LH_CHECKPOINT_NONE,
-           "What is kept of a layer's forward pass, where a scenario says nothing."),
+           "Default recomputation: what is kept of a layer's forward pass."),
     CHOICE("states", "shard", states_shard, lh_shard_names, LH_SHARD_DDP,
-           "What is cut among data-parallel ranks, where a scenario says nothing."),
+           "Default sharding over data-parallel ranks."),
     REAL("kernels", "norm", kernels_norm, BYTES_PER_MAX, 4,
-         "Bytes that a norm moves forward for each element of the hidden state."),
+         "Forward memory traffic of a norm, bytes per element of the hidden state."),
     REAL("kernels", "rotary", kernels_rotary, BYTES_PER_MAX, 4,
-         "Bytes that the rotary embedding moves forward for each element of q and k."),
+         "Forward memory traffic of the rotary embedding, bytes per element of q and k."),
     REAL("kernels", "glu", kernels_glu, BYTES_PER_MAX, 6,
-         "Bytes that act(gate) x up moves forward for each element of the inner width."),
+         "Forward memory traffic of act(gate) x up, bytes per element of the inner width."),
     REAL("kernels", "activation", kernels_activation, BYTES_PER_MAX, 4,
-         "Bytes that an activation without gate moves forward for each element."),
+         "Forward memory traffic of an activation without gate, bytes per element."),
     REAL("kernels", "residual", kernels_residual, BYTES_PER_MAX, 6,
-         "Bytes that a residual sum moves forward for each element of the hidden state."),
+         "Forward memory traffic of a residual sum, bytes per element of the hidden state."),
     REAL("kernels", "unfused", kernels_unfused, BYTES_PER_MAX, 0,
-         "Bytes that kernels of a layer which others fuse write and keep for backward for each "
-         "element of the hidden state; they are written and read forward, and move twice that "
-         "backward."),
+         "Bytes per element of the hidden state that a layer's unfused kernels (fused in other "
+         "frameworks) write and keep for the backward pass; they are written and read in the "
+         "forward pass, with twice that traffic in the backward pass."),
     REAL("kernels", "loss", kernels_loss, BYTES_PER_MAX, 30,
-         "Bytes that the loss moves for each logit, forward and backward."),
+         "Memory traffic of the loss, forward and backward, bytes per logit."),
     REAL("kernels", "optimizer", kernels_optimizer, BYTES_PER_MAX, 28,
-         "Bytes that the optimizer moves for each parameter that the rank updates."),
-    REAL("kernels", "merge_slice", kernels_merge_slice, BYTES_PER_MAX, 0,
-         "Bytes that cutting the queries of a block out of a sum and putting them back moves for "
-         "each element of the block's output, where the sum has more queries than the block."),
-    FLAG("kernels", "fused_qkv", kernels_fused_qkv, 1, "Whether q, k and v are one product."),
-    FLAG("kernels", "fused_gate", kernels_fused_gate, 1, "Whether gate and up are one product."),
+         "Memory traffic of the optimizer, bytes per parameter that the rank updates."),
+    REAL(
+        "kernels", "merge_slice", kernels_merge_slice, BYTES_PER_MAX, 0,
+        "Memory traffic of slicing a block's queries out of a sum and putting them back, bytes per "
+        "element of the block's output; applies where the sum has more queries than the block."),
+    FLAG("kernels", "fused_qkv", kernels_fused_qkv, 1,
+         "Whether q, k and v are one matrix product."),
+    FLAG("kernels", "fused_gate", kernels_fused_gate, 1,
+         "Whether gate and up are one matrix product."),
     FLAG("attention_call", "gather", call_gather, 0,
-         "Whether what a call of the attention kernel reads is first gathered by index."),
+         "Whether the inputs of an attention kernel call are first gathered by index."),
     FLAG("attention_call", "pad", call_pad, 0,
-         "Whether what a call of the attention kernel writes is scattered by index into zeros."),
+         "Whether the outputs of an attention kernel call are scattered by index into zeros."),
     ROW("attention_call", "index_slowdown", call_slowdown, LH_FIELD_DOUBLE, .min = 1,
         .max = SLOWDOWN_MAX, .preset = 1,
-        .description = "How many times as long a copy by index takes as one of elements in order."),
+        .description = "Slowdown of a copy by index relative to a copy of elements in order."),
     REAL("attention_call", "host_s", call_host_s, CALL_MAX_S, 0,
-         "Seconds that the host spends on a call of the attention kernel beside launching it."),
+         "Host time of an attention kernel call in addition to the launch, seconds."),
     REAL("logits", "activation_bytes", logits_activation_bytes, BYTES_PER_MAX, 2,
          "Bytes of a logit as the head writes it."),
     REAL("logits", "fp32_bytes", logits_fp32_bytes, BYTES_PER_MAX, 4, "Bytes of its copy in fp32."),
     REAL("logits", "softmax_bytes", logits_softmax_bytes, BYTES_PER_MAX, 4,
-         "Bytes of what the loss keeps of it for backward."),
+         "Bytes per logit that the loss keeps for the backward pass."),
     REAL("logits", "gradient_bytes", logits_gradient_bytes, BYTES_PER_MAX, 0,
-         "Bytes of its gradients that stand beside the others."),
+         "Bytes of a logit's gradients held in addition to the others."),
     FLAG("tp", "overlap_gather_with_dgrad", tp_overlap_gather, 0,
-         "Whether tensor parallelism gathers inputs for wgrad beside dgrad."),
+         "Whether tensor parallelism's gather of inputs for wgrad overlaps dgrad."),
     FLAG("tp", "overlap_scatter_with_wgrad", tp_overlap_scatter, 0,
-         "Whether tensor parallelism scatters input gradients beside wgrad."),
+         "Whether tensor parallelism's reduce-scatter of input gradients overlaps wgrad."),
     ROW("host", "memory_other_bytes", memory_other_bytes, LH_FIELD_UNIT, .max = SIZE_MAX_BYTES,
         .preset = 0, .unit = LH_UNIT_BYTES,
-        .description = "Bytes that the system holds on a GPU beside tensors."),
+        .description = "GPU memory that the framework holds in addition to tensors."),
     ROW("host", "attention_kernel", attention_kernel, LH_FIELD_STRING, .max = TEXT_MAX,
-        .description = "The library whose attention kernels the system runs, on devices that have "
-                       "it (docs/reference/devices.md); absent: the device's own."),
+        .description = "Library of attention kernels that the framework runs, on devices that have "
+                       "it (docs/reference/devices.md); default: the device's own."),
 };
 
 #define ROWS G_N_ELEMENTS(setting_rows)
 
-/* What a file is decoded into. */
+/* Decoded form of a file. */
 typedef struct {
     int schema;
     char *name, *description, *source;
@@ -185,21 +189,21 @@ make_fact_fields(const Row *row)
           .offset = offsetof(Fact, origin),
           .flags = LH_FIELD_REQUIRED,
           .choices = lh_origin_names,
-          .description = "How far it can be trusted." },
+          .description = "Provenance: measured, code, datasheet, fitted or assumed." },
         { .name = "source",
           .type = LH_FIELD_STRING,
           .offset = offsetof(Fact, source),
           .flags = LH_FIELD_REQUIRED,
           .min = 1,
           .max = TEXT_MAX,
-          .description = "Where it comes from." },
+          .description = "Source of the value." },
         { .name = NULL },
     };
 
     return g_memdup2(fields, sizeof(fields));
 }
 
-/* The fields of the group that begins at setting_rows[@first]; @after is the row behind it. */
+/* The fields of the group that begins at setting_rows[@first]; @after is the row after it. */
 static const LhField *
 make_group_fields(gsize first, gsize *after)
 {
@@ -243,25 +247,25 @@ make_fields(void)
           .offset = offsetof(File, description),
           .min = 1,
           .max = TEXT_MAX,
-          .description = "What the framework is, in a sentence." },
+          .description = "Description of the framework, one sentence." },
         { .name = "source",
           .type = LH_FIELD_STRING,
           .offset = offsetof(File, source),
           .flags = LH_FIELD_REQUIRED,
           .min = 1,
           .max = TEXT_MAX,
-          .description = "The code and the version that the file stands for." },
+          .description = "Code and version that the file describes." },
     };
     static const char *const texts[][2] = {
-        { "fsdp", "Sharded weights." },
-        { "ddp", "Replicated weights." },
+        { "fsdp", "FSDP: sharded weights." },
+        { "ddp", "DDP: replicated weights." },
         { "zero", "ZeRO-1 and ZeRO-2." },
-        { "states", "What is kept of a parameter." },
-        { "kernels", "Small kernels." },
-        { "attention_call", "What is done around attention." },
-        { "logits", "What a logit takes." },
+        { "states", "Weights, gradients and optimizer states of a parameter." },
+        { "kernels", "Memory traffic of small kernels." },
+        { "attention_call", "Work around attention kernel calls." },
+        { "logits", "Memory of a logit." },
         { "tp", "Tensor parallelism." },
-        { "host", "What is not on the list." },
+        { "host", "Other settings." },
     };
     g_autoptr(GArray) fields = g_array_new(TRUE, TRUE, sizeof(LhField));
     gsize row = 0;
@@ -313,11 +317,11 @@ preset(Fact *fact, const Row *row)
         fact->value.real = row->preset;
         return;
     default:
-        return; /* no text */
+        return; /* strings have no default */
     }
 }
 
-/* Puts a fact into its place; its text becomes the framework's. */
+/* Stores a fact in LhFramework, which takes over its text. */
 static void
 place(LhFramework *f, const Row *row, Fact *fact)
 {
@@ -345,7 +349,7 @@ place(LhFramework *f, const Row *row, Fact *fact)
     }
 }
 
-/* Caller frees. */
+/* The value as text. Caller frees. */
 static char *
 text_of(const Row *row, const Fact *fact)
 {
@@ -425,7 +429,7 @@ lh_framework_new(void)
 
 /* ---- one value ---- */
 
-/* The row of "group.name", or ROWS. */
+/* The row of "group.name", or ROWS if there is none. */
 static gsize
 find_row(const char *key)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Hugging Face config.json. What the keys of a family mean is data (families.c): a key that neither
- * the family's row has nor the list of harmless ones is an error, and so is a family that has no
- * row. What a file says beyond the layers and masks that there are is refused by its key. Left out:
- * what the model sees or hears with, layers that predict further tokens, and quantisation.
+ * Reads Hugging Face's config.json. The meaning of a family's keys is data (families.c). A key that
+ * is neither in the family's row nor in the list of harmless keys is an error, and so is an unknown
+ * family. Layers and masks that are not supported are rejected by their key. Left out: vision and
+ * audio parts, multi-token prediction layers, and quantisation.
  */
 #include "model/huggingface.h"
 
@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-/* ---- which family ---- */
+/* ---- the family ---- */
 
 static char *
 text_at(const LhJson *json, const char *path)
@@ -23,8 +23,7 @@ text_at(const LhJson *json, const char *path)
     return text[0] == '"' && length >= 2 ? g_strndup(text + 1, length - 2) : NULL;
 }
 
-/* The part of the file that is the language model, if it is one: one that states a type or sizes.
- */
+/* The path of the language-model part, in a multimodal model's file; "" for the whole file. */
 static const char *
 find_part(const LhJson *json)
 {
@@ -43,7 +42,7 @@ keep(LhHfReader *r, char *text)
     return text;
 }
 
-/* The language model's type: stated, or what its wrapper's is. NULL: neither. */
+/* The language model's type: as stated, or by its wrapper's type. NULL: unknown. */
 static const char *
 find_type(LhHfReader *r)
 {
@@ -76,15 +75,15 @@ fail_type(LhHfReader *r, GError **error)
     const char *nearest;
 
     if (r->model_type == NULL &&
-        r->part[0] != '\0') { /* a wrapper whose part's type is not known */
+        r->part[0] != '\0') { /* a wrapper whose part has an unknown type */
         r->model_type = keep(r, text_at(r->json, "model_type"));
         path = "model_type";
     }
     if (r->model_type == NULL)
         return lh_json_error(r->json, path, error,
-                             "missing field \"%s\": this is no Hugging Face config.json of a "
-                             "known model, and without \"schema\": \"longhaul.model/1\" no model "
-                             "of longhaul's own either; --assume llama reads it as one of Llama",
+                             "missing field \"%s\": neither a Hugging Face config.json of a known "
+                             "model nor, without \"schema\": \"longhaul.model/1\", a longhaul "
+                             "model file; --assume llama reads it as a Llama",
                              path);
     for (const LhHfFamily *const *kin = lh_hf_families; *kin != NULL; kin++) {
         for (const LhHfFamily *f = *kin; f->model_types != NULL; f++)
@@ -93,8 +92,8 @@ fail_type(LhHfReader *r, GError **error)
     g_ptr_array_add(names, NULL);
     nearest = lh_nearest_word(r->model_type, (const char *const *)names->pdata);
     return lh_json_error(r->json, path, error,
-                         "unknown model type \"%.60s\"%s%s%s: what its keys mean is not known; "
-                         "--assume llama reads it as one of Llama, and says so",
+                         "unknown model type \"%.60s\"%s%s%s: the meaning of its keys is not "
+                         "known; --assume llama reads it as a Llama, and every output states this",
                          r->model_type, nearest != NULL ? " (did you mean \"" : "",
                          nearest != NULL ? nearest : "", nearest != NULL ? "\"?)" : "");
 }
@@ -109,7 +108,8 @@ is_wrapper(const char *type)
     return false;
 }
 
-/* Sizes beside the part that is the language model, where the class of @whole has its own. */
+/* Rejects sizes outside the language-model part, where the class of @whole reads its sizes
+ * there. */
 static bool
 check_sizes_outside(LhHfReader *r, const char *whole, GError **error)
 {
@@ -123,8 +123,8 @@ check_sizes_outside(LhHfReader *r, const char *whole, GError **error)
             if (key->type != LH_HF_NUMBER || outside[0] == '\0' || strcmp(outside, within) == 0)
                 continue;
             return lh_json_error(r->json, key->name, error,
-                                 "\"%s\" is %s here and %s in \"%s\": model type %s has its sizes "
-                                 "here, so leave one out",
+                                 "\"%s\" is %s here and %s in \"%s\": model type %s reads its "
+                                 "sizes here, so leave one out",
                                  key->name, outside, within[0] != '\0' ? within : "absent", r->part,
                                  whole);
         }
@@ -132,7 +132,7 @@ check_sizes_outside(LhHfReader *r, const char *whole, GError **error)
     return true;
 }
 
-/* A file that names two families, or has two models: which of them is meant is not known. */
+/* Rejects files that name two families or contain two models: it is ambiguous which is meant. */
 static bool
 check_one_model(LhHfReader *r, const char *architecture, GError **error)
 {
@@ -145,8 +145,8 @@ check_one_model(LhHfReader *r, const char *architecture, GError **error)
         !lh_hf_has_word(r->family->architectures, architecture)) {
         first = g_strndup(other->model_types, strcspn(other->model_types, " "));
         return lh_json_error(r->json, lh_hf_path(r, "architectures"), error,
-                             "\"architectures\" has %s, which is of model type %s, and "
-                             "\"model_type\" is \"%s\": leave out the one that is wrong",
+                             "\"architectures\" contains %s, which is model type %s, but "
+                             "\"model_type\" is \"%s\": leave out the wrong one",
                              architecture, first, r->model_type);
     }
     if (r->part[0] == '\0' || whole == NULL || lh_hf_family(whole) == NULL || is_wrapper(whole) ||
@@ -170,11 +170,10 @@ find_family(LhHfReader *r, GError **error)
                         "--assume: unknown model type \"%.60s\"; a known one is llama", assumed);
             return false;
         }
-        g_ptr_array_add(r->model->notes,
-                        g_strdup_printf("the model's type is %s; it is read as one of %s, as "
-                                        "--assume says",
-                                        r->model_type != NULL ? r->model_type : "not stated",
-                                        assumed));
+        g_ptr_array_add(
+            r->model->notes,
+            g_strdup_printf("the model's type is %s; it is read as %s, as --assume says",
+                            r->model_type != NULL ? r->model_type : "not stated", assumed));
         r->model_type = assumed;
         return true;
     }
@@ -192,7 +191,7 @@ find_family(LhHfReader *r, GError **error)
     return true;
 }
 
-/* A family that has layers or a mask that there are not: refused by the key that says so. */
+/* Rejects a family with unsupported layers or masks, at the key that shows them. */
 static bool
 refuse_family(LhHfReader *r, GError **error)
 {
@@ -210,10 +209,10 @@ refuse_family(LhHfReader *r, GError **error)
             break;
         }
     }
-    return lh_json_error(r->json, path, error,
-                         "\"%s\" of model type %s: %s: there is no such layer or mask yet, so "
-                         "nothing about this model can be predicted",
-                         path, r->model_type, r->family->refused);
+    return lh_json_error(
+        r->json, path, error,
+        "\"%s\" of model type %s: %s: not supported, so this model cannot be predicted", path,
+        r->model_type, r->family->refused);
 }
 
 /* ---- the model ---- */
@@ -230,9 +229,10 @@ require(LhHfReader *r, LhHfSlot slot, GError **error)
         return lh_json_error(r->json, path, error, "\"%s\" is null; allowed: at least 1", path);
     if (lh_json_has(r->json, path))
         return lh_json_error(r->json, path, error, "\"%s\" is 0; allowed: at least 1", path);
-    return lh_json_error(r->json, path, error,
-                         "missing field \"%s\", which the class of model type %s has no value for",
-                         path, r->model_type);
+    return lh_json_error(
+        r->json, path, error,
+        "missing field \"%s\", for which the class of model type %s has no default", path,
+        r->model_type);
 }
 
 static uint64_t
@@ -248,7 +248,7 @@ groups_of(const LhHfReader *r)
     return lh_hf_number(r, LH_HF_GROUPS);
 }
 
-/* A file may have sizes of latent attention, and say that it has none. */
+/* Drops the sizes of latent attention if the file also says that it has none. */
 static void
 drop_latent(LhHfReader *r)
 {
@@ -280,9 +280,9 @@ read_heads(LhHfReader *r, const LhModelKeys *keys, GError **error)
         v->number = m->hidden_size / m->num_attention_heads;
     }
     /*
-     * Latent attention expands to heads of different width for q, k and for v. Flops and bytes of
-     * attention depend on their sum only, so the mean is exact. Its head_dim, where a file has one,
-     * is the rotary part.
+     * Latent attention expands to heads whose width differs between q, k and v. Flops and bytes of
+     * attention depend only on the sum, so the mean is exact. A head_dim in the file is the rotary
+     * part.
      */
     if (lh_hf_number(r, LH_HF_KV_RANK) > 0)
         m->kv_channels = (qk + lh_hf_number(r, LH_HF_V_DIM) + 1) / 2;
@@ -291,7 +291,7 @@ read_heads(LhHfReader *r, const LhModelKeys *keys, GError **error)
     return m->kv_channels > 0 || lh_model_default_kv_channels(r->json, keys, m, error);
 }
 
-/* Falcon's parallel layers have one norm, its later ones two; others say so themselves. */
+/* Falcon's parallel layers have one norm, its later ones two; other families state it. */
 static void
 fix_norms(LhHfReader *r)
 {
@@ -306,7 +306,8 @@ fix_norms(LhHfReader *r)
     }
 }
 
-/* A model whose queries see less than all tokens: refused where they would. */
+/* Notes a mask that restricts queries to some tokens; lengths at which it matters are rejected
+ * later. */
 static void
 note_mask(LhHfReader *r)
 {
@@ -319,16 +320,15 @@ note_mask(LhHfReader *r)
 
     if (!chunked && lh_hf_number(r, LH_HF_TOP_K) == 0)
         return;
-    where = chunked
-                ? g_strdup_printf(", so no more than %" G_GUINT64_FORMAT " tokens are predicted",
-                                  m->chunk_size)
-                : g_strdup(", so nothing about this model is predicted");
+    where = chunked ? g_strdup_printf(", so at most %" G_GUINT64_FORMAT " tokens can be predicted",
+                                      m->chunk_size)
+                    : g_strdup(", so this model cannot be predicted");
     lh_json_error(r->json, path, &error,
-                  "\"%s\": %s; there is no such mask yet%s; --ignore-key %s takes them to see all "
-                  "tokens before them, and says so",
+                  "\"%s\": %s; this mask is not supported%s; --ignore-key %s assumes that they "
+                  "attend to all earlier tokens, and every output states this",
                   path,
-                  chunked ? "queries see no token outside their chunk"
-                          : "queries see only tokens that an indexer chooses",
+                  chunked ? "queries attend only within their chunk"
+                          : "queries attend only to tokens that an indexer selects",
                   where, key != NULL ? key + 1 : path);
     m->refusal = g_strdup(error->message);
     m->refused_above = m->chunk_size;

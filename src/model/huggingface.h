@@ -6,12 +6,12 @@
 
 #include "model/model.h"
 
-/* What was asked of the reading of a Hugging Face file. */
+/* Options of reading a Hugging Face file. */
 typedef struct {
-    const char *assume;       /* the model type that it is read as; NULL: its own */
-    const GPtrArray *ignored; /* of char *: keys that are not read; NULL: none */
+    const char *assume;       /* the model type to read it as; NULL: its own */
+    const GPtrArray *ignored; /* of char *: keys to ignore; NULL: none */
 } LhModelReading;
 
-/* Fills @model (zeroed by the caller) from a Hugging Face config.json called @file. */
+/* Fills @model (zeroed by the caller) from a Hugging Face config.json named @file in messages. */
 bool lh_model_read_hf(const LhJson *json, const char *file, const LhModelReading *how,
                       LhModel *model, GError **error);

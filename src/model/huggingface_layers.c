@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How the layers of a Hugging Face model follow from its keys: which attend how, which see how
- * much, which have experts; and what has parameters beside the matrices.
+ * Derives the layers of a Hugging Face model from its keys: kind of attention, window, experts, and
+ * parameters in addition to the matrices.
  */
 #include "model/huggingface_layers.h"
 
@@ -28,7 +28,7 @@ has_number(const GArray *list, uint64_t number)
     return false;
 }
 
-/* Whether the text "4,5,6" has @number. */
+/* Whether the text "4,5,6" contains @number. */
 static bool
 text_has_number(const char *text, uint64_t number)
 {
@@ -42,7 +42,7 @@ text_has_number(const char *text, uint64_t number)
     return false;
 }
 
-/* Whether layer @i of a model with experts has one MLP instead. */
+/* Whether layer @i of a model with experts has a dense MLP. */
 static bool
 is_dense(const LhHfReader *r, uint64_t i)
 {
@@ -86,8 +86,8 @@ take_layer_type(LhHfReader *r, const char *type, guint i, LhLayerRun *layer, GEr
     }
     path = g_strdup_printf("%s[%u]", lh_hf_slot_path(r, LH_HF_LAYER_TYPES), i);
     return lh_json_error(r->json, path, error,
-                         "\"%s\" is \"%.40s\", of which there are no layers yet; allowed: "
-                         "full_attention, sliding_attention, chunked_attention%s",
+                         "\"%s\" is \"%.40s\", which is not supported; allowed: full_attention, "
+                         "sliding_attention, chunked_attention%s",
                          path, type,
                          lh_hf_number(r, LH_HF_LINEAR_GATE) != 0 ? ", linear_attention" : "");
 }
@@ -108,7 +108,7 @@ take_attention_type(LhHfReader *r, uint64_t type, guint i, LhLayerRun *layer, GE
                          type);
 }
 
-/* Whether layer @i sees all tokens in a file without a list of its layers. */
+/* Whether layer @i attends to the whole sequence, in a file without a list of its layers. */
 static bool
 is_whole(const LhHfReader *r, uint64_t i)
 {
@@ -117,7 +117,8 @@ is_whole(const LhHfReader *r, uint64_t i)
     const uint64_t period = lh_hf_number(r, LH_HF_WINDOW_PATTERN);
     const uint64_t interval = lh_hf_number(r, LH_HF_NOPE_INTERVAL);
 
-    if (interval > 0 && lh_hf_number(r, LH_HF_CHUNK) == 0) /* those without rotary: SmolLM3 */
+    /* The layers without rotary positions: SmolLM3. */
+    if (interval > 0 && lh_hf_number(r, LH_HF_CHUNK) == 0)
         return rope->list != NULL && i < rope->list->len
                    ? g_array_index(rope->list, uint64_t, i) != 0
                    : (i + 1) % interval != 0;
@@ -157,7 +158,7 @@ take_layer(LhHfReader *r, uint64_t i, LhLayerRun *layer, GError **error)
     return true;
 }
 
-/* A list of layers is as long as there are layers. */
+/* Checks that a list of layers has an element per layer. */
 static bool
 check_length(LhHfReader *r, LhHfSlot slot, GError **error)
 {
@@ -173,7 +174,7 @@ check_length(LhHfReader *r, LhHfSlot slot, GError **error)
                          listed, r->model->num_layers);
 }
 
-/* Of a class whose layers are of several kinds, none of them the one that there is. */
+/* Requires a list of layers from a class that mixes kinds of layers. */
 static bool
 check_listed(LhHfReader *r, GError **error)
 {
@@ -185,12 +186,12 @@ check_listed(LhHfReader *r, GError **error)
     if (lh_hf_number(r, LH_HF_LISTED) == 0 || types || list)
         return true;
     return lh_json_error(r->json, path, error,
-                         "missing field \"%s\", the list of layers of model type %s: which of them "
-                         "attend, and how, is not stated elsewhere",
+                         "missing field \"%s\", the list of layers of model type %s: it alone "
+                         "states the kind of attention of each layer",
                          path, r->model_type);
 }
 
-/* The first layers without experts are a number; others stand in the list of layers. */
+/* Leading layers without experts are stored as a number; others in the list of layers. */
 static void
 set_dense(const LhHfReader *r, GArray *each)
 {
@@ -205,7 +206,7 @@ set_dense(const LhHfReader *r, GArray *each)
         g_array_index(each, LhLayerRun, i).dense = is_dense(r, i);
 }
 
-/* GPT-Neo says its pattern twice; it is the one that the row has. */
+/* GPT-Neo states its pattern twice; both must be the one of the row. */
 static bool
 check_gpt_neo(LhHfReader *r, GError **error)
 {
@@ -248,7 +249,7 @@ lh_hf_read_layers(LhHfReader *r, GError **error)
 
 /* ---- MLPs ---- */
 
-/* A number, or a list of equal ones: layers that differ in it there are none. */
+/* Reads a number, or a list whose elements are equal: it must be the same in all layers. */
 static bool
 one_number(LhHfReader *r, LhHfSlot slot, uint64_t *number, GError **error)
 {
@@ -262,7 +263,7 @@ one_number(LhHfReader *r, LhHfSlot slot, uint64_t *number, GError **error)
     for (guint i = 1; i < list->len; i++) {
         if (g_array_index(list, uint64_t, i) != *number)
             return lh_json_error(r->json, value->path, error,
-                                 "\"%s\" differs between layers, of which there are none yet",
+                                 "\"%s\" differs between layers, which is not supported",
                                  value->path);
     }
     return true;
@@ -297,7 +298,7 @@ read_experts(LhHfReader *r, GError **error)
     return true;
 }
 
-/* Of a mixture of experts whose number is not known. */
+/* Rejects a mixture of experts whose number is missing. */
 static bool
 check_experts(LhHfReader *r, GError **error)
 {
@@ -311,8 +312,8 @@ check_experts(LhHfReader *r, GError **error)
         return lh_json_error(r->json, chosen->path, error, "\"%s\" needs \"%s\" beside it",
                              chosen->path, path);
     return lh_json_error(r->json, path, error,
-                         "missing field \"%s\", the number of experts, of which model type %s has "
-                         "some; allowed: 0, for a model without",
+                         "missing field \"%s\", the number of experts of model type %s; allowed: "
+                         "0, for a model without experts",
                          path, r->model_type);
 }
 
@@ -343,7 +344,7 @@ lh_hf_read_mlp(LhHfReader *r, GError **error)
 
 /* ---- parameters ---- */
 
-/* Latent attention: q and k, v come from projections of low rank, each with a norm. */
+/* Latent attention: q, k and v come from low-rank projections, each with a norm. */
 static uint64_t
 latent_parameters(const LhHfReader *r)
 {
@@ -358,8 +359,8 @@ latent_parameters(const LhHfReader *r)
     return q + kv + heads * v * hidden;
 }
 
-/* What chooses the tokens that a query sees: its q comes from the latent one, its one key, with a
- * norm, and the weights of its heads from the hidden state. */
+/* Parameters of the indexer, which selects the tokens that a query attends to: its q comes from the
+ * latent q; its one key, with a norm, and the weights of its heads from the hidden state. */
 static uint64_t
 indexer_parameters(const LhHfReader *r)
 {
@@ -372,7 +373,7 @@ indexer_parameters(const LhHfReader *r)
     return rank * heads * dim + hidden * (dim + heads) + 2 * dim;
 }
 
-/* Multi-matrix factorisation: q comes from a projection of a lower rank, with a norm. */
+/* Multi-matrix factorisation: q comes from a low-rank projection with a norm. */
 static uint64_t
 shared_q_parameters(const LhHfReader *r)
 {
@@ -384,7 +385,7 @@ shared_q_parameters(const LhHfReader *r)
            2 * m->hidden_size * m->num_query_groups * m->kv_channels;
 }
 
-/* How many layers have experts. */
+/* Number of layers with experts. */
 static uint64_t
 expert_layers(const LhHfReader *r)
 {
@@ -395,14 +396,14 @@ expert_layers(const LhHfReader *r)
     return count;
 }
 
-/* Biases of norms beside those that every matrix and norm has. */
+/* Whether norms have biases though not all matrices and norms do. */
 static bool
 has_norm_biases(const LhHfReader *r)
 {
     return lh_hf_number(r, LH_HF_NORM_BIAS) != 0 && lh_hf_number(r, LH_HF_BIASES) == 0;
 }
 
-/* What each layer has beside matrices and norms. */
+/* Parameters per layer in addition to matrices and norms. */
 static uint64_t
 others_of_layer(const LhHfReader *r)
 {
@@ -454,8 +455,9 @@ other_parameters(const LhHfReader *r)
     return sum;
 }
 
-/* Positions, types and their norm are as narrow as the embedding; one projection with a bias leads
- * from there to the layers. What is left out here is counted in the model's width elsewhere. */
+/* Positions, types and their norm have the width of the embedding; one projection with a bias leads
+ * from there to the layers. The difference to the model's width, which is counted elsewhere, is
+ * subtracted here. */
 static void
 narrow_embeddings(const LhHfReader *r)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The keys of a config.json, by the row of its family: each is decoded, is harmless, or is an error
- * that names it.
+ * Decodes the keys of a config.json by the row of its family. Every other key is harmless or an
+ * error.
  */
 #include "model/huggingface_values.h"
 #include "base/error.h"
@@ -67,7 +67,7 @@ decode_at(const LhHfReader *r, const char *path, LhFieldType type, uint64_t max,
                           : lh_json_decode_at(r->json, object, fields, out, true, error);
 }
 
-/* A list of truths is one of numbers. */
+/* Decodes a list; booleans become numbers. */
 static bool
 take_list(const LhHfReader *r, const char *path, LhHfValue *value, GError **error)
 {
@@ -176,7 +176,8 @@ lh_hf_clear_values(LhHfReader *r)
         clear_value(&r->values[slot]);
 }
 
-/* Several names of one size may stand in a file if they agree on it; null says nothing then. */
+/* Stores a value in its slot. A file may contain several names of one size if they agree; null is
+ * then ignored. */
 static bool
 merge(LhHfReader *r, const LhHfKey *key, LhHfValue *value, GError **error)
 {
@@ -194,11 +195,11 @@ merge(LhHfReader *r, const LhHfKey *key, LhHfValue *value, GError **error)
         return true;
     return lh_json_error(r->json, value->path, error,
                          "\"%s\" is %" G_GUINT64_FORMAT " and \"%s\" is %" G_GUINT64_FORMAT
-                         "; both are names of one size, so leave one out",
+                         "; both name the same size, so leave one out",
                          value->path, value->number, first->path, first->number);
 }
 
-/* ---- which keys there are ---- */
+/* ---- known keys ---- */
 
 typedef bool (*KeyFunc)(LhHfReader *r, const LhHfKey *key, GError **error);
 
@@ -227,7 +228,7 @@ is_ignored(const LhHfReader *r, const char *key)
            g_ptr_array_find_with_equal_func((GPtrArray *)ignored, key, g_str_equal, NULL);
 }
 
-/* Whether a value says nothing: null, false, 0, "", [], {}. */
+/* Whether a value is empty: null, false, 0, "", [], {}. */
 static bool
 is_empty(const LhJson *json, const char *path)
 {
@@ -239,7 +240,7 @@ is_empty(const LhJson *json, const char *path)
     return g_strv_contains(empty, text);
 }
 
-/* The path of @key: of the language model's part, or else of the whole file. */
+/* The path of @key: in the language-model part, or else at the top of the file. */
 static const char *
 find_key(LhHfReader *r, const LhHfKey *key)
 {
@@ -259,8 +260,8 @@ refuse_key(LhHfReader *r, const LhHfKey *key, const char *path, GError **error)
     if (!refused)
         return true;
     return lh_json_error(r->json, path, error,
-                         "\"%s\": %s: there is no such layer or mask yet, so nothing about this "
-                         "model can be predicted; --ignore-key %s reads it without",
+                         "\"%s\": %s: not supported, so this model cannot be predicted; "
+                         "--ignore-key %s reads the model without it",
                          path, key->text, key->name);
 }
 
@@ -273,7 +274,7 @@ read_key(LhHfReader *r, const LhHfKey *key, GError **error)
 
     if (path == NULL)
         return true;
-    if (is_ignored(r, key->name)) { /* a mask that its class has where the file is silent, too */
+    if (is_ignored(r, key->name)) { /* overrides a mask that is the class's default */
         if (key->slot == LH_HF_TOP_K || key->slot == LH_HF_CHUNK)
             r->values[key->slot].stated = true;
         return true;
@@ -286,7 +287,8 @@ read_key(LhHfReader *r, const LhHfKey *key, GError **error)
     return ok;
 }
 
-/* Whether @name, or what it holds, is a key of the family. */
+/* Whether @name, or a key inside it, is a key of the family. With @names, adds the known names to
+ * it instead. */
 static bool
 is_known(const LhHfReader *r, const char *name, GPtrArray *names)
 {
@@ -320,8 +322,8 @@ fail_unknown(LhHfReader *r, const char *path, const char *key, GError **error)
     g_ptr_array_add(names, NULL);
     nearest = lh_nearest_word(key, (const char *const *)names->pdata);
     return lh_json_error(r->json, path, error,
-                         "unknown key \"%s\" of model type %s: it may say its shape, which is read "
-                         "from keys that are known%s%s%s; --ignore-key %s reads the model without",
+                         "unknown key \"%s\" of model type %s: it may affect the model's "
+                         "shape%s%s%s; --ignore-key %s reads the model without it",
                          path, r->model_type, nearest != NULL ? " (did you mean \"" : "",
                          nearest != NULL ? nearest : "", nearest != NULL ? "\"?)" : "", key);
 }
@@ -336,7 +338,7 @@ is_noted(const LhHfReader *r, const char *reason)
     return false;
 }
 
-/* Says once for each reason what of the model is left out. */
+/* Adds a note on a part that is left out, once per reason. */
 static void
 note_left_out(LhHfReader *r, const char *path, const char *key)
 {
@@ -351,7 +353,7 @@ note_left_out(LhHfReader *r, const char *path, const char *key)
     }
 }
 
-/* A key of @object, "" or "attn_config", which stands at @at of the file. */
+/* Checks a key of @object, "" or "attn_config", whose path in the file is @at. */
 static bool
 check_key(LhHfReader *r, const char *at, const char *object, const char *key, GError **error)
 {
@@ -393,7 +395,7 @@ check_keys(LhHfReader *r, const char *at, const char *object, GError **error)
     return true;
 }
 
-/* Every --ignore-key is a key of the file, and said in every output. */
+/* Checks that the file has every key of --ignore-key, and notes each for all outputs. */
 static bool
 note_ignored(LhHfReader *r, GError **error)
 {
@@ -406,11 +408,10 @@ note_ignored(LhHfReader *r, GError **error)
         if (lh_json_kind(r->json, path) == '\0')
             path = key;
         if (lh_json_kind(r->json, path) == '\0')
-            return lh_json_error(r->json, "", error,
-                                 "there is no key \"%s\" that --ignore-key could ignore", key);
+            return lh_json_error(r->json, "", error, "the file has no key \"%s\" to ignore", key);
         g_ptr_array_add(r->model->notes,
                         g_strdup_printf("the model's key \"%s\" is ignored, as --ignore-key says: "
-                                        "the answer is for a model without it",
+                                        "results are for a model without it",
                                         path));
     }
     return true;

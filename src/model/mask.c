@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Intervals of keys, and exact counts of pairs. */
+/* Intervals of keys, and exact counts of query-key pairs. */
 #include "model/mask.h"
 
 #include <glib.h>
 #include <string.h>
 
-/* The document that holds @position. */
+/* The document that contains @position. */
 static uint32_t
 document_of(const LhMaskRule *rule, uint64_t position)
 {
@@ -67,7 +67,7 @@ lh_causal_pairs(uint64_t nq, uint64_t nk, int64_t shift)
 
     if (nk == 0)
         return 0;
-    /* The rows between allow first + shift + 1, ..., full + shift keys. */
+    /* The rows in between allow first + shift + 1, ..., full + shift keys. */
     if (ramp == 0)
         return (uint64_t)(rows - full) * nk;
     return ramp * (uint64_t)(first + full + 2 * shift + 1) / 2 + (uint64_t)(rows - full) * nk;
@@ -79,7 +79,7 @@ floor_quotient(int64_t a, int64_t b)
     return a >= 0 ? a / b : -((-a + b - 1) / b);
 }
 
-/* Pairs with key position <= query position + reach. */
+/* Number of pairs with key position <= query position + reach. */
 static uint64_t
 pairs_up_to(LhSegment q, LhSegment k, int64_t reach)
 {
@@ -89,7 +89,7 @@ pairs_up_to(LhSegment q, LhSegment k, int64_t reach)
     return lh_causal_pairs(q.count, k.count, floor_quotient(ahead, (int64_t)MAX(stride, 1)));
 }
 
-/* Without documents. */
+/* Number of allowed pairs, without documents. */
 static uint64_t
 pairs_within(const LhMaskRule *rule, LhSegment q, LhSegment k)
 {
@@ -132,7 +132,7 @@ lh_mask_pairs(const LhMaskRule *rule, LhSegment q, LhSegment k)
         return pairs_within(rule, q, k);
     low = MAX(q.start, k.start);
     high = MIN(last_of(q), last_of(k));
-    low = MIN(low, high); /* one document may hold two segments that lie apart */
+    low = MIN(low, high); /* one document may contain both segments with a gap between them */
     for (uint32_t d = document_of(rule, low); d < rule->documents_count; d++) {
         const uint64_t first = document_first(rule, d), end = rule->document_ends[d];
 
@@ -143,13 +143,14 @@ lh_mask_pairs(const LhMaskRule *rule, LhSegment q, LhSegment k)
     return pairs;
 }
 
-/* The keys that the queries @q see in a document at [first, end), which holds them all. */
+/* Number of keys that the queries @q attend to in a document [first, end) that contains all of
+ * @q. */
 static uint64_t
 keys_within(const LhMaskRule *rule, LhSegment q, uint64_t first, uint64_t end)
 {
     const uint64_t most = rule->window == 0 ? end - first : rule->window;
     const uint64_t ahead = q.start - first + 1; /* keys up to the first query */
-    uint64_t rows;                              /* whose keys begin with the document */
+    uint64_t rows;                              /* rows whose keys begin at the document's start */
 
     if (!rule->causal)
         return q.count * (end - first);

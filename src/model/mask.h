@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which keys a query sees. Whatever the rule, the keys of one query are an interval of token
- * positions: causal masks end it at the query, windows and documents begin it later than token 0.
- * Everything exact about masks (pairs, and hence flops and imbalance) follows from that.
+ * Attention masks: the keys that a query attends to. Under every rule these are an interval of
+ * token positions: a causal mask ends it at the query, windows and documents begin it after token
+ * 0. Exact counts of pairs, and hence flops and imbalance, follow from this.
  */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The rule of a whole sequence of attention. All sequences of a batch have the same. */
+/* The mask of a sequence; the same for all sequences of a batch. */
 typedef struct {
-    bool causal;     /* else a query sees the keys behind it, too */
-    uint64_t window; /* a causal query sees itself and window - 1 keys before it; 0: all of them */
+    bool causal; /* false: a query also attends to later keys */
+    /* A causal query attends to itself and the window - 1 keys before it; 0: no window. */
+    uint64_t window;
     /*
-     * Packed documents: document i ends before token document_ends[i], and no query sees the keys
-     * of another document. Ascending, the last one the sequence length; borrowed. NULL: one
-     * document.
+     * Packed documents: document i ends before token document_ends[i], and queries attend only to
+     * keys of their own document. Ascending; the last one is the sequence length; borrowed. NULL:
+     * one document.
      */
     const uint64_t *document_ends;
     uint32_t documents_count;
@@ -34,7 +35,7 @@ typedef struct {
     uint64_t first, end;
 } LhInterval;
 
-/* Whether it is nothing but causal or full. */
+/* Whether the mask is purely causal or full. */
 static inline bool
 lh_mask_is_plain(const LhMaskRule *rule)
 {
@@ -44,24 +45,24 @@ lh_mask_is_plain(const LhMaskRule *rule)
 /* Whether two rules allow the same pairs. */
 bool lh_mask_rules_equal(const LhMaskRule *a, const LhMaskRule *b);
 
-/* The keys that the query at @position sees, in a sequence of @seq_length tokens. */
+/* The keys that the query at @position attends to, in a sequence of @seq_length tokens. */
 LhInterval lh_mask_keys(const LhMaskRule *rule, uint64_t position, uint64_t seq_length);
 
-/* Whether the query at position @q sees the key at position @k. */
+/* Whether the query at position @q attends to the key at position @k. */
 bool lh_mask_sees(const LhMaskRule *rule, uint64_t q, uint64_t k);
 
 /*
- * How many of the pairs of the queries @q and the keys @k the rule allows; exact. Both segments
- * have one stride (or one token at most). Costs O(1), with documents O(log(documents) + those that
- * both touch).
+ * Number of pairs of queries @q and keys @k that the mask allows; exact. Both segments have the
+ * same stride (or at most one token). O(1); with documents O(log(documents) + documents that both
+ * touch).
  */
 uint64_t lh_mask_pairs(const LhMaskRule *rule, LhSegment q, LhSegment k);
 
 /*
- * How many keys the queries @q see in all, in a sequence of @seq_length tokens; exact. O(1), with
- * documents O(log(documents) + those that @q touches).
+ * Total number of keys that the queries @q attend to, in a sequence of @seq_length tokens; exact.
+ * O(1); with documents O(log(documents) + documents that @q touches).
  */
 uint64_t lh_mask_keys_count(const LhMaskRule *rule, LhSegment q, uint64_t seq_length);
 
-/* Pairs with j <= i + shift among @nq rows i and @nk keys j; both at most 2^31. */
+/* Number of pairs with j <= i + shift, of @nq rows i and @nk keys j; both at most 2^31. */
 uint64_t lh_causal_pairs(uint64_t nq, uint64_t nk, int64_t shift);

@@ -49,30 +49,29 @@ static const LhField run_fields[] = {
       .offset = offsetof(LhLayerRun, kind),
       .flags = LH_FIELD_REQUIRED,
       .choices = lh_layer_kind_names,
-      .description = "The kind of attention." },
+      .description = "Kind of attention." },
     { .name = "count",
       .type = LH_FIELD_UNIT,
       .unit = LH_UNIT_COUNT,
       .offset = offsetof(LhLayerRun, count),
       .min = 1,
       .max = LH_MODEL_LAYERS_MAX,
-      .description = "Layers in a row; 1 if absent." },
+      .description = "Consecutive layers of this kind; default 1." },
     { .name = "output_gate",
       .type = LH_FIELD_BOOL,
       .offset = offsetof(LhLayerRun, output_gate),
-      .description =
-          "Whether the output of attention is multiplied by a gate, a further projection "
-          "of the layer's input that is as wide as the heads; no if absent." },
+      .description = "Whether attention's output is multiplied by a gate, another projection of "
+                     "the layer's input, as wide as the heads; default no." },
     { .name = "whole_sequence",
       .type = LH_FIELD_BOOL,
       .offset = offsetof(LhLayerRun, whole),
-      .description = "Whether these layers have no sliding window in a model whose others have "
-                     "one; no if absent." },
+      .description = "Whether these layers attend to the whole sequence although the model has a "
+                     "sliding window; default no." },
     { .name = "dense",
       .type = LH_FIELD_BOOL,
       .offset = offsetof(LhLayerRun, dense),
-      .description = "Whether these layers have one MLP in a model whose others have experts; no "
-                     "if absent." },
+      .description =
+          "Whether these layers have a dense MLP although the model has experts; default no." },
     { .name = NULL },
 };
 
@@ -84,8 +83,8 @@ const LhField lh_model_fields[] = {
       .choices = model_schemas,
       .description = "The format and its version." },
     TEXT(name, LH_FIELD_REQUIRED, "The model's name, equal to the file's."),
-    TEXT(description, 0, "What the model is, in a sentence."),
-    TEXT(source, LH_FIELD_REQUIRED, "Where the numbers come from."),
+    TEXT(description, 0, "Description of the model, one sentence."),
+    TEXT(source, LH_FIELD_REQUIRED, "Source of the numbers."),
     COUNT(num_layers, LH_FIELD_REQUIRED, 1, LH_MODEL_LAYERS_MAX, "Transformer layers."),
     { .name = "layers",
       .type = LH_FIELD_ARRAY,
@@ -95,62 +94,62 @@ const LhField lh_model_fields[] = {
       .element_init = init_run,
       .min = 1,
       .max = LH_MODEL_LAYERS_MAX,
-      .description =
-          "Runs of layers of one kind, from the first layer on; the whole list is repeated "
-          "until there are num_layers. All layers have softmax attention if absent." },
+      .description = "Pattern of layers: runs of one kind, from the first layer on, repeated up to "
+                     "num_layers. Default: softmax attention in all layers." },
     COUNT(hidden_size, LH_FIELD_REQUIRED, 1, LH_MODEL_WIDTH_MAX, "Width of the residual stream."),
     COUNT(num_attention_heads, LH_FIELD_REQUIRED, 1, LH_MODEL_HEADS_MAX, "Query heads."),
     COUNT(num_query_groups, 0, 1, LH_MODEL_HEADS_MAX,
-          "Key-value heads; divides num_attention_heads, which it equals if absent."),
+          "Key-value heads; divides num_attention_heads; default num_attention_heads."),
     COUNT(kv_channels, 0, 1, LH_MODEL_HEADS_MAX,
-          "Head dimension; hidden_size / num_attention_heads if absent."),
+          "Head dimension; default hidden_size / num_attention_heads."),
     COUNT(ffn_hidden_size, LH_FIELD_REQUIRED, 1, LH_MODEL_WIDTH_MAX,
-          "Inner width of the MLP; of one expert, if there are experts."),
+          "Inner width of the MLP; with experts, of one expert."),
     TRUTH(gated_mlp,
-          "Whether the MLP has three matrices (SwiGLU, GLU) instead of two; no if absent."),
+          "Whether the MLP has three matrices (SwiGLU, GLU) instead of two; default no."),
     COUNT(num_experts, 0, 1, LH_MODEL_HEADS_MAX,
           "Experts of an MLP, shared ones included; absent for a dense model."),
     COUNT(experts_per_token, 0, 1, LH_MODEL_HEADS_MAX,
-          "Experts that a token passes, shared ones included; at most num_experts."),
+          "Experts per token, shared ones included; at most num_experts."),
     COUNT(vocab_size, LH_FIELD_REQUIRED, 1, LH_MODEL_VOCAB_MAX, "Rows of the embedding."),
-    TRUTH(tied_embeddings, "Whether input and output embedding share their weights; no if absent."),
+    TRUTH(tied_embeddings, "Whether input and output embedding share their weights; default no."),
     COUNT(max_position_embeddings, 0, 1, LH_MODEL_POSITIONS_MAX,
-          "Longest sequence the model was made for; absent if not stated."),
+          "Longest sequence that the model supports; absent if not stated."),
     COUNT(sliding_window, 0, 1, LH_MODEL_POSITIONS_MAX,
-          "Tokens that a query sees at most, itself counted, in layers of softmax attention; "
-          "absent for no window."),
+          "Sliding window of layers of softmax attention: tokens that a query attends to, itself "
+          "included; absent: no window."),
     { .name = "rotary_base",
       .type = LH_FIELD_DOUBLE,
       .offset = offsetof(LhModel, rotary_base),
       .min = 0,
       .max = LH_MODEL_ROTARY_BASE_MAX,
-      .description = "Base of the angles of rotary positions, in layers of softmax attention; 0: "
-                     "the model has none. If absent, 10000, and 0 with learned_positions or with "
-                     "linear attention in all layers." },
+      .description =
+          "Base of the rotary angles in layers of softmax attention; 0: no rotary positions. "
+          "Default 10000; 0 with learned_positions or with linear attention in all layers." },
     TRUTH(bidirectional,
-          "Whether a token also sees those behind it, as in an encoder; no if absent."),
-    WEIGHTS_FLAG(biases, "Whether every matrix and norm of a layer has a bias; no if absent."),
-    WEIGHTS_FLAG(qkv_bias, "Whether the projections to q, k and v have a bias; no if absent."),
-    WEIGHTS_FLAG(qk_norm, "Whether heads of q and k are normalised, with weights; no if absent."),
-    WEIGHTS_COUNT(norms_per_layer, 1, LH_MODEL_HEADS_MAX, "Norms of a layer; 2 if absent."),
+          "Whether a token also attends to later ones, as in an encoder; default no."),
+    WEIGHTS_FLAG(biases, "Whether every matrix and norm of a layer has a bias; default no."),
+    WEIGHTS_FLAG(qkv_bias, "Whether the projections to q, k and v have a bias; default no."),
+    WEIGHTS_FLAG(qk_norm, "Whether heads of q and k are normalised, with weights; default no."),
+    WEIGHTS_COUNT(norms_per_layer, 1, LH_MODEL_HEADS_MAX, "Norms per layer; default 2."),
     WEIGHTS_COUNT(learned_positions, 1, LH_MODEL_POSITIONS_MAX,
-                  "Positions that have a learned embedding; none if absent."),
-    WEIGHTS_COUNT(shared_experts, 1, LH_MODEL_HEADS_MAX,
-                  "Experts, of num_experts, that every token passes without a router."),
+                  "Positions with a learned embedding; default none."),
+    WEIGHTS_COUNT(
+        shared_experts, 1, LH_MODEL_HEADS_MAX,
+        "Shared experts, of num_experts: those that every token passes without a router."),
     WEIGHTS_COUNT(dense_layers, 1, LH_MODEL_LAYERS_MAX,
-                  "Layers of a mixture of experts, the first ones, that have one MLP instead."),
+                  "Leading layers with a dense MLP in a mixture of experts."),
     WEIGHTS_COUNT(dense_ffn_hidden_size, 1, LH_MODEL_WIDTH_MAX,
-                  "Inner width of the MLP of dense layers; ffn_hidden_size if absent."),
+                  "Inner width of the MLP of dense layers; default ffn_hidden_size."),
     WEIGHTS_COUNT(shared_ffn_hidden_size, 1, LH_MODEL_WIDTH_MAX,
-                  "Inner width of a shared expert; ffn_hidden_size if absent."),
+                  "Inner width of a shared expert; default ffn_hidden_size."),
     WEIGHTS_COUNT(embedding_width, 1, LH_MODEL_WIDTH_MAX,
-                  "Width of the embedding, from which and to which a matrix leads; hidden_size if "
-                  "absent."),
+                  "Width of the embedding; if not hidden_size, matrices project from it and to it. "
+                  "Default hidden_size."),
     WEIGHTS_COUNT(other_parameters, 1, LH_MODEL_POSITIONS_MAX,
-                  "Parameters of the whole model beside those that follow from the rest."),
+                  "Parameters of the whole model that the other fields do not account for."),
     WEIGHTS_COUNT(attention_parameters, 1, LH_MODEL_POSITIONS_MAX,
-                  "Parameters of attention in one layer, where its matrices are not those of q, k, "
-                  "v and o (latent attention)."),
+                  "Parameters of attention in one layer, if its matrices are not those of q, k, v "
+                  "and o (latent attention)."),
     { .name = NULL },
 };
 
@@ -161,7 +160,7 @@ lh_model_period(const LhModel *m)
 
     for (guint i = 0; i < m->layers->len; i++)
         period += g_array_index(m->layers, LhLayerRun, i).count;
-    g_assert(period > 0); /* run_fields */
+    g_assert(period > 0); /* run_fields ensures it */
     return period;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Longhaul's own model files; Hugging Face's are read by huggingface.c. Both end in the same rules
+ * Reads longhaul's own model files; huggingface.c reads Hugging Face's. Both apply the same checks
  * (lh_model_check).
  */
 #include "model/model_file.h"
@@ -9,7 +9,8 @@
 #include "base/files/data_files.h"
 #include "model/model_rules.h"
 
-/* Softmax attention in all layers if nothing is said; else a pattern that fits in. */
+/* Checks that the pattern of layers divides num_layers. The default is softmax attention in all
+ * layers. */
 static bool
 complete_layers(const LhJson *json, LhModel *m, GError **error)
 {
@@ -22,8 +23,8 @@ complete_layers(const LhJson *json, LhModel *m, GError **error)
     if (m->num_layers % lh_model_period(m) == 0)
         return true;
     return lh_json_error(json, "layers", error,
-                         "\"layers\" are %" G_GUINT64_FORMAT " layers, which cannot be repeated to "
-                         "\"num_layers\" %" G_GUINT64_FORMAT,
+                         "\"layers\" has %" G_GUINT64_FORMAT
+                         " layers, which does not divide \"num_layers\" %" G_GUINT64_FORMAT,
                          lh_model_period(m), m->num_layers);
 }
 
@@ -53,16 +54,16 @@ read_own(const LhJson *json, LhModel *model, GError **error)
     return lh_model_check(json, &keys, model, error);
 }
 
-/* All fields of longhaul's own files are read. */
+/* Rejects --assume and --ignore-key: all fields of longhaul's own files are read. */
 static bool
 check_plain(const LhJson *json, const LhModelReading *how, GError **error)
 {
     if (how == NULL || (how->assume == NULL && how->ignored == NULL))
         return true;
-    return lh_json_error(json, "schema", error,
-                         "%s is about Hugging Face's config.json, and this is a model file of "
-                         "longhaul's own",
-                         how->assume != NULL ? "--assume" : "--ignore-key");
+    return lh_json_error(
+        json, "schema", error,
+        "%s applies to Hugging Face's config.json, and this is one of longhaul's own model files",
+        how->assume != NULL ? "--assume" : "--ignore-key");
 }
 
 static LhModel *

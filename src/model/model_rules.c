@@ -17,11 +17,12 @@ lh_model_check(const LhJson *json, const LhModelKeys *keys, const LhModel *m, GE
                              keys->experts_per_token, m->experts_per_token, keys->experts,
                              m->num_experts);
     if (m->weights.shared_experts > m->num_experts || m->weights.dense_layers > m->num_layers)
-        return lh_json_error(
-            json, keys->experts, error,
-            "%" G_GUINT64_FORMAT " shared of %" G_GUINT64_FORMAT " experts and %" G_GUINT64_FORMAT
-            " dense of %" G_GUINT64_FORMAT " layers: a part cannot be larger than the whole",
-            m->weights.shared_experts, m->num_experts, m->weights.dense_layers, m->num_layers);
+        return lh_json_error(json, keys->experts, error,
+                             "%" G_GUINT64_FORMAT " shared experts of %" G_GUINT64_FORMAT
+                             " experts and %" G_GUINT64_FORMAT " dense layers of %" G_GUINT64_FORMAT
+                             " layers: a part cannot exceed the whole",
+                             m->weights.shared_experts, m->num_experts, m->weights.dense_layers,
+                             m->num_layers);
     if (m->num_experts > 0 && m->experts_per_token == 0)
         return lh_json_error(json, keys->experts, error, "\"%s\" needs \"%s\" beside it",
                              keys->experts, keys->experts_per_token);
@@ -36,9 +37,8 @@ same_layer(const LhLayerRun *a, const LhLayerRun *b)
 }
 
 /*
- * The fewest layers whose repetition is all of them, in linear time: matched[i] is how many of the
- * layers up to i, not all, are at their end what the model begins with (the failure function of
- * Knuth, Morris and Pratt).
+ * The shortest period of the layers, in linear time: matched[i] is the length of the longest proper
+ * border of layers 0 to i (the failure function of Knuth, Morris and Pratt).
  */
 static guint
 period_of_each(const GArray *each)

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How many parameters a model has: of embeddings, projections, MLPs or experts with their router,
- * norms and biases. Vision and audio towers, heads for several tokens at once and quantisation
- * scales are left out.
+ * Number of parameters of a model: embeddings, projections, MLPs or experts with their router,
+ * norms and biases. Vision and audio towers, multi-token prediction heads and quantisation scales
+ * are left out.
  */
 #include "model/parameters.h"
 
 #include "base/saturate.h"
 
-/* Sums and products that stop at the largest number. */
-/* q, k, v, o and what else a run says. Linear attention has a key-value head for each query head.
- */
+/* Parameters of one layer's attention: q, k, v, o and what its run adds. Linear attention has a
+ * key-value head per query head. */
 static uint64_t
 attention_of(const LhModel *m, const LhLayerRun *run)
 {
@@ -34,7 +33,7 @@ attention_of(const LhModel *m, const LhLayerRun *run)
     return lh_plus(matrices, vectors);
 }
 
-/* All layers' attention: the pattern's, as often as it is repeated. */
+/* Attention of all layers: the pattern's, times its repetitions. */
 static uint64_t
 attentions_of(const LhModel *m)
 {
@@ -58,7 +57,7 @@ mlp_of(const LhModel *m, uint64_t ffn)
     return m->weights.biases ? lh_plus(matrices, lh_plus(inner, m->hidden_size)) : matrices;
 }
 
-/* All MLPs of the model, with so many experts in each layer that has any. */
+/* All MLPs of the model, with @experts experts in each layer that has any. */
 static uint64_t
 mlps_of(const LhModel *m, uint64_t experts)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How many parameters a model has.
+ * Number of parameters of a model.
  */
 #pragma once
 
 #include "model/model.h"
 
-/* How many parameters the model has; UINT64_MAX: at least so many. */
+/* Number of parameters; UINT64_MAX: overflow. */
 uint64_t lh_model_parameters(const LhModel *model);
 
-/* Those that a token meets: of the experts, its own. */
+/* Parameters that one token uses: with experts, only the experts it passes. */
 uint64_t lh_model_active_parameters(const LhModel *model);
