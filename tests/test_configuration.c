@@ -351,9 +351,10 @@ START_TEST(files_beside_are_read)
     missing = parse("f.sh", "swift sft --model Qwen/Qwen3-8B --deepspeed nowhere.json --bf16");
     s = scenario_of(missing, EVERYTHING);
     ck_assert(!lh_config_check_way(missing, LH_CONFIG_WAY, s, &error));
-    ck_assert_msg(strstr(error->message, "f.sh:1:33: error: how ranks shard is in nowhere.json") ==
-                      error->message,
-                  "%s", error->message);
+    ck_assert_msg(
+        strstr(error->message, "f.sh:1:33: error: sharding is configured in nowhere.json") ==
+            error->message,
+        "%s", error->message);
     g_clear_error(&error);
     ck_assert_ptr_null(
         lh_config_parse("f.sh", "trl sft --config nowhere.yaml --bf16", 36, NULL, &error));
@@ -392,7 +393,7 @@ START_TEST(launchers_are_compared)
 
         ck_assert_msg(config->processes == rows[i].processes, "%s", rows[i].before);
         ck_assert_uint_eq(config->unknown->len, 0);
-        ck_assert_msg(has_note(config, "one of them is not so") == rows[i].contradicts, "%s",
+        ck_assert_msg(has_note(config, "one of them is wrong") == rows[i].contradicts, "%s",
                       rows[i].before);
     }
 }
@@ -416,7 +417,7 @@ START_TEST(megatron_deepspeed_is_a_scenario)
                 LINES("checkpoint=layer"));
     ck_assert(lh_config_check_way(config, LH_CONFIG_QUESTION, s, &error));
     ck_assert(!lh_config_check_way(config, LH_CONFIG_WAY, s, &error));
-    ck_assert_msg(strstr(error->message, "the stage of ZeRO is in DeepSpeed's file") != NULL, "%s",
+    ck_assert_msg(strstr(error->message, "ZeRO's stage is in DeepSpeed's file") != NULL, "%s",
                   error->message);
 }
 END_TEST
@@ -479,7 +480,7 @@ START_TEST(layers_have_experts_as_they_say)
     text = MEGATRON "\n--moe-shared-expert-intermediate-size 96";
     config = lh_config_parse("f.sh", text, strlen(text), NULL, &error);
     ck_assert_ptr_null(config);
-    ck_assert_msg(strstr(error->message, "in a model that has no experts") != NULL, "%s",
+    ck_assert_msg(strstr(error->message, "in a model without experts") != NULL, "%s",
                   error->message);
 }
 END_TEST
@@ -518,9 +519,9 @@ START_TEST(traps_are_named)
     check_note("f.sh",
                MEGATRON "--context-parallel-size 8 --cp-comm-type a2a+p2p "
                         "--hierarchical-context-parallel-sizes 4 4",
-               "4 x 4 are not the 8 ranks");
+               "4 x 4 is not the 8 context-parallel ranks");
     check_note("f.sh", MEGATRON "--context-parallel-size 3",
-               "65536 tokens cannot be cut into the 6 halves");
+               "65536 tokens cannot be split into the 6 half-chunks");
     check_note("f.sh", MEGATRON "--context-parallel-size 2\n --window-size 100,0",
                "f.sh:2:2: warning: with context parallelism only a2a and all_gather");
     check_note("f.sh", MEGATRON "--context-parallel-size 2 --window-size 100,0 --cp-comm-type a2a",
@@ -531,14 +532,14 @@ START_TEST(traps_are_named)
                "ignores --num-query-groups");
     check_note("f.sh", MEGATRON "--tensor-model-parallel-size 2", "without --sequence-parallel");
     check_note("f.sh", MEGATRON "--data-parallel-sharding-strategy optim",
-               "only --use-megatron-fsdp reads it");
+               "it needs --use-megatron-fsdp, which is not given");
     check_note("f.sh", MEGATRON "--expert-model-parallel-size 2", "expert parallelism");
     check_note("f.toml", "[training]\nseq_len=100\n[parallelism]\ncontext_parallel_degree=8",
-               "f.toml:2:9: warning: 100 tokens cannot be cut");
+               "f.toml:2:9: warning: 100 tokens cannot be split");
     check_note("f.json",
                "{\"zero_optimization\": {\"stage\": 3}, \"bf16\": {\"enabled\": true},\n"
                "\"tensor_parallel\": {\"autotp_size\": 2}}",
-               "f.json:1:33: warning: AutoTP is for stages 0 to 2");
+               "f.json:1:33: warning: AutoTP supports only stages 0 to 2");
 }
 END_TEST
 
@@ -550,7 +551,7 @@ START_TEST(unused_options_are_named)
     g_autoptr(LhConfig) config = NULL;
 
     check_note("f.sh", "A=(--lr 1)\nB=x\n  MOE=(\n --num-experts 8)\nrun ${A[@]} " MEGATRON,
-               "f.sh:4:2: warning: MOE holds options, and no command of the file is given it");
+               "f.sh:4:2: warning: MOE holds options, but no command of the file uses it");
     check_note("f.sh", "A=\"--lr 1\"\nA+=\" --min-lr 1\"\nrun " MEGATRON,
                "f.sh:1:3: warning: A holds options");
     check_note("f.sh", "A=\"--lr 1\"\nB=\"$A --min-lr 1\"\nrun $B " MEGATRON, NULL);
@@ -567,10 +568,10 @@ START_TEST(what_is_wrong_is_refused)
     static const struct {
         const char *file, *text, *message;
     } rows[] = {
-        { "f.sh", "--lr 1\n", "f.sh:1:1: error: nothing in it is a setting of Megatron-LM" },
+        { "f.sh", "--lr 1\n", "f.sh:1:1: error: the file contains no setting of Megatron-LM" },
         { "f.sh", "--bf16\n --tensor-model-parallel-size $TP\n",
           "f.sh:2:2: error: \"tensor-model-parallel-size\": found \"$TP\"; allowed: a whole "
-          "number; the file does not say what the variable is" },
+          "number; the file does not set this variable" },
         { "f.sh", "--micro-batch-size 0",
           "f.sh:1:1: error: \"micro-batch-size\": found \"0\"; allowed: at least 1" },
         { "f.sh", "--bf16 --cp-comm-type ring",
@@ -584,8 +585,8 @@ START_TEST(what_is_wrong_is_refused)
         { "f.sh", "torchrun x/pretrain_bert.py " MEGATRON,
           "f.sh:1:10: error: pretrain_bert.py trains an encoder" },
         { "f.sh", MEGATRON "--deepspeed --zero-stage 1 --num-experts 128",
-          "f.sh:1:346: error: \"num-experts\": found \"128\": experts as Megatron-DeepSpeed" },
-        { "f.py", "x = 1", "f.py:1:1: error: this is a program in Python" },
+          "f.sh:1:346: error: \"num-experts\": found \"128\": Megatron-DeepSpeed's experts" },
+        { "f.py", "x = 1", "f.py:1:1: error: this is a Python program" },
         { "f.sh", "[ -z \"$1\" ] || X=1\nA=\nif [ -z \"$A\" ]; then exit 1; fi\nrun " MEGATRON,
           "f.sh:1:1: error: the script ends in line 3" },
         { "f.sh", "run --deepspeed zero9 --model_name_or_path a/b --cutoff_len 8",
@@ -616,19 +617,19 @@ START_TEST(models_that_are_not_said_are_missed)
         const char *file, *text, *message;
     } rows[] = {
         { "f.sh", "--bf16 --num-layers 4",
-          "f.sh:1:8: error: it does not say which model is trained: hidden-size, "
-          "num-attention-heads are not there; add them" },
+          "f.sh:1:8: error: the file does not name the model: hidden-size, num-attention-heads are "
+          "missing; add them" },
         { "f.sh", "--num-layers 4 --hidden-size 4 --num-attention-heads 0",
-          "f.sh:1:1: error: it does not say which model is trained: num-attention-heads is not" },
+          "f.sh:1:1: error: the file does not name the model: num-attention-heads is missing" },
         { "f.sh", "--num-layers 4 --hidden-size 64 --num-attention-heads 4 --bf16",
-          "f.sh:1:1: error: it does not say which model is trained: how many words" },
-        { "f.sh", "--bf16", "f.sh:1:1: error: it does not say which model is trained: num-layers" },
+          "f.sh:1:1: error: the file does not name the model: the vocabulary size" },
+        { "f.sh", "--bf16", "f.sh:1:1: error: the file does not name the model: num-layers" },
         { "f.toml", "[model]\nname='own'\nflavor='1B'\n",
-          "f.toml:3:8: error: it does not say which model is trained: \"own\" of flavor \"1B\"" },
+          "f.toml:3:8: error: the file does not name the model: \"own\" of flavor \"1B\"" },
         { "f.toml", "[training]\nseq_len=8\n",
-          "f.toml:1:1: error: it does not say which model is trained: model.name with" },
+          "f.toml:1:1: error: the file does not name the model: model.name with" },
         { "f.json", "{\"train_batch_size\": 8}",
-          "f.json:1:1: error: it does not say which model is trained: DeepSpeed's file" },
+          "f.json:1:1: error: the file does not name the model: DeepSpeed's file" },
     };
 
     for (guint i = 0; i < G_N_ELEMENTS(rows); i++) {

@@ -17,13 +17,13 @@
 
 #include <string.h>
 
-#define ARGUMENTS "MODEL_ARGS." /* of tests of Megatron-LM: "--name: value" */
+#define ARGUMENTS "MODEL_ARGS." /* prefix in test files of Megatron-LM: "--name: value" */
 
-/* How files are read and written, by their ending. */
+/* Readers by the ending of the file's name. */
 static const struct {
     const char *ending;
     LhSettingsFileReader *reader;
-    const LhConfigSystem *system; /* NULL: what its settings say */
+    const LhConfigSystem *system; /* NULL: determined by the settings */
 } formats[] = {
     { ".toml", lh_settings_toml, &lh_config_torchtitan },
     { ".json", lh_settings_json, &lh_config_deepspeed },
@@ -48,7 +48,7 @@ lh_config_system_name(const LhConfig *config)
     return config->system->name;
 }
 
-/* Whether it is a command line, or a list of its arguments in YAML ("MODEL_ARGS:"). */
+/* Whether the file is a command line, or a list of its arguments in YAML ("MODEL_ARGS:"). */
 static bool
 is_arguments(const LhSettingsFile *entries)
 {
@@ -69,22 +69,21 @@ fail_without_settings(const LhConfig *config, GError **error)
 
     if (first != NULL)
         lh_config_fail(config, first, error,
-                       "%s holds options, and no command of the file is given it, nor any setting "
-                       "of %s: add the command, or give the script that runs it",
+                       "%s holds options, but no command of the file uses it, and no setting of %s "
+                       "was found: add the command, or give the script that runs it",
                        first->path, config->system->name);
     else if (config->entries->ended_line != 0)
-        lh_config_fail(
-            config, NULL, error,
-            "the script ends in line %u, before it starts a program that has settings of "
-            "%s: give what it asks for there by --set VAR=value",
-            config->entries->ended_line, config->system->name);
+        lh_config_fail(config, NULL, error,
+                       "the script ends in line %u, before it starts a program with settings of "
+                       "%s: supply the variables that it needs there by --set VAR=value",
+                       config->entries->ended_line, config->system->name);
     else
         lh_config_fail(config, NULL, error,
-                       "nothing in it is a setting of %s that says how to train",
+                       "the file contains no setting of %s that configures training",
                        config->system->name);
 }
 
-/* Files of settings that a program is given, and that are not there. */
+/* Notes missing files of settings that a program is given. */
 static void
 note_operands(LhConfig *config)
 {
@@ -96,7 +95,7 @@ note_operands(LhConfig *config)
 
         if (!operand->missing)
             continue;
-        lh_config_note(config, operand, "%.80s is not there, and has not been read", shown);
+        lh_config_note(config, operand, "%.80s does not exist, and has not been read", shown);
         if (config->no_model != NULL)
             lh_config_lacks_model(config, operand,
                                   "it is in %.80s, which is neither beside this file nor in the "
@@ -150,8 +149,8 @@ decode_config(LhSettingsFile *entries, const LhConfigSystem *system, GError **er
     note_operands(config);
     if (!has_setting(config, "seq_length"))
         lh_config_unsaid(config, LH_CONFIG_QUESTION, "seq_length",
-                         "how many tokens a sequence has is not said; without --seq-length it is "
-                         "%d for each context-parallel rank",
+                         "the sequence length is not given; without --seq-length it is %d per "
+                         "context-parallel rank",
                          LH_DEFAULT_TOKENS_PER_RANK);
     if (config->read + config->not_modelled + config->elsewhere->len == 0) {
         fail_without_settings(config, error);
@@ -159,8 +158,7 @@ decode_config(LhSettingsFile *entries, const LhConfigSystem *system, GError **er
     }
     for (guint i = 0; i < entries->unused->len; i++)
         lh_config_note(config, g_ptr_array_index(entries->unused, i),
-                       "%s holds options, and no command of the file is given it: they are left "
-                       "out",
+                       "%s holds options, but no command of the file uses it: they are left out",
                        ((const LhSettingsEntry *)g_ptr_array_index(entries->unused, i))->path);
     return g_steal_pointer(&config);
 }
@@ -175,16 +173,16 @@ lh_config_parse(const char *file, const char *text, gsize length, const GPtrArra
 
     if (g_str_has_suffix(file, ".py") || g_str_has_suffix(file, ".ipynb")) {
         g_set_error(error, LH_ERROR, LH_ERROR_INPUT,
-                    "%s:1:1: error: this is a program in Python, such as a recipe of NeMo 2.0, "
-                    "Megatron-Bridge or torchtitan; nobody runs it here: give --from-config the "
-                    "command line that starts it, with its overrides, or what it writes as YAML, "
-                    "TOML or JSON, and --model the config.json of its model",
+                    "%s:1:1: error: this is a Python program, such as a recipe of NeMo 2.0, "
+                    "Megatron-Bridge or torchtitan, and is not run: give --from-config the command "
+                    "line that starts it, with its overrides, or its settings as YAML, TOML or "
+                    "JSON, and --model the config.json of its model",
                     file);
         return NULL;
     }
     if (variables != NULL && reader != lh_settings_arguments) {
         g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
-                    "--set is about variables of a script, and %s is none", file);
+                    "--set applies to variables of a script, and %s is not a script", file);
         return NULL;
     }
     entries = variables != NULL ? lh_settings_script(file, text, length, variables, error)

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Configurations of training systems are read here: what a file of Megatron-LM (arguments, or
- * YAML), torchtitan (TOML) or DeepSpeed (JSON) asks for. configuration_scenario.h puts it into the
- * fields of a scenario, common/config_words.h puts a way of training into that system's words.
+ * Reads configurations of training frameworks: files of Megatron-LM (arguments, or YAML),
+ * torchtitan (TOML), DeepSpeed (JSON) and others. configuration_scenario.h applies them to a
+ * scenario; common/config_words.h writes a way of training in the framework's own settings.
  *
- * Settings that no time and no memory depends on are known by name and counted; every other one
+ * Settings that affect neither time nor memory are known by name and counted; every other setting
  * that is not understood is listed.
  */
 #pragma once
 
 #include "framework_config/common/system_config.h"
 
-/* Reads a file; its ending says of which system it is: .toml, .json, .yaml or .yml, else arguments.
- * @variables: of char *, "NAME=VALUE", what variables of a script are; NULL: none. Caller frees. */
+/* Reads a file. Its ending selects the format: .toml, .json, .yaml or .yml, else arguments.
+ * @variables: of char *, "NAME=VALUE", variables of a script; NULL: none. Caller frees. */
 LhConfig *lh_config_load(const char *path, const GPtrArray *variables, GError **error);
-/* As if it stood in a file of this name. */
+/* The same for @text, as the contents of a file of this name. */
 LhConfig *lh_config_parse(const char *file, const char *text, gsize length,
                           const GPtrArray *variables, GError **error);
 void lh_config_free(LhConfig *config);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Files that a configuration names: the settings that a command line stands over (--config_file of
- * accelerate, --job.config_file of torchtitan, the YAML that axolotl train is given), and
- * DeepSpeed's JSON. They are looked for in what the script itself writes, beside the file, and in
- * the working folder. One that is nowhere is not guessed.
+ * Reads files that a configuration names: settings that the command line overrides (--config_file
+ * of accelerate, --job.config_file of torchtitan, the YAML of axolotl train), and DeepSpeed's JSON.
+ * Searches what the script itself writes, the folder of the file, and the working folder. The
+ * contents of a missing file are never guessed.
  */
 #include "framework_config/configuration_beside.h"
 
@@ -11,15 +11,15 @@
 
 #include <string.h>
 
-#define FILES_DEPTH_MAX 4 /* of files that name files */
+#define FILES_DEPTH_MAX 4 /* of files that name other files */
 
 typedef enum {
-    WHOLE, /* the settings of the program: without them nothing can be said */
+    WHOLE, /* all settings of the program: an error if missing */
     WAY,   /* how ranks shard */
-    PART,  /* likewise, of DeepSpeed: its settings have names of their own */
+    PART,  /* DeepSpeed's settings, which have names of their own */
 } Role;
 
-/* By the last word of a setting, in lower case and with '-' for '_'. */
+/* Settings by their last component, in lower case and with '-' for '_'. */
 static const struct {
     const char *name;
     Role role;
@@ -55,7 +55,7 @@ reader_of(const char *path)
     return NULL;
 }
 
-/* The row of settings[] that has it, or -1. */
+/* Row of settings[] for @path, or -1. */
 static int
 row_of(const char *path)
 {
@@ -71,7 +71,7 @@ row_of(const char *path)
     return -1;
 }
 
-/* The text of @path, and where it was found; NULL: nowhere. Caller frees both. */
+/* The text of the file @path, and where it was found; NULL: missing. Caller frees both. */
 static char *
 find_text(const LhSettingsFile *e, const char *path, char **found)
 {
@@ -98,7 +98,7 @@ find_text(const LhSettingsFile *e, const char *path, char **found)
     return NULL;
 }
 
-/* The settings of @from stand before those of @to: what a command line says comes later. */
+/* Inserts the settings of @from before those of @to, so that the command line takes precedence. */
 static bool
 lay_under(LhSettingsFile *to, LhSettingsFile *from, guint at, const char *prefix, GError **error)
 {
@@ -134,18 +134,17 @@ refuse_missing(const LhSettingsFile *e, const LhSettingsEntry *entry, const char
     g_autofree char *shown = g_strescape(path, NULL);
     g_autofree char *setting = g_strescape(entry->path, NULL);
 
-    return lh_settings_fail(
-        e, entry->line, entry->column, error,
-        "\"%.40s\": the settings are in %.80s, which is neither beside this file "
-        "nor in the working folder: give --from-config that file",
-        setting, shown);
+    return lh_settings_fail(e, entry->line, entry->column, error,
+                            "\"%.40s\": the settings are in %.80s, which is neither beside this "
+                            "file nor in the working folder: give --from-config that file",
+                            setting, shown);
 }
 
 static bool take_files(LhSettingsFile *e, unsigned depth, GError **error);
 
 /* NOLINTBEGIN(misc-no-recursion): FILES_DEPTH_MAX */
 
-/* The file @path that @entry names. */
+/* Reads the file @path that @entry names. */
 static bool
 take_file(LhSettingsFile *e, LhSettingsEntry *entry, const char *path, Role role, unsigned depth,
           GError **error)
@@ -157,7 +156,7 @@ take_file(LhSettingsFile *e, LhSettingsEntry *entry, const char *path, Role role
 
     if (text == NULL && role == WHOLE)
         return refuse_missing(e, entry, path, error);
-    if (text == NULL) { /* who needs it says so */
+    if (text == NULL) { /* whoever needs the file reports it */
         entry->missing = true;
         return true;
     }
@@ -185,13 +184,13 @@ take_files(LhSettingsFile *e, unsigned depth, GError **error)
             !take_file(e, entry, path, settings[row].role, depth, error))
             return false;
         if (row >= 0 && settings[row].role != PART)
-            i += e->entries->len - before; /* they stand before it */
+            i += e->entries->len - before; /* skips the settings that were inserted before it */
     }
     return true;
 }
 
-/* YAML that a program is given without an option, as axolotl and LLaMA-Factory take it. One that is
- * not there may be anything. */
+/* Reads YAML that a program is given without an option, as in axolotl and LLaMA-Factory. A missing
+ * file is ignored: it may be anything. */
 static bool
 take_operands(LhSettingsFile *e, GError **error)
 {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Files that a configuration names.
+ * Reads files that a configuration names.
  */
 #pragma once
 
 #include "framework_config/common/system_config.h"
 
-/* Lays the files that settings name under them; refuses one without which nothing can be said. */
+/* Inserts the settings of files that settings name before the others; fails if an essential file is
+ * missing. */
 bool lh_config_take_beside(LhSettingsFile *entries, GError **error);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What launchers are told: torchrun, deepspeed, accelerate, mpirun, and Slurm's srun and sbatch. Of
- * it only how many processes start says something, which is compared with the cluster; an option of
- * the program of the same name is the program's.
+ * Options of launchers: torchrun, deepspeed, accelerate, mpirun, and Slurm's srun and sbatch. Only
+ * the number of processes matters; it is compared with the cluster. An option of the same name
+ * after the program is the program's.
  */
 #include "framework_config/configuration_launch.h"
 
@@ -41,12 +41,13 @@ const LhConfigKey lh_config_launch_keys[] = {
 };
 /* clang-format on */
 
-/* Two options whose product is how many processes start. */
+/* Two options whose product is the number of processes. */
 typedef struct {
     const char *nodes, *each;
 } Launch;
 
-/* Launchers take other words, too, such as ranges of nodes: those are not counted. */
+/* Number of processes; 0 if the options are not plain numbers (launchers also accept ranges of
+ * nodes). */
 static uint64_t
 product_of(const LhConfig *c, const Launch *launch)
 {
@@ -72,13 +73,13 @@ lh_config_launch(LhConfig *c)
     for (guint i = 0; i < G_N_ELEMENTS(launches); i++) {
         const uint64_t processes = product_of(c, &launches[i]);
 
-        /* One task for each node starts the others. */
+        /* With one task per node, that task starts the other processes. */
         if (processes == 0 || (i == 3 && (c->processes != 0 || said != NULL)))
             continue;
         if (said != NULL && processes != c->processes)
             lh_config_note(c, lh_config_entry(c, launches[i].nodes),
-                           "--%s and --%s start %" PRIu64 " processes, and --%s others: %" PRIu64
-                           "; one of them is not so",
+                           "--%s and --%s start %" PRIu64 " processes, but --%s starts %" PRIu64
+                           "; one of them is wrong",
                            launches[i].nodes, launches[i].each, processes, said, c->processes);
         if (c->processes == 0)
             c->processes = processes;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What launchers are told: torchrun, deepspeed, accelerate, mpirun, srun and sbatch.
+ * Options of launchers: torchrun, deepspeed, accelerate, mpirun, srun and sbatch.
  */
 #pragma once
 
 #include "framework_config/common/system_config.h"
 
-/* Beside those of any system; up to one without a name. */
+/* Keys in addition to those of the framework; up to one without a name. */
 extern const LhConfigKey lh_config_launch_keys[];
 
-/* How many processes start; what contradicts itself is noted. */
+/* Sets the number of processes; notes contradictions. */
 void lh_config_launch(LhConfig *config);

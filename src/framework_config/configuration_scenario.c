@@ -12,10 +12,9 @@ lh_config_check_model(const LhConfig *config, const LhScenario *scenario, GError
     if (scenario->model != NULL || scenario->model_text != NULL)
         return true;
     return lh_config_fail(config, config->no_model_at, error,
-                          "it does not say which model is trained: %s, or name the model with "
-                          "--model",
+                          "the file does not name the model: %s, or name the model with --model",
                           config->no_model != NULL ? config->no_model
-                                                   : "files of this system say nothing of models");
+                                                   : "files of this framework contain no model");
 }
 
 static const LhField *
@@ -28,7 +27,7 @@ field_named(const char *name)
     return field;
 }
 
-/* An error of a value, which names the option, as one of the file. */
+/* Rewords an error about a value, which names the option, as an error of the file. */
 static bool
 reword(const LhConfig *config, const LhSettingsEntry *entry, GError *cause, GError **error)
 {
@@ -41,8 +40,7 @@ reword(const LhConfig *config, const LhSettingsEntry *entry, GError *cause, GErr
     return false;
 }
 
-/* Whether a scenario that is asked beside the configuration says it, or goes through values of it.
- */
+/* Whether the scenario file given beside the configuration sets the field, or sweeps it. */
 static bool
 is_said(const LhScenario *scenario, const char *field)
 {

@@ -10,9 +10,9 @@
 
 #include <string.h>
 
-#define ENVIRONMENT "ENV_VARS." /* of tests of Megatron-LM */
+#define ENVIRONMENT "ENV_VARS." /* prefix in test files of Megatron-LM */
 
-/* A key of DeepSpeed's own file, which another file names. */
+/* The key of a setting from DeepSpeed's file that another file names. */
 static const LhConfigKey *
 find_beside_key(const char *name)
 {
@@ -33,7 +33,7 @@ find_launch_key(const char *name)
     return key->name != NULL ? key : NULL;
 }
 
-/* Settings whose value is that of a field. */
+/* Sets a field to a setting's value. */
 static bool
 take_key(LhConfig *config, const LhConfigKey *key, GError **error)
 {
@@ -62,7 +62,7 @@ lh_config_take_keys(LhConfig *config, const LhConfigSystem *system, GError **err
     return system->base == NULL || lh_config_take_keys(config, system->base, error);
 }
 
-/* Where settings are known by their last word, two of them must not contradict each other. */
+/* Rejects contradicting settings, where settings are known by their last component. */
 static bool
 check_twice(const LhConfig *config, guint index, GError **error)
 {
@@ -81,7 +81,7 @@ check_twice(const LhConfig *config, guint index, GError **error)
                           name, other, one, entry->line);
 }
 
-/* What is set, as the tables have it: a flag is true. Caller frees. */
+/* The setting's value as the tables write it: a flag is "true". Caller frees. */
 static char *
 said_text(const LhConfig *config, const LhSettingsEntry *entry)
 {
@@ -93,7 +93,7 @@ said_text(const LhConfig *config, const LhSettingsEntry *entry)
                                                     : lh_settings_entry_text(entry);
 }
 
-/* Lays the value over the framework's. */
+/* Overrides values of the framework file by the setting's. */
 static bool
 take_framework(LhConfig *config, const LhSettingsEntry *entry, const LhConfigKey *key,
                GError **error)
@@ -141,34 +141,34 @@ take_not_modelled(LhConfig *config, const LhSettingsEntry *entry, const LhConfig
     config->not_modelled++;
     if (entry->open_line != 0)
         lh_config_note(config, entry,
-                       "not modelled: %s, which the condition in line %u decides: %s", key->name,
+                       "not modelled: %s, which depends on the condition in line %u: %s", key->name,
                        entry->open_line, key->reason);
     else
         lh_config_note(config, entry, "not modelled: %s " LH_CONFIG_SHOWN ": %s", key->name, shown,
                        key->reason);
 }
 
-/* A setting that a condition decides which the script does not: who decides it is named. */
+/* Rejects a setting under a condition that cannot be decided; names the variable that decides
+ * it. */
 static bool
 fail_open(const LhConfig *config, const LhSettingsEntry *entry, GError **error)
 {
     g_autofree char *path = g_strescape(entry->path, NULL);
 
     if (entry->open_variable[0] == '\0')
-        return lh_config_fail(config, entry, error,
-                              "\"" LH_CONFIG_SHOWN
-                              "\" depends on the condition in line %u, which only a "
-                              "shell can decide: give the variables that it sets by --set "
-                              "VAR=value, or leave the other branch out",
-                              path, entry->open_line);
+        return lh_config_fail(
+            config, entry, error,
+            "\"" LH_CONFIG_SHOWN
+            "\" depends on the condition in line %u, which only a shell can decide: supply the "
+            "variables that it sets by --set VAR=value, or remove the other branch",
+            path, entry->open_line);
     return lh_config_fail(config, entry, error,
-                          "\"" LH_CONFIG_SHOWN
-                          "\" depends on the condition in line %u, which the file does "
-                          "not decide: give --set %s=value",
+                          "\"" LH_CONFIG_SHOWN "\" depends on the condition in line %u, which the "
+                          "file does not decide: give --set %s=value",
                           path, entry->open_line, entry->open_variable);
 }
 
-/* How many processes a launcher starts is compared with the cluster, and nothing else. */
+/* Whether the setting only affects the number of processes, which is compared with the cluster. */
 static bool
 is_only_compared(const char *name)
 {
@@ -183,7 +183,7 @@ take_open(LhConfig *config, const char *name, LhSettingsEntry *entry, GError **e
     if (!is_only_compared(name))
         return fail_open(config, entry, error);
     lh_config_note(config, entry,
-                   "%s depends on the condition in line %u: how many processes start is not known",
+                   "%s depends on the condition in line %u: the number of processes is unknown",
                    name, entry->open_line);
     entry->kind = LH_SETTINGS_NONE;
     return true;
@@ -211,7 +211,7 @@ lh_config_sort(LhConfig *config, GError **error)
             config->without_effect++;
         else if (lh_config_entry(config, g_ptr_array_index(config->names, i)) != entry &&
                  config->entries->taken == NULL)
-            config->without_effect++; /* the last one counts */
+            config->without_effect++; /* overridden by a later one */
         else if (entry->open_line != 0 && key->kind != LH_KEY_NOT_MODELLED) {
             if (!take_open(config, g_ptr_array_index(config->names, i), entry, error))
                 return false;

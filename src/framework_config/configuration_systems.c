@@ -14,7 +14,7 @@ const LhConfigSystem *const lh_config_systems[] = { &lh_config_megatron,  &lh_co
                                                     &lh_config_deepspeed, &lh_config_trainer,
                                                     &lh_config_nemo,      NULL };
 
-/* Whether a command line has settings of a tree, "model.micro_batch_size=1". */
+/* Whether a command line sets members of a tree, "model.micro_batch_size=1". */
 static bool
 has_tree(const LhSettingsFile *entries)
 {
@@ -42,11 +42,11 @@ lh_config_system_of(const LhSettingsFile *entries)
 
             if (systems[k] == &lh_config_megatron && strcmp(name, "deepspeed") == 0 &&
                 entry->values->len > 0)
-                continue; /* a flag there, and a file elsewhere */
+                continue; /* a flag of Megatron-LM, but a file elsewhere */
             known[k] += lh_config_find_key(systems[k], name) != NULL ? 1 : 0;
         }
     }
-    if (!has_tree(entries)) /* NeMo and torchtitan take no others */
+    if (!has_tree(entries)) /* NeMo and torchtitan only have such settings */
         known[2] = known[3] = 0;
     for (guint k = 1; k < G_N_ELEMENTS(systems); k++)
         most = known[k] > known[most] ? k : most;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The training systems whose configurations are read.
+ * Training frameworks whose configurations are read.
  */
 #pragma once
 
@@ -9,6 +9,6 @@
 /* All of them; NULL-terminated. */
 extern const LhConfigSystem *const lh_config_systems[];
 
-/* Whose settings most of them are: of Megatron-LM, of NeMo, of torchtitan, or of what is built on
+/* The framework to which most settings belong: Megatron-LM, NeMo, torchtitan, or programs based on
  * Hugging Face's Trainer. */
 const LhConfigSystem *lh_config_system_of(const LhSettingsFile *entries);

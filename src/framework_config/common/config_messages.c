@@ -97,8 +97,8 @@ lh_config_refuse(const LhConfig *config, const LhSettingsEntry *entry, const cha
     g_autofree char *shown = g_strescape(text, NULL);
     g_autofree char *path = g_strescape(entry->path, NULL);
 
-    return lh_config_fail(
-        config, entry, error,
-        "\"" LH_CONFIG_SHOWN "\": found \"" LH_CONFIG_SHOWN "\"; allowed: %s%s", path, shown,
-        allowed, strchr(text, '$') != NULL ? "; the file does not say what the variable is" : "");
+    return lh_config_fail(config, entry, error,
+                          "\"" LH_CONFIG_SHOWN "\": found \"" LH_CONFIG_SHOWN "\"; allowed: %s%s",
+                          path, shown, allowed,
+                          strchr(text, '$') != NULL ? "; the file does not set this variable" : "");
 }

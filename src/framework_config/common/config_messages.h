@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is said of a configuration, with the line of the file that is meant: warnings, errors,
- * and what is missing.
+ * Messages about a configuration, with the line of the file: warnings, errors, and missing
+ * settings.
  */
 #pragma once
 
 #include "framework_config/common/system_config.h"
 
-/* How much of a name or a value a message shows. */
+/* Names and values in messages are cut to this length. */
 #define LH_CONFIG_SHOWN "%.60s"
 
-/* What of the way another file says. */
+/* Part of the way of training that another file would state. */
 typedef struct {
     const LhSettingsEntry *entry;
     unsigned part;     /* LhConfigParts */
-    const char *field; /* of the scenario, that may say it */
+    const char *field; /* of the scenario: may supply it */
     char *why;
 } LhConfigLack;
 
-/* A warning about @entry, or about the file as a whole (NULL). */
+/* Adds a warning about @entry, or about the whole file (NULL). */
 void lh_config_note(LhConfig *config, const LhSettingsEntry *entry, const char *format, ...)
     G_GNUC_PRINTF(3, 4);
 
@@ -26,25 +26,25 @@ void lh_config_note(LhConfig *config, const LhSettingsEntry *entry, const char *
 bool lh_config_fail(const LhConfig *config, const LhSettingsEntry *entry, GError **error,
                     const char *format, ...) G_GNUC_PRINTF(4, 5);
 
-/* What is missing of a model, as a half-sentence: "its vocab-size is not said; add --vocab-size N".
- * It is an error if nothing else names a model. */
+/* Records what is missing of the model, as a half-sentence: "vocab-size is missing; add
+ * --vocab-size N". An error only if nothing else names a model. */
 void lh_config_lacks_model(LhConfig *config, const LhSettingsEntry *entry, const char *format, ...)
     G_GNUC_PRINTF(3, 4);
 
-/* Likewise of another field of the scenario, which is an error where nothing says that either. */
+/* The same for another field of the scenario: an error only if nothing else sets it. */
 void lh_config_lacks(LhConfig *config, const LhSettingsEntry *entry, const char *field,
                      const char *format, ...) G_GNUC_PRINTF(4, 5);
 
-/* What is taken where nothing says it, which is noted then. */
+/* Records a default for a field, to be noted if nothing sets the field. */
 void lh_config_unsaid(LhConfig *config, unsigned part, const char *field, const char *format, ...)
     G_GNUC_PRINTF(4, 5);
 
-/* "file:line:column", of an entry or of the whole file; caller frees. */
+/* "file:line:column" of an entry, or of the whole file; caller frees. */
 char *lh_config_place(const LhConfig *config, const LhSettingsEntry *entry);
 
-/* Of LhConfigLack *. */
+/* Frees an LhConfigLack *. */
 void lh_config_lack_free(gpointer data);
 
-/* Sets @error: what @entry is, and what is @allowed; returns false. */
+/* Sets @error with the value of @entry and what is @allowed; returns false. */
 bool lh_config_refuse(const LhConfig *config, const LhSettingsEntry *entry, const char *allowed,
                       GError **error);

@@ -11,7 +11,7 @@ last_word(const char *path)
     return dot != NULL ? dot + 1 : path;
 }
 
-/* The name that a path with this end has; NULL: it has no other. */
+/* The name for a path with this ending; NULL: no alias. */
 static const char *
 name_by_alias(const LhConfigSystem *system, const char *path)
 {

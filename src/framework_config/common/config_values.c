@@ -28,7 +28,7 @@ lh_config_value(const LhConfig *config, const LhSettingsEntry *entry)
                                                : lh_settings_entry_value(entry);
 }
 
-/* "500_000" as YAML and TOML have it: underscores stand between digits. Caller frees. */
+/* Removes the underscores between digits that YAML and TOML allow ("500_000"). Caller frees. */
 static char *
 without_underscores(const char *text)
 {
@@ -68,7 +68,7 @@ lh_config_flag(const LhConfig *config, const char *name, bool *value, GError **e
     if (entry == NULL)
         return true;
     if (arguments && (text == NULL || strcmp(text, "false") != 0))
-        *value = true; /* what stands behind a flag is none of its values */
+        *value = true; /* a word after a flag is not its value */
     else if (text != NULL && (strcmp(text, "true") == 0 || strcmp(text, "false") == 0))
         *value = strcmp(text, "true") == 0;
     else

@@ -23,8 +23,8 @@ word_free(gpointer data)
     g_free(word);
 }
 
-/* "--name value", "name: value", "name = value", "name": value. Paths of tables are opened by a
- * line of their own in TOML. Caller frees. */
+/* A setting in the syntax of the file: "--name value", "name: value", "name = value", "name":
+ * value. In TOML open_table() writes the table. Caller frees. */
 static char *
 line_of(const LhConfig *config, const char *path, LhSettingsKind kind, const char *value)
 {
@@ -58,7 +58,7 @@ line_of(const LhConfig *config, const char *path, LhSettingsKind kind, const cha
     return g_strdup_printf("\"%s\": %s", last, value);
 }
 
-/* Opens the table of @path in TOML, if the last word was in another one. */
+/* Opens the table of @path in TOML, unless the last setting was in it. */
 static void
 open_table(const LhConfig *config, GPtrArray *words, const char *path)
 {
@@ -96,7 +96,7 @@ lh_config_say(const LhConfig *config, GPtrArray *words, const char *path, LhSett
     word->line = line_of(config, lh_config_own_path(config->system, path), kind, value);
     word->added = entry == NULL;
     if (entry != NULL && value == NULL && g_strcmp0(was, "false") != 0)
-        g_clear_pointer(&was, g_free); /* a flag that is set */
+        g_clear_pointer(&was, g_free); /* a flag that is already set */
     else if (was != NULL && strcmp(was, said) == 0)
         g_clear_pointer(&was, g_free);
     word->was = g_steal_pointer(&was);

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* Published names of what has the shape of another. */
+/* Published models with the shape of another one. */
 static const struct {
     const char *name, *model;
 } other_names[] = {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Published names of models.
+ * Finds models by their published name.
  */
 #pragma once
 
-/* The model of models/ that a published name is ("org/Name-8B-Instruct"), without who published it
- * and what it was tuned for. Caller frees; NULL: none. */
+/* The model of models/ with a published name ("org/Name-8B-Instruct"); organisation and tuning
+ * suffixes are ignored. Caller frees; NULL: unknown. */
 char *lh_config_model_of(const char *published);

@@ -1,45 +1,46 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A configuration as it is read: what a training system's settings are to a prediction (the table
- * of each system), and what has been made of them. A configuration has two parts: the question
- * (model, sequence, batch, element type, mask, and what the system can do), and the way in which it
- * is answered so far (parallel sizes, schedule of attention, recomputation, sharding).
+ * A framework's configuration: the meaning of each setting (a key table per framework), and the
+ * results of reading it. A configuration has two parts: the question (model, sequence, batch,
+ * element type, mask, and what the framework supports), and the way of training (parallel sizes,
+ * attention schedule, recomputation, sharding).
  */
 #pragma once
 
 #include "base/settings/settings_file.h"
 #include "model/framework.h"
 
-/* What a system can be told of; one for each, in a file of its own. */
+/* A framework and its configuration format; one per framework, each in a file of its own. */
 typedef struct _LhConfigSystem LhConfigSystem;
 
 typedef struct {
     const LhConfigSystem *system;
     LhSettingsFile *entries;
-    GPtrArray *settings;         /* private */
-    GPtrArray *framework_values; /* of char *: where it differs from the framework's file */
-    const char *framework_name;  /* of frameworks/; static */
-    bool arguments;              /* flags stand alone, as on a command line */
-    LhFramework *framework;      /* that file; NULL: there is none */
-    uint64_t global_batch_size;  /* sequences of a step; 0: not said */
-    uint64_t processes;          /* that the file starts; 0: not said */
-    char *model;                 /* longhaul.model/1, made of what the file says; NULL: nothing */
-    char *no_model;              /* what is missing of a model; NULL: nothing */
-    const LhSettingsEntry *no_model_at; /* where; NULL: the file as a whole */
-    GPtrArray *lacks, *unsaid;          /* private: what another file says, and what none does */
-    GPtrArray *names;                   /* private: of char *, by entry */
-    GPtrArray *notes;                   /* of char *: "file:line:column: warning: ..." */
-    GPtrArray *unknown;                 /* of const LhSettingsEntry *: not understood */
-    GPtrArray *elsewhere; /* likewise: understood, and as the framework's file has it */
-    guint read, without_effect, not_modelled; /* settings */
+    GPtrArray *settings;                /* private */
+    GPtrArray *framework_values;        /* of char *: values that differ from the framework file */
+    const char *framework_name;         /* file of frameworks/; static */
+    bool arguments;                     /* flags have no value, as on a command line */
+    LhFramework *framework;             /* that file; NULL: none */
+    uint64_t global_batch_size;         /* sequences of a step; 0: not given */
+    uint64_t processes;                 /* that the launcher starts; 0: not given */
+    char *model;                        /* longhaul.model/1, built from the settings; NULL: none */
+    char *no_model;                     /* what is missing for a model; NULL: nothing */
+    const LhSettingsEntry *no_model_at; /* its place; NULL: the whole file */
+    /* Private: settings that another file would state, and defaults. */
+    GPtrArray *lacks, *unsaid;
+    GPtrArray *names;     /* private: of char *: name of each entry */
+    GPtrArray *notes;     /* of char *: "file:line:column: warning: ..." */
+    GPtrArray *unknown;   /* of const LhSettingsEntry *: not understood */
+    GPtrArray *elsewhere; /* likewise: understood, and equal to the framework file */
+    guint read, without_effect, not_modelled; /* numbers of settings */
 } LhConfig;
 
-/* What is taken from a configuration. */
+/* Parts of a configuration to apply. */
 typedef enum {
     LH_CONFIG_QUESTION = 1 << 0,
-    LH_CONFIG_WAY = 1 << 1,      /* all but the schedule of attention */
-    LH_CONFIG_SCHEDULE = 1 << 2, /* and that */
-    LH_CONFIG_LIMITS = 1 << 3,   /* schedules and policies are those that the system has */
+    LH_CONFIG_WAY = 1 << 1,      /* all but the attention schedule */
+    LH_CONFIG_SCHEDULE = 1 << 2, /* the attention schedule */
+    LH_CONFIG_LIMITS = 1 << 3,   /* restrict schedules and policies to those of the framework */
 } LhConfigParts;
 
 /* A way of training a model. */
@@ -50,38 +51,41 @@ typedef struct {
     bool embedding_counts, loss_counts;
     uint32_t micro_batch_size, micro_batches;
     uint64_t seq_length;
-    const char *schedule;   /* of attention, if context > 1 */
-    uint32_t heads, others; /* te-a2a-p2p: ranks that exchange heads, and groups of them */
+    const char *schedule; /* attention schedule, if context > 1 */
+    /* te-a2a-p2p: ranks of a group that exchange heads, and number of groups. */
+    uint32_t heads, others;
 } LhConfigWay;
 
-/* One setting of a recommendation. */
+/* One line of a recommendation. */
 typedef struct {
-    char *line;    /* as it stands in such a file; "[parallelism]" opens a table */
-    char *was;     /* what the file has in its place; NULL: the same, or nothing */
-    bool added;    /* the file has no such setting */
-    bool take_out; /* `line` is to go */
+    char *line;    /* as written in the file; "[parallelism]" opens a table */
+    char *was;     /* the file's present value; NULL: the same, or none */
+    bool added;    /* the file does not have this setting */
+    bool take_out; /* remove `line` */
 } LhConfigWord;
 
 typedef enum {
-    LH_KEY_READ,      /* the system's take() reads it */
-    LH_KEY_QUESTION,  /* the scenario's field of the question has its value */
-    LH_KEY_WAY,       /* likewise, of the way */
-    LH_KEY_FRAMEWORK, /* it says what a value of the framework's file is: `field` has, for each of
-                         its values, "VALUE:KEY=TEXT,KEY=TEXT", with spaces between them */
-    LH_KEY_NOT_MODELLED, /* with another value than those of `field` the system does what is not
-                            predicted: a note says so, with `reason` */
-    LH_KEY_NOTHING,      /* nothing that is predicted depends on it */
+    LH_KEY_READ,     /* read by the framework's take() */
+    LH_KEY_QUESTION, /* sets the scenario's field, part of the question */
+    LH_KEY_WAY,      /* sets the scenario's field, part of the way of training */
+    /* Sets values of the framework file: `field` lists them for each value of the setting,
+     * "VALUE:KEY=TEXT,KEY=TEXT", space-separated. */
+    LH_KEY_FRAMEWORK,
+    /* A value other than those of `field` is not modelled: a note with `reason` is added. */
+    LH_KEY_NOT_MODELLED,
+    LH_KEY_NOTHING, /* has no effect on predictions */
 } LhConfigKeyKind;
 
 typedef struct {
-    const char *name; /* of a setting, in lower case and with '-' for '_' */
+    const char *name; /* of the setting, in lower case and with '-' for '_' */
     LhConfigKeyKind kind;
-    const char *field;  /* of the scenario, where its value is the field's; or see the kinds: of
-                           LH_KEY_NOT_MODELLED "VALUE,VALUE", which are as predicted */
-    const char *reason; /* why it is not modelled: a half-sentence behind the name and a colon */
+    /* The scenario's field that gets the value; LH_KEY_FRAMEWORK: see there; LH_KEY_NOT_MODELLED:
+     * "VALUE,VALUE", the values that are as predicted. */
+    const char *field;
+    const char *reason; /* what is predicted instead: a half-sentence after the name and a colon */
 } LhConfigKey;
 
-/* Rows of these tables. */
+/* Macros for rows of these tables. */
 #define LH_CONFIG_READ(name)                                                                       \
     {                                                                                              \
         name, LH_KEY_READ, NULL, NULL                                                              \
@@ -99,7 +103,7 @@ typedef struct {
         name, LH_KEY_NOTHING, NULL, NULL                                                           \
     }
 
-/* Another name of a setting: the end of its path, in lower case and with '-' for '_'. */
+/* Another spelling of a setting: the end of its path, in lower case and with '-' for '_'. */
 typedef struct {
     const char *path, *name;
 } LhConfigAlias;
@@ -107,19 +111,20 @@ typedef struct {
 struct _LhConfigSystem {
     const char *name;
     const char *framework; /* of frameworks/ */
-    bool last_word;        /* settings are known by the last word of their path */
+    bool last_word;        /* settings are known by the last component of their path */
     const LhConfigKey *keys;
-    const LhConfigSystem *base;               /* whose keys it has beside its own; NULL: none */
-    const LhConfigAlias *aliases;             /* up to one without a name; NULL: there are none */
-    void (*prepare)(LhSettingsFile *entries); /* works out values, before they are read; or NULL */
-    const char *(*framework_of)(const LhConfig *config); /* another than `framework`; or NULL */
-    const char *const *schedules;                        /* that it has */
-    /* Reads what takes more than a table, adds notes. */
+    const LhConfigSystem *base;               /* a framework whose keys it has, too; NULL: none */
+    const LhConfigAlias *aliases;             /* up to one without a name; NULL: none */
+    void (*prepare)(LhSettingsFile *entries); /* computes values before they are read; or NULL */
+    /* Chooses another file than `framework`; or NULL. */
+    const char *(*framework_of)(const LhConfig *config);
+    const char *const *schedules; /* schedules that it supports */
+    /* Reads settings that need more than a table row, and adds notes. */
     bool (*take)(LhConfig *config, GError **error);
     bool (*allows)(const LhConfigWay *way);
-    /* Appends the words of a way by lh_config_say() and lh_config_unsay(). */
+    /* Appends the settings of a way of training, with lh_config_say() and lh_config_unsay(). */
     void (*say)(const LhConfig *config, const LhConfigWay *way, GPtrArray *words);
 };
 
-/* Before the path of a setting of DeepSpeed's file that another file names. */
+/* Prefix of settings from a DeepSpeed file that another file names. */
 #define LH_CONFIG_BESIDE "deepspeed_config."

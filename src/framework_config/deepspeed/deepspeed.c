@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * DeepSpeed: its JSON configuration, with Ulysses sequence parallelism and AutoTP. The model, the
- * length of a sequence and recomputation are in the program that is trained with it, and must be
- * given beside the file. Names as of www.deepspeed.ai/docs/config-json.
+ * DeepSpeed's JSON configuration, with Ulysses sequence parallelism and AutoTP. Model, sequence
+ * length and recomputation are in the training program and must be given beside the file. Names as
+ * of www.deepspeed.ai/docs/config-json.
  */
 #include "framework_config/deepspeed/deepspeed.h"
 
@@ -15,7 +15,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define AUTO "auto" /* what another program, such as Hugging Face's trainer, fills in */
+#define AUTO "auto" /* filled in by another program, such as Hugging Face's Trainer */
 
 /* clang-format off */
 static const LhConfigKey deepspeed_keys[] = {
@@ -40,111 +40,100 @@ static const LhConfigKey deepspeed_keys[] = {
                     "fp32:ddp.gradient_reduce=fp32,fsdp.gradient_reduce=fp32 fp16: bf16: bfp16: "
                     "auto:"),
     LH_CONFIG_NOT("zero-optimization.contiguous-gradients", "true,auto",
-                  "gradients are reduce-scattered and weights gathered, in buckets"),
+                  "gradients are reduce-scattered and weights all-gathered, in buckets"),
     LH_CONFIG_NOT("zero-optimization.reduce-scatter", "true,auto",
-                  "gradients are reduce-scattered and weights gathered, in buckets"),
+                  "gradients are reduce-scattered and weights all-gathered, in buckets"),
     LH_CONFIG_NOT("zero-optimization.allgather-partitions", "true,auto",
-                  "gradients are reduce-scattered and weights gathered, in buckets"),
+                  "gradients are reduce-scattered and weights all-gathered, in buckets"),
     LH_CONFIG_NOT("zero-optimization.round-robin-gradients", "false,auto",
-                  "weights and gradients travel whole, in 16 bits or fp32"),
+                  "weights and gradients are communicated whole, in 16 bits or fp32"),
     LH_CONFIG_NOT("zero-optimization.zero-quantized-weights", "false,auto",
-                  "weights and gradients travel whole, in 16 bits or fp32"),
+                  "weights and gradients are communicated whole, in 16 bits or fp32"),
     LH_CONFIG_NOT("zero-optimization.zero-quantized-gradients", "false,auto",
-                  "weights and gradients travel whole, in 16 bits or fp32"),
+                  "weights and gradients are communicated whole, in 16 bits or fp32"),
     LH_CONFIG_NOT("zero-optimization.zero-quantized-nontrainable-weights", "false,auto",
-                  "weights and gradients travel whole, in 16 bits or fp32"),
+                  "weights and gradients are communicated whole, in 16 bits or fp32"),
     LH_CONFIG_NOT("zero-optimization.use-multi-rank-bucket-allreduce", "false,auto",
-                  "weights and gradients travel whole, in 16 bits or fp32"),
+                  "weights and gradients are communicated whole, in 16 bits or fp32"),
     LH_CONFIG_NOT("zero-optimization.mics-hierarchical-params-gather", "false,auto",
-                  "weights and gradients travel whole, in 16 bits or fp32"),
+                  "weights and gradients are communicated whole, in 16 bits or fp32"),
     LH_CONFIG_NOT("zero-optimization.elastic-checkpoint", "false,auto",
-                  "weights and gradients travel whole, in 16 bits or fp32"),
+                  "weights and gradients are communicated whole, in 16 bits or fp32"),
     LH_CONFIG_NOT("zero-optimization.legacy-stage1", "false,auto",
-                  "weights and gradients travel whole, in 16 bits or fp32"),
+                  "weights and gradients are communicated whole, in 16 bits or fp32"),
     LH_CONFIG_NOT("zero-optimization.use-all-reduce-for-fetch-params", "false,auto",
-                  "weights and gradients travel whole, in 16 bits or fp32"),
+                  "weights and gradients are communicated whole, in 16 bits or fp32"),
     LH_CONFIG_NOT("zero-optimization.log-trace-cache-warnings", "false,auto",
-                  "weights and gradients travel whole, in 16 bits or fp32"),
+                  "weights and gradients are communicated whole, in 16 bits or fp32"),
     LH_CONFIG_NOT("zero-optimization.allgather-bucket-size", "auto",
-                  "a layer is gathered ahead of the one that computes, as "
-                  "frameworks/deepspeed.json has it"),
+                  "the next layer is prefetched, as frameworks/deepspeed.json states"),
     LH_CONFIG_NOT("zero-optimization.stage3-prefetch-bucket-size", "auto",
-                  "a layer is gathered ahead of the one that computes, as "
-                  "frameworks/deepspeed.json has it"),
+                  "the next layer is prefetched, as frameworks/deepspeed.json states"),
     LH_CONFIG_NOT("zero-optimization.stage3-param-persistence-threshold", "auto",
-                  "a layer is gathered ahead of the one that computes, as "
-                  "frameworks/deepspeed.json has it"),
+                  "the next layer is prefetched, as frameworks/deepspeed.json states"),
     LH_CONFIG_NOT("zero-optimization.stage3-model-persistence-threshold", "auto",
-                  "a layer is gathered ahead of the one that computes, as "
-                  "frameworks/deepspeed.json has it"),
+                  "the next layer is prefetched, as frameworks/deepspeed.json states"),
     LH_CONFIG_NOT("zero-optimization.stage3-max-live-parameters", "auto",
-                  "a layer is gathered ahead of the one that computes, as "
-                  "frameworks/deepspeed.json has it"),
+                  "the next layer is prefetched, as frameworks/deepspeed.json states"),
     LH_CONFIG_NOT("zero-optimization.stage3-max-reuse-distance", "auto",
-                  "a layer is gathered ahead of the one that computes, as "
-                  "frameworks/deepspeed.json has it"),
+                  "the next layer is prefetched, as frameworks/deepspeed.json states"),
     LH_CONFIG_NOT("zero-optimization.sub-group-size", "auto",
-                  "a layer is gathered ahead of the one that computes, as "
-                  "frameworks/deepspeed.json has it"),
+                  "the next layer is prefetched, as frameworks/deepspeed.json states"),
     LH_CONFIG_NOT("zero-optimization.prefetch-bucket-size", "auto",
-                  "a layer is gathered ahead of the one that computes, as "
-                  "frameworks/deepspeed.json has it"),
+                  "the next layer is prefetched, as frameworks/deepspeed.json states"),
     LH_CONFIG_NOT("zero-optimization.param-persistence-threshold", "auto",
-                  "a layer is gathered ahead of the one that computes, as "
-                  "frameworks/deepspeed.json has it"),
+                  "the next layer is prefetched, as frameworks/deepspeed.json states"),
     LH_CONFIG_NOT("zero-optimization.max-live-parameters", "auto",
-                  "a layer is gathered ahead of the one that computes, as "
-                  "frameworks/deepspeed.json has it"),
+                  "the next layer is prefetched, as frameworks/deepspeed.json states"),
     LH_CONFIG_NOT("zero-optimization.max-reuse-distance", "auto",
-                  "a layer is gathered ahead of the one that computes, as "
-                  "frameworks/deepspeed.json has it"),
+                  "the next layer is prefetched, as frameworks/deepspeed.json states"),
     LH_CONFIG_NOT("zero-optimization.offload-optimizer.pin-memory", "false,none",
-                  "all stays on the GPU (a later version: What makes a long step fit)"),
+                  "everything stays on the GPU (a later version: What makes a long step fit)"),
     LH_CONFIG_NOT("zero-optimization.offload-optimizer.nvme-path", "false,none",
-                  "all stays on the GPU (a later version: What makes a long step fit)"),
+                  "everything stays on the GPU (a later version: What makes a long step fit)"),
     LH_CONFIG_NOT("zero-optimization.offload-optimizer.buffer-count", "false,none",
-                  "all stays on the GPU (a later version: What makes a long step fit)"),
+                  "everything stays on the GPU (a later version: What makes a long step fit)"),
     LH_CONFIG_NOT("zero-optimization.offload-optimizer.fast-init", "false,none",
-                  "all stays on the GPU (a later version: What makes a long step fit)"),
+                  "everything stays on the GPU (a later version: What makes a long step fit)"),
     LH_CONFIG_NOT("zero-optimization.offload-optimizer.ratio", "false,none",
-                  "all stays on the GPU (a later version: What makes a long step fit)"),
+                  "everything stays on the GPU (a later version: What makes a long step fit)"),
     LH_CONFIG_NOT("zero-optimization.offload-optimizer.pipeline", "false,none",
-                  "all stays on the GPU (a later version: What makes a long step fit)"),
+                  "everything stays on the GPU (a later version: What makes a long step fit)"),
     LH_CONFIG_NOT("zero-optimization.offload-optimizer.pipeline-read", "false,none",
-                  "all stays on the GPU (a later version: What makes a long step fit)"),
+                  "everything stays on the GPU (a later version: What makes a long step fit)"),
     LH_CONFIG_NOT("zero-optimization.offload-optimizer.pipeline-write", "false,none",
-                  "all stays on the GPU (a later version: What makes a long step fit)"),
+                  "everything stays on the GPU (a later version: What makes a long step fit)"),
     LH_CONFIG_NOT("zero-optimization.offload-param.pin-memory", "false,none",
-                  "all stays on the GPU (a later version: What makes a long step fit)"),
+                  "everything stays on the GPU (a later version: What makes a long step fit)"),
     LH_CONFIG_NOT("zero-optimization.offload-param.nvme-path", "false,none",
-                  "all stays on the GPU (a later version: What makes a long step fit)"),
+                  "everything stays on the GPU (a later version: What makes a long step fit)"),
     LH_CONFIG_NOT("zero-optimization.offload-param.buffer-count", "false,none",
-                  "all stays on the GPU (a later version: What makes a long step fit)"),
+                  "everything stays on the GPU (a later version: What makes a long step fit)"),
     LH_CONFIG_NOT("zero-optimization.offload-param.buffer-size", "false,none",
-                  "all stays on the GPU (a later version: What makes a long step fit)"),
+                  "everything stays on the GPU (a later version: What makes a long step fit)"),
     LH_CONFIG_NOT("zero-optimization.offload-param.max-in-cpu", "false,none",
-                  "all stays on the GPU (a later version: What makes a long step fit)"),
+                  "everything stays on the GPU (a later version: What makes a long step fit)"),
     LH_CONFIG_NOT("zero-optimization.cpu-offload", "false,none",
-                  "all stays on the GPU (a later version: What makes a long step fit)"),
+                  "everything stays on the GPU (a later version: What makes a long step fit)"),
     LH_CONFIG_NOT("zero-optimization.cpu-offload-params", "false,none",
-                  "all stays on the GPU (a later version: What makes a long step fit)"),
+                  "everything stays on the GPU (a later version: What makes a long step fit)"),
     LH_CONFIG_NOT("optimizer.type", "AdamW,Adam",
-                  "the optimizer is Adam without compression: OneBitAdam, ZeroOneAdam and "
-                  "others exchange and keep other things"),
+                  "the optimizer is Adam without compression; OneBitAdam, ZeroOneAdam and others "
+                  "differ in communication and states"),
     LH_CONFIG_NOT("optimizer.params.freeze-step", "",
-                  "gradients are exchanged whole, without compression"),
+                  "gradients are communicated without compression"),
     LH_CONFIG_NOT("optimizer.params.comm-backend-name", "",
-                  "gradients are exchanged whole, without compression"),
+                  "gradients are communicated without compression"),
     LH_CONFIG_NOT("optimizer.params.cuda-aware", "",
-                  "gradients are exchanged whole, without compression"),
+                  "gradients are communicated without compression"),
     LH_CONFIG_NOT("optimizer.params.torch-adam", "false,auto",
                   "the optimizer is one fused kernel"),
     LH_CONFIG_NOT("tensor-parallel.tp-overlap-comm", "false",
-                  "products and the exchange of tensor parallelism take turns"),
+                  "matrix products and tensor-parallel communication do not overlap"),
     LH_CONFIG_NOT("tensor-parallel.tp.tp-size", "1",
-                  "its size is autotp-size"),
+                  "the tensor-parallel size is autotp-size"),
     LH_CONFIG_NOT("seq-parallel-communication-data-type", "fp16,bf16,auto",
-                  "activations travel in 16 bits"),
+                  "activations are communicated in 16 bits"),
     LH_CONFIG_NOT("prescale-gradients", "false",
                   "gradients are divided where they are reduced"),
     LH_CONFIG_NOT("gradient-predivide-factor", "1,1.0",
@@ -162,29 +151,29 @@ static const LhConfigKey deepspeed_keys[] = {
     LH_CONFIG_NOT("fp16.fp16-master-weights-and-grads", "false,auto",
                   "master weights and moments are fp32 (a later version: FP8, MXFP8, NVFP4)"),
     LH_CONFIG_NOT("fp16.auto-cast", "false,auto",
-                  "products are in 16 bits by conversion of the model"),
+                  "the model is converted to 16 bits"),
     LH_CONFIG_NOT("amp.enabled", "false,auto",
-                  "products are in 16 bits by conversion of the model"),
+                  "the model is converted to 16 bits"),
     LH_CONFIG_NOT("torch-autocast.enabled", "false,auto",
-                  "products are in 16 bits by conversion of the model"),
+                  "the model is converted to 16 bits"),
     LH_CONFIG_NOT("activation-checkpointing.partition-activations", "false",
-                  "what is kept of a layer stays whole on its GPU (a later version: What makes "
-                  "a long step fit)"),
+                  "saved activations stay whole on their GPU (a later version: What makes a long "
+                  "step fit)"),
     LH_CONFIG_NOT("activation-checkpointing.cpu-checkpointing", "false",
-                  "what is kept of a layer stays whole on its GPU (a later version: What makes "
-                  "a long step fit)"),
+                  "saved activations stay whole on their GPU (a later version: What makes a long "
+                  "step fit)"),
     LH_CONFIG_NOT("activation-checkpointing.contiguous-memory-optimization", "false",
-                  "what is kept of a layer stays whole on its GPU (a later version: What makes "
-                  "a long step fit)"),
+                  "saved activations stay whole on their GPU (a later version: What makes a long "
+                  "step fit)"),
     LH_CONFIG_NOT("activation-checkpointing.synchronize-checkpoint-boundary", "false",
-                  "what is kept of a layer stays whole on its GPU (a later version: What makes "
-                  "a long step fit)"),
+                  "saved activations stay whole on their GPU (a later version: What makes a long "
+                  "step fit)"),
     LH_CONFIG_NOT("activation-checkpointing.number-checkpoints", "",
-                  "what is recomputed is given by --checkpoint"),
+                  "recomputation is set by --checkpoint"),
     LH_CONFIG_NOT("pipeline.stages", "auto",
-                  "the program says which stages there are"),
+                  "the training program defines the pipeline stages"),
     LH_CONFIG_NOT("pipeline.partition", "auto",
-                  "the program says which stages there are"),
+                  "the training program defines the pipeline stages"),
     LH_CONFIG_NOT("compile.enabled", "false",
                   "small kernels are those of an eager model"),
     LH_CONFIG_NOT("compile.deepcompile", "false",
@@ -192,15 +181,15 @@ static const LhConfigKey deepspeed_keys[] = {
     LH_CONFIG_NOT("sparse-attention.mode", "none",
                   "attention is dense"),
     LH_CONFIG_NOT("hybrid-engine.enabled", "false",
-                  "every step is the same"),
+                  "all steps are equal"),
     LH_CONFIG_NOT("curriculum-learning.enabled", "false",
-                  "every step is the same"),
+                  "all steps are equal"),
     LH_CONFIG_NOT("progressive-layer-drop.enabled", "false",
-                  "every step is the same"),
+                  "all steps are equal"),
     LH_CONFIG_NOT("elasticity.enabled", "false",
-                  "every step is the same"),
+                  "all steps are equal"),
     LH_CONFIG_NOT("quantize-training.enabled", "false",
-                  "every step is the same"),
+                  "all steps are equal"),
     LH_CONFIG_NOTHING("optimizer.params.lr"),
     LH_CONFIG_NOTHING("optimizer.params.betas"),
     LH_CONFIG_NOTHING("optimizer.params.eps"),
@@ -277,7 +266,7 @@ static const LhConfigKey deepspeed_keys[] = {
 
 static const char *const deepspeed_schedules[] = { "ulysses", NULL };
 
-/* The setting's name, or that which it has where another file names DeepSpeed's. */
+/* The setting's name, or its prefixed name if another file names DeepSpeed's. */
 static const char *
 name_here(const LhConfig *c, const char *name)
 {
@@ -286,7 +275,7 @@ name_here(const LhConfig *c, const char *name)
     return lh_config_entry(c, beside) != NULL ? g_intern_string(beside) : name;
 }
 
-/* "auto" says nothing. */
+/* Finds a setting; "auto" counts as absent. */
 static const LhSettingsEntry *
 find_setting(const LhConfig *c, const char *name)
 {
@@ -321,14 +310,14 @@ take_deepspeed_batch(LhConfig *c, GError **error)
     if ((entry != NULL && micro == 0) ||
         (find_setting(c, "gradient-accumulation-steps") != NULL && steps == 0))
         return lh_config_fail(c, entry, error,
-                              "a step has at least one micro-batch of one sequence");
+                              "a step needs at least one micro-batch of at least one sequence");
     if (micro > 0)
         lh_config_set_count(c, entry, LH_CONFIG_WAY, "micro_batch_size", micro);
     if (steps > 0 && micro == 0 && c->global_batch_size > 0)
         lh_config_note(c, find_setting(c, "gradient-accumulation-steps"),
                        "not modelled: %" PRIu64
-                       " steps of an unknown micro-batch: micro-batches of "
-                       "one sequence are taken, as many as the batch has",
+                       " steps of an unknown micro-batch size: micro-batches of one sequence are "
+                       "assumed, as many as make the batch",
                        steps);
     else if (steps > 0)
         lh_config_set_count(c, find_setting(c, "gradient-accumulation-steps"), LH_CONFIG_WAY,
@@ -356,7 +345,7 @@ take_deepspeed_ranks(LhConfig *c, GError **error)
     return true;
 }
 
-/* Of elements, as the framework's file has it of bytes. */
+/* Bucket size: elements in DeepSpeed, bytes in the framework file. */
 static bool
 take_bucket(LhConfig *c, GError **error)
 {
@@ -371,8 +360,9 @@ take_bucket(LhConfig *c, GError **error)
         return true;
     elements = text != NULL ? g_ascii_strtod(text, &end) : 0;
     if (text == NULL || end == text || *end != '\0' || !(elements >= 1) || elements > 1e12)
-        return lh_config_fail(c, entry, error,
-                              "\"zero_optimization.reduce_bucket_size\" is a number of elements");
+        return lh_config_fail(
+            c, entry, error,
+            "\"zero_optimization.reduce_bucket_size\" must be a number of elements");
     bytes = g_strdup_printf("%" PRIu64, 2 * (uint64_t)elements);
     lh_config_set_framework(c, "ddp.bucket_bytes", bytes);
     return true;
@@ -396,15 +386,15 @@ lh_config_deepspeed_zero(LhConfig *c, int *shard, GError **error)
                               "\"zero_optimization.stage\": found \"%" PRIu64 "\"; allowed: 0 to 3",
                               stage);
     if (stage == LH_SHARD_FSDP && tensor > 1)
-        lh_config_note(c, entry, "AutoTP is for stages 0 to 2");
+        lh_config_note(c, entry, "AutoTP supports only stages 0 to 2");
     for (guint i = 0; i < G_N_ELEMENTS(offloads); i++) {
         const LhSettingsEntry *offload = find_setting(c, offloads[i]);
 
         if (offload != NULL && g_strcmp0(lh_settings_entry_value(offload), "none") != 0)
             lh_config_note(
                 c, offload,
-                "not modelled: offload to %.20s: memory of hosts and disks is not predicted: all "
-                "stays on the GPU (a later version: What makes a long step fit)",
+                "not modelled: offload to %.20s: memory of hosts and disks is not predicted: "
+                "everything stays on the GPU (a later version: What makes a long step fit)",
                 lh_settings_entry_value(offload) != NULL ? lh_settings_entry_value(offload) : "");
     }
     for (guint i = 0; i < G_N_ELEMENTS(parts); i++) {
@@ -414,7 +404,7 @@ lh_config_deepspeed_zero(LhConfig *c, int *shard, GError **error)
 
         if (text != NULL && strcmp(text, "1") != 0 && strcmp(text, "-1") != 0)
             lh_config_note(c, find_setting(c, parts[i]),
-                           "not modelled: shards within parts of %.20s ranks: all ranks shard",
+                           "not modelled: sharding within groups of %.20s ranks: all ranks shard",
                            text);
     }
     if (entry != NULL)
@@ -451,12 +441,12 @@ take_deepspeed_precision(LhConfig *c, GError **error)
 static bool
 deepspeed_take(LhConfig *c, GError **error)
 {
-    lh_config_lacks_model(c, NULL, "DeepSpeed's file has no place for it; give it beside the file");
+    lh_config_lacks_model(c, NULL, "DeepSpeed's file cannot contain it; give it beside the file");
     return take_deepspeed_batch(c, error) && take_deepspeed_ranks(c, error) &&
            take_zero(c, error) && take_deepspeed_precision(c, error);
 }
 
-/* ---- a way in its words ---- */
+/* ---- writing a way of training ---- */
 
 static bool
 deepspeed_allows(const LhConfigWay *way)

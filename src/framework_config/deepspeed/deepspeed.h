@@ -8,5 +8,5 @@
 
 extern const LhConfigSystem lh_config_deepspeed;
 
-/* The stage of ZeRO, and what is not modelled of it; @shard stays if it is not said. */
+/* Reads ZeRO's stage and notes what is not modelled; @shard is unchanged if no stage is set. */
 bool lh_config_deepspeed_zero(LhConfig *config, int *shard, GError **error);

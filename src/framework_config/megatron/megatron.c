@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Megatron-LM: arguments of its training scripts, and YAML of its --yaml-cfg and of Megatron
- * Bridge, whose fields have the same names. Names as of github:NVIDIA/Megatron-LM,
- * megatron/training/arguments.py; defaults likewise.
+ * Megatron-LM: arguments of its training scripts, YAML of its --yaml-cfg, and YAML of Megatron
+ * Bridge, whose fields have the same names. Names and defaults as of github:NVIDIA/Megatron-LM,
+ * megatron/training/arguments.py.
  *
- * Expert parallelism, FP8 and recomputation of single modules are not predicted, and it says so.
+ * Expert parallelism, FP8 and recomputation of single modules are not modelled; a note says so.
  */
 #include "framework_config/megatron/megatron.h"
 
@@ -21,10 +21,10 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* ---- the loss, and the states of the optimizer ---- */
+/* ---- loss and optimizer states ---- */
 
-/* TransformerEngine's fused loss puts the gradients into the place of the logits, which it reads
- * twice and writes once; Megatron-LM's own keeps what it kept. */
+/* TransformerEngine's fused loss writes the gradients in place of the logits, which it reads twice
+ * and writes once. Megatron-LM's own fused loss is predicted like the unfused one. */
 static bool
 take_loss(LhConfig *c, GError **error)
 {
@@ -37,14 +37,13 @@ take_loss(LhConfig *c, GError **error)
         !lh_config_word(c, "cross-entropy-fusion-impl", &kind, error))
         return false;
     if (which != NULL && !fused)
-        lh_config_note(c, which,
-                       "only --cross-entropy-loss-fusion reads it, and that is not given");
+        lh_config_note(c, which, "it needs --cross-entropy-loss-fusion, which is not given");
     if (!fused)
         return true;
     if (strcmp(kind, "te") != 0) {
         lh_config_note(c, entry,
-                       "not modelled: cross-entropy-loss-fusion by %.20s: the loss moves and keeps "
-                       "what it does without (a later version: What makes a long step fit)",
+                       "not modelled: cross-entropy-loss-fusion by %.20s: time and memory of the "
+                       "loss are as without it (a later version: What makes a long step fit)",
                        kind);
         return true;
     }
@@ -77,12 +76,12 @@ take_states(LhConfig *c, GError **error)
             return false;
         if (entry != NULL && !aware)
             lh_config_note(c, entry,
-                           "only --use-precision-aware-optimizer reads it, and that is not given");
+                           "it needs --use-precision-aware-optimizer, which is not given");
         else if (strcmp(types[i], "fp32") != 0 &&
                  (strcmp(types[i], "fp8") == 0 || strcmp(types[0], types[1]) != 0) && i == 1)
             lh_config_note(c, entry,
-                           "not modelled: %s %.20s: both moments have one type, fp32 or 16 bits "
-                           "(a later version: FP8, MXFP8, NVFP4)",
+                           "not modelled: %s %.20s: both moments have the same type, fp32 or 16 "
+                           "bits (a later version: FP8, MXFP8, NVFP4)",
                            names[i], types[i]);
     }
     if (aware && (strcmp(types[0], "bf16") == 0 || strcmp(types[0], "fp16") == 0) &&
@@ -90,8 +89,8 @@ take_states(LhConfig *c, GError **error)
         lh_config_set_framework(c, "states.moments", "activation");
     else if (aware && strcmp(types[0], "fp32") != 0)
         lh_config_note(c, lh_config_entry(c, names[0]),
-                       "not modelled: %s %.20s: both moments have one type, fp32 or 16 bits (a "
-                       "later version: FP8, MXFP8, NVFP4)",
+                       "not modelled: %s %.20s: both moments have the same type, fp32 or 16 bits "
+                       "(a later version: FP8, MXFP8, NVFP4)",
                        names[0], types[0]);
     return true;
 }
@@ -111,7 +110,7 @@ take_precision(LhConfig *c, GError **error)
     fp16 = fp16 || g_str_has_prefix(precision, "16");
     if (!bf16 && !fp16 && !lh_config_megatron_is_swift(c))
         lh_config_note(c, lh_config_entry(c, "precision"),
-                       "%s, and %s trains in fp32 then; bf16 is predicted",
+                       "%s, so %s trains in fp32; bf16 is predicted",
                        c->system->base != NULL ? "trainer.precision is neither bf16 nor 16"
                                                : "neither --bf16 nor --fp16 is given",
                        c->system->name);
@@ -123,8 +122,8 @@ take_precision(LhConfig *c, GError **error)
 
         if (entry != NULL && strcmp(text, "false") != 0)
             lh_config_note(c, entry,
-                           "not modelled: %s %.20s: products are in 16 bits (a later version: FP8, "
-                           "MXFP8, NVFP4)",
+                           "not modelled: %s %.20s: matrix products are in 16 bits (a later "
+                           "version: FP8, MXFP8, NVFP4)",
                            fp8[i], text);
     }
     return true;
@@ -145,8 +144,8 @@ take_ranks(LhConfig *c, GError **error)
         return false;
     if (tensor > 1 && !sequence)
         lh_config_note(c, lh_config_entry(c, "tensor-model-parallel-size"),
-                       "without --sequence-parallel every tensor-parallel rank keeps whole norms; "
-                       "here they are predicted as shared");
+                       "without --sequence-parallel every tensor-parallel rank computes whole "
+                       "norms; sequence parallelism is predicted");
     if (experts > 1)
         lh_config_note(c, lh_config_entry(c, "expert-model-parallel-size"),
                        "not modelled: expert parallelism of %" PRIu64
@@ -156,7 +155,7 @@ take_ranks(LhConfig *c, GError **error)
     return true;
 }
 
-/* ms-swift's name of the longest sequence, as long as which all are. */
+/* ms-swift's maximum sequence length, which all sequences are assumed to have. */
 static bool
 take_length(LhConfig *c, GError **error)
 {
@@ -184,7 +183,7 @@ megatron_take(LhConfig *c, GError **error)
            take_loss(c, error) && take_states(c, error) && take_ranks(c, error);
 }
 
-/* ---- a way in its words ---- */
+/* ---- writing a way of training ---- */
 
 static bool
 megatron_allows(const LhConfigWay *way)

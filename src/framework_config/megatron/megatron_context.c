@@ -13,10 +13,10 @@
 const char *const lh_config_megatron_schedules[] = { "te-p2p", "te-allgather", "te-a2a",
                                                      "te-a2a-p2p", NULL };
 
-/* --cp-comm-type, by schedule. */
+/* --cp-comm-type for each schedule. */
 static const char *const comm_types[] = { "p2p", "all_gather", "a2a", "a2a+p2p", NULL };
 
-/* The one way of exchange, if all layers have the same; "allgather" is another spelling. */
+/* The communication type, if all layers have the same; "allgather" is another spelling. */
 static bool
 read_comm_type(LhConfig *c, const char **type, GError **error)
 {
@@ -29,8 +29,7 @@ read_comm_type(LhConfig *c, const char **type, GError **error)
     *type = g_ptr_array_index(entry->values, 0);
     for (guint i = 1; i < entry->values->len; i++) {
         if (strcmp(g_ptr_array_index(entry->values, i), *type) != 0) {
-            lh_config_note(c, entry,
-                           "layers exchange in several ways, of which only the first is taken");
+            lh_config_note(c, entry, "layers use several communication types; the first is taken");
             break;
         }
     }
@@ -71,17 +70,17 @@ warn_hierarchy(LhConfig *c, const char *type, const char *sizes, uint64_t contex
     if (strcmp(type, "a2a+p2p") == 0 && sizes == NULL)
         lh_config_note(c, entry,
                        "a2a+p2p needs --hierarchical-context-parallel-sizes: newer versions stop "
-                       "without it, and older ones exchange nothing, so that every rank attends "
-                       "to its own tokens alone, fast and wrong");
+                       "without it; older ones communicate nothing, so that every rank attends "
+                       "only to its own tokens: fast and wrong");
     else if (strcmp(type, "a2a+p2p") != 0 && sizes != NULL)
-        lh_config_note(c, levels, "only a2a+p2p reads it, and the way of exchange is %s", type);
+        lh_config_note(c, levels, "only a2a+p2p reads it, and the communication type is %s", type);
     if (parts != NULL && g_strv_length(parts) == 2 &&
         g_ascii_string_to_unsigned(parts[0], 10, 1, UINT16_MAX, &first, NULL) &&
         g_ascii_string_to_unsigned(parts[1], 10, 1, UINT16_MAX, &second, NULL) &&
         first * second != context)
         lh_config_note(c, levels,
-                       "%" PRIu64 " x %" PRIu64 " are not the %" PRIu64
-                       " ranks of context parallelism; Megatron-LM stops",
+                       "%" PRIu64 " x %" PRIu64 " is not the %" PRIu64
+                       " context-parallel ranks; Megatron-LM stops",
                        first, second, context);
 }
 
@@ -94,18 +93,18 @@ warn_context(LhConfig *c, const char *type, uint64_t context)
     lh_config_count(c, "seq-length", &length, NULL);
     if (context > 1 && length % (2 * context) != 0)
         lh_config_note(c, lh_config_entry(c, "seq-length"),
-                       "%" PRIu64 " tokens cannot be cut into the %" PRIu64
-                       " halves of chunks that %" PRIu64 " context-parallel ranks have",
+                       "%" PRIu64 " tokens cannot be split into the %" PRIu64
+                       " half-chunks of %" PRIu64 " context-parallel ranks",
                        length, 2 * context, context);
     if (context > 1 && window != NULL && strcmp(type, "a2a") != 0 &&
         strcmp(type, "all_gather") != 0)
         lh_config_note(c, window,
-                       "with context parallelism only a2a and all_gather keep a window; with %s "
-                       "TransformerEngine stops, or has the whole sequence seen",
+                       "with context parallelism only a2a and all_gather support a window; with %s "
+                       "TransformerEngine stops, or attends to the whole sequence",
                        type);
 }
 
-/* Of Megatron-DeepSpeed: DeepSpeed's Ulysses, in which ranks exchange heads for tokens. */
+/* Megatron-DeepSpeed: DeepSpeed's Ulysses, an all-to-all of heads for tokens. */
 static bool
 take_ulysses(LhConfig *c, GError **error)
 {
@@ -159,8 +158,8 @@ lh_config_megatron_take_window(LhConfig *c, GError **error)
             continue;
         if (!g_ascii_string_to_unsigned(sides[i], 10, 0, UINT32_MAX, &left, NULL))
             return lh_config_fail(c, entry, error,
-                                  "\"window-size\": found \"%.40s\"; allowed: the "
-                                  "tokens before and behind the own one, 4096,0",
+                                  "\"window-size\": found \"%.40s\"; allowed: the tokens before "
+                                  "and after the query's own, 4096,0",
                                   sides[i]);
         lh_config_set_count(c, entry, LH_CONFIG_QUESTION, "window_size", left + 1);
         return true;

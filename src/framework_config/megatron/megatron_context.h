@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Context parallelism as Megatron-LM has it.
+ * Context parallelism in Megatron-LM's options.
  */
 #pragma once
 
@@ -8,12 +8,12 @@
 
 extern const char *const lh_config_megatron_schedules[];
 
-/* The number of ranks, and how they exchange. */
+/* Reads the context-parallel size and the communication type. */
 bool lh_config_megatron_take_context(LhConfig *c, GError **error);
 
-/* --window-size 4096,0 (before and behind the own token); of Megatron's pair only the left part
- * counts under a causal mask. */
+/* Reads --window-size 4096,0 (tokens before and after the query's own); under a causal mask only
+ * the first counts. */
 bool lh_config_megatron_take_window(LhConfig *c, GError **error);
 
-/* Its words of a way. */
+/* Writes the options of a way of training. */
 void lh_config_megatron_say_context(const LhConfig *c, const LhConfigWay *way, GPtrArray *words);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The options of Megatron-LM.
+ * Options of Megatron-LM.
  */
 #pragma once
 

@@ -15,7 +15,7 @@
 
 #include <string.h>
 
-/* Whether the same layers have experts, and those beside which no router stands are as wide. */
+/* Whether the same layers have experts, and shared experts have the same total width. */
 static bool
 has_experts_of(const LhModel *m, const LhMegatronShape *s)
 {
@@ -36,8 +36,7 @@ has_experts_of(const LhModel *m, const LhMegatronShape *s)
     return true;
 }
 
-/* A model of models/ that has this shape, for the vocabulary that the tokenizer has. Caller frees.
- */
+/* Finds a model of models/ with this shape, whose vocabulary the tokenizer has. Caller frees. */
 static LhModel *
 find_model(const LhMegatronShape *s)
 {
@@ -56,7 +55,7 @@ find_model(const LhMegatronShape *s)
     return NULL;
 }
 
-/* The shortest part of @digits whose repetition they are. */
+/* Length of the shortest prefix whose repetition gives @digits. */
 static gsize
 period_of(const char *digits)
 {
@@ -68,7 +67,7 @@ period_of(const char *digits)
     return period;
 }
 
-/* Layers that have no experts: the first ones, or those of a pattern. */
+/* Writes the layers without experts: leading ones, or a pattern. */
 static void
 fill_dense_layers(const LhMegatronShape *s, LhModel *m)
 {
@@ -134,7 +133,7 @@ write_model(LhConfig *c, const LhMegatronShape *s)
     c->model = g_string_free(text, FALSE);
 }
 
-/* "--model org/Name", as what is built on Megatron-LM has it in place of sizes. */
+/* Reads "--model org/Name", which programs based on Megatron-LM accept in place of sizes. */
 static bool
 take_published(LhConfig *c, GError **error)
 {
@@ -151,11 +150,11 @@ take_published(LhConfig *c, GError **error)
         lh_config_set(c, entry, LH_CONFIG_QUESTION, "model", model);
     else
         lh_config_lacks_model(c, entry,
-                              "%.80s is none of longhaul list models; give its config.json", shown);
+                              "%.80s is not in longhaul list models; give its config.json", shown);
     return true;
 }
 
-/* Which of the sizes that a model cannot do without are not there. */
+/* Reports missing sizes that a model needs. */
 static void
 lacks_sizes(LhConfig *c, const LhMegatronShape *s)
 {
@@ -173,8 +172,7 @@ lacks_sizes(LhConfig *c, const LhMegatronShape *s)
         g_autofree char *shown = g_strescape(text, NULL);
 
         lh_config_lacks_model(
-            c, recipe, "it is in the recipe %.60s, a program in Python; give its config.json",
-            shown);
+            c, recipe, "it is in the recipe %.60s, a Python program; give its config.json", shown);
         return;
     }
 
@@ -184,12 +182,12 @@ lacks_sizes(LhConfig *c, const LhMegatronShape *s)
         if (sizes[i].value == 0)
             g_string_append_printf(names, "%s%s", names->len > 0 ? ", " : "", sizes[i].name);
     }
-    lh_config_lacks_model(c, any, "%s %s not there; add %s", names->str,
+    lh_config_lacks_model(c, any, "%s %s missing; add %s", names->str,
                           strchr(names->str, ',') != NULL ? "are" : "is",
                           strchr(names->str, ',') != NULL ? "them" : "it");
 }
 
-/* The model of a shape that is read: by its vocabulary, or one that is known. */
+/* Names the model of a shape: with its vocabulary, or a known model of this shape. */
 static bool
 name_model(LhConfig *c, LhMegatronShape *s, GError **error)
 {
@@ -210,13 +208,13 @@ name_model(LhConfig *c, LhMegatronShape *s, GError **error)
     known = find_model(s);
     if (known == NULL) {
         lh_config_lacks_model(c, lh_config_entry(c, "num-layers"),
-                              "how many words the tokenizer has is not said; add vocab-size");
+                              "the vocabulary size of the tokenizer is unknown; add vocab-size");
         return true;
     }
-    lh_config_note(c, lh_config_entry(c, "num-layers"),
-                   "how many words the tokenizer has is not said; the shape is that of %s, which "
-                   "is taken",
-                   known->name);
+    lh_config_note(
+        c, lh_config_entry(c, "num-layers"),
+        "the vocabulary size of the tokenizer is unknown; %s has the same shape and is used",
+        known->name);
     lh_config_set(c, lh_config_entry(c, "num-layers"), LH_CONFIG_QUESTION, "model", known->name);
     return true;
 }

@@ -9,7 +9,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* What is recomputed of a layer, or of some layers, that is no policy of a step. */
+/* Notes recomputation of parts of a layer, or of some layers, which no policy of a step models. */
 static void
 note_parts(LhConfig *c, int policy, const char *method)
 {
@@ -25,14 +25,14 @@ note_parts(LhConfig *c, int policy, const char *method)
     count = layers != NULL ? lh_settings_entry_text(layers) : NULL;
     if (text != NULL && strcmp(text, "core_attn") != 0)
         lh_config_note(c, modules,
-                       "not modelled: recompute-modules %.60s: attention alone is recomputed (a "
+                       "not modelled: recompute-modules %.60s: only attention is recomputed (a "
                        "later version: What makes a long step fit)",
                        text);
     if (count != NULL && policy == LH_CHECKPOINT_LAYER &&
         (g_strcmp0(method, "block") == 0 || strcmp(count, "1") != 0))
         lh_config_note(c, layers,
                        "not modelled: recompute-num-layers %.20s: every layer is recomputed, and "
-                       "the input of each is kept (a later version: What makes a long step fit)",
+                       "its input is kept (a later version: What makes a long step fit)",
                        count);
 }
 
@@ -43,7 +43,7 @@ lh_config_megatron_is_swift(const LhConfig *c)
            lh_config_entry(c, "num-layers") == NULL;
 }
 
-/* Names that older versions, and what was made of them, have for recomputing whole layers: a flag,
+/* Reads the names that older versions, and forks of them, use for recomputing whole layers: a flag,
  * or a method. */
 static bool
 read_older_recomputation(const LhConfig *c, const char **granularity, const char **method,
@@ -92,16 +92,15 @@ lh_config_megatron_take_recomputation(LhConfig *c, GError **error)
             c, entry, error, "\"recompute-granularity\": found \"%.40s\"; allowed: full, selective",
             granularity);
     if (policy == LH_CHECKPOINT_LAYER && method == NULL)
-        lh_config_note(c, entry, "full needs --recompute-method; uniform is taken");
+        lh_config_note(c, entry, "full needs --recompute-method; uniform is assumed");
     if (policy == LH_CHECKPOINT_LAYER && g_strcmp0(method, "block") == 0)
-        lh_config_note(c, entry,
-                       "block recomputes some of a stage's layers; all of them are taken");
+        lh_config_note(c, entry, "block recomputes some of a stage's layers; all are assumed");
     note_parts(c, policy, method);
     lh_config_set(c, entry, LH_CONFIG_WAY, "checkpoint", lh_checkpoint_names[policy]);
     return true;
 }
 
-/* NeMo's: by the optimizer's name, or "fsdp" with a strategy. */
+/* Reads NeMo's sharding: from the optimizer's name, or "fsdp" with a strategy. */
 static bool
 read_nemo_sharding(LhConfig *c, bool *distributed, bool *torch, GError **error)
 {
@@ -123,17 +122,17 @@ read_nemo_sharding(LhConfig *c, bool *distributed, bool *torch, GError **error)
                        optimizer);
     if (*torch && strcmp(strategy, "full") != 0)
         lh_config_note(c, lh_config_entry(c, "fsdp-sharding-strategy"),
-                       "not modelled: fsdp_sharding_strategy %.20s: full is predicted in its place",
+                       "not modelled: fsdp_sharding_strategy %.20s: full is predicted instead",
                        strategy);
     else if (!*torch && lh_config_entry(c, "fsdp-sharding-strategy") != NULL &&
              strcmp(strategy, "full") != 0)
         lh_config_note(c, lh_config_entry(c, "fsdp-sharding-strategy"),
-                       "only model.fsdp reads it, and that is not set");
+                       "it needs model.fsdp, which is not set");
     return true;
 }
 
-/* Of Megatron-DeepSpeed: the stage of ZeRO, with DeepSpeed's engine. *@stage stays if it is not
- * asked for. */
+/* Reads ZeRO's stage of Megatron-DeepSpeed, with DeepSpeed's engine. *@stage is unchanged without
+ * the engine. */
 static bool
 read_stage(LhConfig *c, int *stage, GError **error)
 {
@@ -149,26 +148,26 @@ read_stage(LhConfig *c, int *stage, GError **error)
         return lh_config_fail(c, entry, error,
                               "\"zero-stage\": found \"%" PRIu64 "\"; allowed: 0 to 3", number);
     if (!engine && entry != NULL)
-        lh_config_note(c, entry, "only --deepspeed reads it, and that is not given");
+        lh_config_note(c, entry, "it needs --deepspeed, which is not given");
     if (!engine)
         return true;
     *stage = entry != NULL ? (int)number : -1;
     if (!lh_config_deepspeed_zero(c, stage, error))
         return false;
     if (*stage < 0)
-        lh_config_lacks(c, lh_config_entry(c, "deepspeed"), "shard",
-                        "the stage of ZeRO is in DeepSpeed's file, which is neither beside this "
-                        "file nor in the working folder: put it there, add --zero-stage N, or give "
-                        "--shard");
+        lh_config_lacks(
+            c, lh_config_entry(c, "deepspeed"), "shard",
+            "ZeRO's stage is in DeepSpeed's file, which is neither beside this file nor in the "
+            "working folder: put it there, add --zero-stage N, or give --shard");
     if (file != NULL && file->missing && *stage >= 0) {
         g_autofree char *text = lh_settings_entry_text(file);
         g_autofree char *shown = g_strescape(text, NULL);
 
-        lh_config_note(c, file, "the file %.80s is not there, and has not been read", shown);
+        lh_config_note(c, file, "the file %.80s does not exist, and has not been read", shown);
     }
     lh_config_note(c, lh_config_entry(c, "deepspeed"),
-                   "not modelled: deepspeed: ranks exchange gradients and weights as Megatron-LM "
-                   "does for the same shards");
+                   "not modelled: deepspeed: gradients and weights are communicated as by "
+                   "Megatron-LM with the same sharding");
     return true;
 }
 
@@ -196,7 +195,7 @@ lh_config_megatron_take_sharding(LhConfig *c, GError **error)
                               "no_shard, optim, optim_grads, optim_grads_params",
                               strategy);
     if (entry != NULL && !megatron)
-        lh_config_note(c, entry, "only --use-megatron-fsdp reads it, and that is not given");
+        lh_config_note(c, entry, "it needs --use-megatron-fsdp, which is not given");
     if (torch)
         shard = LH_SHARD_FSDP;
     else if (!megatron)
@@ -237,8 +236,8 @@ lh_config_megatron_take_pipeline(LhConfig *c, GError **error)
                             layers / (stages * chunks));
     else if (chunks > 1)
         lh_config_note(c, entry,
-                       "%" PRIu64 " layers on %" PRIu64 " stages cannot be cut into %" PRIu64
-                       " chunks each; one chunk is taken",
+                       "%" PRIu64 " layers on %" PRIu64 " stages cannot be split into %" PRIu64
+                       " chunks each; one chunk is assumed",
                        layers, stages, chunks);
     return true;
 }

@@ -13,23 +13,22 @@ lh_config_megatron_refuse_layers(const LhConfig *c, GError **error)
         const char *name, *why;
         bool never;
     } rows[] = {
-        { "multi-latent-attention", "its attention is not that of heads as wide for q and k as "
-                                    "for v" },
-        { "hybrid-layer-pattern", "its layers are of kinds that are not predicted" },
-        { "hybrid-override-pattern", "its layers are of kinds that are not predicted" },
-        { "is-hybrid-model", "its layers are of kinds that are not predicted" },
-        { "experimental-attention-variant", "its attention is none that is predicted" },
-        { "heterogeneous-layers-config-path", "its layers differ" },
-        { "hybrid-attention-ratio", "its layers are of kinds that are not predicted" },
-        { "hybrid-mlp-ratio", "its layers are of kinds that are not predicted" },
+        { "multi-latent-attention", "its heads have different widths for q, k and for v" },
+        { "hybrid-layer-pattern", "it mixes kinds of layers" },
+        { "hybrid-override-pattern", "it mixes kinds of layers" },
+        { "is-hybrid-model", "it mixes kinds of layers" },
+        { "experimental-attention-variant", "its kind of attention is not supported" },
+        { "heterogeneous-layers-config-path", "its layers differ in shape" },
+        { "hybrid-attention-ratio", "it mixes kinds of layers" },
+        { "hybrid-mlp-ratio", "it mixes kinds of layers" },
         { "encoder-num-layers", "it is an encoder with a decoder", true },
         { "decoder-num-layers", "it is an encoder with a decoder", true },
         { "bert-no-binary-head", "it is an encoder", true },
         { "bert-binary-head", "it is an encoder", true },
-        { "language-model-type", "it sees images, too", true },
-        { "vision-model-type", "it sees images, too", true },
-        { "vision-pretraining", "it sees images", true },
-        { "retro-project-dir", "it has cross-attention to what is retrieved", true },
+        { "language-model-type", "it is a vision-language model", true },
+        { "vision-model-type", "it is a vision-language model", true },
+        { "vision-pretraining", "it is a vision model", true },
+        { "retro-project-dir", "it has cross-attention to retrieved text", true },
     };
 
     for (guint i = 0; i < G_N_ELEMENTS(rows); i++) {
@@ -38,12 +37,11 @@ lh_config_megatron_refuse_layers(const LhConfig *c, GError **error)
 
         if (entry != NULL &&
             (strcmp(text, "false") != 0 || strcmp(rows[i].name, "bert-binary-head") == 0))
-            return lh_config_fail(c, entry, error,
-                                  "\"%s\": %s, which %s; take the option out and name a model "
-                                  "that comes close with --model",
-                                  rows[i].name, rows[i].why,
-                                  rows[i].never ? "is not predicted"
-                                                : "a later version will predict");
+            return lh_config_fail(
+                c, entry, error,
+                "\"%s\": %s, which %s; remove the option and name a similar model with --model",
+                rows[i].name, rows[i].why,
+                rows[i].never ? "is not supported" : "a later version will support");
     }
     return true;
 }
@@ -58,11 +56,11 @@ lh_config_megatron_refuse_program(const LhConfig *c, GError **error)
         { "pretrain_t5.py", "an encoder with a decoder" },
         { "pretrain_ict.py", "an encoder" },
         { "pretrain_retro.py", "a decoder with cross-attention" },
-        { "pretrain_mamba.py", "layers of other kinds" },
-        { "pretrain_vlm.py", "a model that sees images, too" },
-        { "pretrain_vision_classify.py", "a model of images" },
-        { "pretrain_vision_dino.py", "a model of images" },
-        { "pretrain_vision_inpaint.py", "a model of images" },
+        { "pretrain_mamba.py", "a model that mixes kinds of layers" },
+        { "pretrain_vlm.py", "a vision-language model" },
+        { "pretrain_vision_classify.py", "a vision model" },
+        { "pretrain_vision_dino.py", "a vision model" },
+        { "pretrain_vision_inpaint.py", "a vision model" },
     };
     const GPtrArray *programs = c->entries->programs;
 
@@ -72,10 +70,10 @@ lh_config_megatron_refuse_program(const LhConfig *c, GError **error)
 
         for (guint k = 0; k < G_N_ELEMENTS(rows); k++) {
             if (strcmp(base, rows[k].name) == 0)
-                return lh_config_fail(c, program, error,
-                                      "%s trains %s, which is not predicted; only decoders of text "
-                                      "are",
-                                      base, rows[k].why);
+                return lh_config_fail(
+                    c, program, error,
+                    "%s trains %s, which is not supported; only text decoders are", base,
+                    rows[k].why);
         }
     }
     return true;
@@ -90,7 +88,7 @@ lh_config_megatron_refuse_stacks(const LhConfig *c, GError **error)
         if (strstr(entry->path, "model.encoder.") != NULL)
             return lh_config_fail(c, entry, error,
                                   "\"%.60s\": it is an encoder with a decoder, which is not "
-                                  "predicted; only decoders of text are",
+                                  "supported; only text decoders are",
                                   entry->path);
     }
     return true;

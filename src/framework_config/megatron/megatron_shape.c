@@ -8,7 +8,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* Positions are learned, unless the file says what they are. */
+/* Reads the kind of positions; the default is learned ones. */
 static bool
 read_positions(LhConfig *c, LhMegatronShape *s, GError **error)
 {
@@ -28,8 +28,9 @@ read_positions(LhConfig *c, LhMegatronShape *s, GError **error)
     if (strcmp(type, "learned_absolute") == 0)
         s->positions = count;
     else if (strcmp(type, "rope") != 0 && strcmp(type, "rotary") != 0)
-        lh_config_note(c, entry,
-                       "not modelled: position-embedding-type %.20s: positions are rotary", type);
+        lh_config_note(
+            c, entry, "not modelled: position-embedding-type %.20s: rotary positions are predicted",
+            type);
     if (most != NULL && count < length)
         lh_config_note(c, most,
                        "%" PRIu64 " positions are fewer than the %" PRIu64
@@ -38,8 +39,7 @@ read_positions(LhConfig *c, LhMegatronShape *s, GError **error)
     return true;
 }
 
-/* Whether matrices and norms have biases, which only some file says, and then in one of two ways.
- */
+/* Reads whether matrices and norms have biases; there are two options for this. */
 static bool
 read_biases(const LhConfig *c, LhMegatronShape *s, GError **error)
 {
@@ -95,7 +95,7 @@ lh_config_megatron_fill_shape(LhConfig *c, LhMegatronShape *s)
 
     if (arguments && s->groups != 0 && !s->grouped) {
         lh_config_note(c, lh_config_entry(c, "num-query-groups"),
-                       "without --group-query-attention Megatron-LM ignores --num-query-groups: "
+                       "Megatron-LM ignores --num-query-groups without --group-query-attention: "
                        "every head has keys and values of its own");
         s->groups = 0;
     }
@@ -103,15 +103,15 @@ lh_config_megatron_fill_shape(LhConfig *c, LhMegatronShape *s)
         s->groups = arguments && s->grouped ? 1 : s->heads;
     if (s->channels == 0)
         s->channels = s->hidden / s->heads;
-    if (s->ffn == 0) /* as it does */
+    if (s->ffn == 0) /* Megatron-LM's default */
         s->ffn = s->gated ? 4 * s->hidden * 2 / 3 / 64 * 64 : 4 * s->hidden;
     s->dense_ffn = s->ffn;
     if (s->experts > 0 && s->expert_ffn != 0)
         s->ffn = s->expert_ffn;
 }
 
-/* "([0]*3+[1]*58)" as 0001...1, one digit for a layer; of a number, every so manieth layer. NULL:
- * it is neither. Caller frees. */
+/* Expands "([0]*3+[1]*58)" to 0001...1, one digit per layer; a number n to every n-th layer. NULL:
+ * neither. Caller frees. */
 static char *
 frequency_of(const char *text, uint64_t layers)
 {
@@ -169,7 +169,7 @@ lh_config_megatron_take_dense_layers(LhConfig *c, LhMegatronShape *s, GError **e
     if (digits == NULL || strlen(digits) != s->layers)
         return lh_config_fail(c, entry, error,
                               "\"moe-layer-freq\": found \"%.60s\"; allowed: a number, or a list "
-                              "of 0 and 1 for each of the %" PRIu64 " layers",
+                              "with a 0 or 1 for each of the %" PRIu64 " layers",
                               shown, s->layers);
     if (strchr(digits, '1') == NULL) {
         s->experts = s->shared_ffn = 0;
@@ -188,8 +188,8 @@ lh_config_megatron_take_shared_experts(const LhConfig *c, const LhMegatronShape 
     if (s->shared_ffn == 0 || s->experts > 0)
         return true;
     return lh_config_fail(c, lh_config_entry(c, name), error,
-                          "\"%s\": found \"%" PRIu64 "\" in a model that has no experts; "
-                          "add --num-experts N, or take it out",
+                          "\"%s\": found \"%" PRIu64
+                          "\" in a model without experts; add --num-experts N, or remove it",
                           name, s->shared_ffn);
 }
 
@@ -201,11 +201,9 @@ lh_config_megatron_take_deepspeed_experts(const LhConfig *c, LhMegatronShape *s,
     if (s->experts == 1)
         s->experts = 0;
     return s->experts == 0 ||
-           lh_config_fail(
-               c, lh_config_entry(c, "num-experts"), error,
-               "\"num-experts\": found \"%" PRIu64
-               "\": experts as Megatron-DeepSpeed has them, in every second layer or so, "
-               "are not predicted; take the option out and name a model that comes close "
-               "with --model",
-               s->experts);
+           lh_config_fail(c, lh_config_entry(c, "num-experts"), error,
+                          "\"num-experts\": found \"%" PRIu64
+                          "\": Megatron-DeepSpeed's experts, in every n-th layer, are not "
+                          "supported; remove the option and name a similar model with --model",
+                          s->experts);
 }

@@ -15,7 +15,7 @@ bool
 lh_config_megatron_pad_vocabulary(const LhConfig *c, LhMegatronShape *s, GError **error)
 {
     static const char *const exact[] = { "padded-vocab-size", "pad-vocab-size-to" };
-    uint64_t each = 128, tensor = 1, rows = 0, multiple; /* 128 is its default */
+    uint64_t each = 128, tensor = 1, rows = 0, multiple; /* default of Megatron-LM */
     const char *type = "";
 
     for (guint i = 0; i < G_N_ELEMENTS(exact); i++) {
@@ -31,7 +31,7 @@ lh_config_megatron_pad_vocabulary(const LhConfig *c, LhMegatronShape *s, GError 
         return true;
     }
     if (strcmp(type, "NullTokenizer") == 0 && s->vocab > 0)
-        s->vocab++; /* the end of a document */
+        s->vocab++; /* the end-of-document token */
     multiple = MAX(each, 1) * MAX(tensor, 1);
     if (multiple < UINT32_MAX)
         s->vocab = (s->vocab + multiple - 1) / multiple * multiple;

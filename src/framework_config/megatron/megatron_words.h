@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A way of training in words of Megatron-LM.
+ * Writes a way of training in Megatron-LM's options.
  */
 #pragma once
 
 #include "framework_config/common/system_config.h"
 
-/* Words of Megatron-LM for all but how data-parallel ranks shard. */
+/* Writes all options but those of data-parallel sharding. */
 void lh_config_megatron_say_sizes(const LhConfig *c, const LhConfigWay *way, GPtrArray *words);
 
-/* All of them. */
+/* Writes all options. */
 void lh_config_megatron_say(const LhConfig *c, const LhConfigWay *way, GPtrArray *words);

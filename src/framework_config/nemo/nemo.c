@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * NeMo 1.0: its YAML, and that of its launcher, which has the same under "training.". The model and
- * its ways are Megatron-LM's by other names; values may be made of others (${multiply:4, ${.a}}).
- * Names as of github:NVIDIA/NeMo-Framework-Launcher, launcher_scripts/conf/training.
+ * NeMo 1.0: its YAML, and that of its launcher, which has the same under "training.". Model and
+ * training options are Megatron-LM's under other names; values may refer to others (${multiply:4,
+ * ${.a}}). Names as of github:NVIDIA/NeMo-Framework-Launcher, launcher_scripts/conf/training.
  */
 #include "framework_config/nemo/nemo.h"
 
@@ -61,28 +61,27 @@ static const LhConfigKey nemo_keys[] = {
                     "32: fp32: bf16:fsdp.gradient_reduce=activation "
                     "16:fsdp.gradient_reduce=activation"),
     LH_CONFIG_NOT("bucket-cap-mb", "",
-                  "buckets are of 40 million parameters"),
+                  "buckets have 40 million parameters"),
     LH_CONFIG_NOT("grad-allreduce-chunk-size-mb", "125",
-                  "buckets are of 40 million parameters"),
+                  "buckets have 40 million parameters"),
     LH_CONFIG_NOT("megatron-amp-o2", "true",
                   "weights and activations have 16 bits, and master weights are fp32"),
     LH_CONFIG_NOT("transformer-engine", "true",
-                  "kernels are as fused as those of TransformerEngine"),
+                  "kernels are fused as in TransformerEngine"),
     LH_CONFIG_NOT("mcore-gpt", "true",
-                  "kernels are as fused as those of TransformerEngine"),
+                  "kernels are fused as in TransformerEngine"),
     LH_CONFIG_NOT("activations-checkpoint-layers-per-pipeline", "",
-                  "all micro-batches are recomputed alike, in the plain order of 1F1B"),
+                  "all micro-batches are recomputed alike, in plain 1F1B order"),
     LH_CONFIG_NOT("accumulate-grad-batches", "1",
                   "a step has the full batch"),
     LH_CONFIG_NOT("rampup-batch-size", "",
                   "a step has the full batch"),
     LH_CONFIG_NOT("ub-tp-comm-bulk-wgrad", "false",
-                  "products are not cut into pieces that overlap with the exchange of tensor "
-                  "parallelism"),
+                  "matrix products are not split to overlap with tensor-parallel communication"),
     LH_CONFIG_NOT("transformer-block-type", "pre_ln",
                   "a layer has one norm before attention and one before the MLP"),
     LH_CONFIG_NOT("attention-type", "multihead",
-                  "all heads see the tokens before their own"),
+                  "attention is causal in all heads"),
     LH_CONFIG_NOT("headscale", "false",
                   "heads are not scaled"),
     LH_CONFIG_NOTHING("library"), LH_CONFIG_NOTHING("tokenizer-use-fast"),
@@ -126,10 +125,10 @@ static const LhConfigKey nemo_keys[] = {
 };
 /* clang-format on */
 
-/* ---- values that are made of others ---- */
+/* ---- values that refer to others ---- */
 
 #define DEPTH_MAX 16
-#define STEPS_MAX 100000 /* of one file */
+#define STEPS_MAX 100000 /* per file */
 
 typedef struct {
     LhSettingsFile *entries;
@@ -138,7 +137,7 @@ typedef struct {
 
 static char *resolve(Resolver *r, const char *path, const char *text);
 
-/* The setting that "a.b" is, or ".a" beside @path, or "..a" one further up. */
+/* Finds the setting "a.b", ".a" beside @path, or "..a" one level up. */
 static const LhSettingsEntry *
 find_named(const Resolver *r, const char *path, const char *name)
 {
@@ -158,7 +157,7 @@ find_named(const Resolver *r, const char *path, const char *name)
     return entry;
 }
 
-/* Where the part ends that the next comma outside of braces ends. */
+/* End of the part, at the next comma outside braces. */
 static const char *
 end_of_part(const char *text)
 {
@@ -171,7 +170,7 @@ end_of_part(const char *text)
 
 /* NOLINTBEGIN(misc-no-recursion): DEPTH_MAX */
 
-/* "multiply:4, ${.hidden_size}", behind the name: the product; NULL: a part is no number. */
+/* The product in "multiply:4, ${.hidden_size}", after the name; NULL: a part is not a number. */
 static char *
 multiply(Resolver *r, const char *path, const char *parts)
 {
@@ -192,7 +191,7 @@ multiply(Resolver *r, const char *path, const char *parts)
     return g_strdup_printf("%" PRIu64, (uint64_t)product);
 }
 
-/* What @text, of the setting @path, is: itself, or what "${...}" stands for. NULL: it is not known.
+/* The value of @text, of the setting @path: itself, or what "${...}" refers to. NULL: unknown.
  * Caller frees. */
 static char *
 resolve(Resolver *r, const char *path, const char *text)
@@ -240,7 +239,7 @@ nemo_prepare(LhSettingsFile *entries)
     }
 }
 
-/* ---- the system ---- */
+/* ---- the framework ---- */
 
 static bool
 nemo_take(LhConfig *c, GError **error)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * torchtitan: the TOML files of its trainer, as of 2025. (Configurations in Python, which came
- * later, are programs and are not read.) Names and defaults as of github:pytorch/torchtitan,
+ * torchtitan: the TOML files of its trainer, as of 2025. (Later configurations are Python programs
+ * and are not read.) Names and defaults as of github:pytorch/torchtitan,
  * torchtitan/config/job_config.py.
  *
- * Its ring of scaled_dot_product_attention on zigzag halves is played as `zigzag` (rotate method
- * alltoall), and as `te-allgather` where keys are gathered (allgather, the default). Selective
- * recomputation keeps products and attention there; here it recomputes attention.
+ * Its ring of scaled_dot_product_attention on zigzag halves is simulated as `zigzag` (rotate method
+ * alltoall), and as `te-allgather` where keys are gathered (allgather, the default). Its selective
+ * recomputation keeps matrix products and attention; longhaul's recomputes attention.
  */
 #include "framework_config/torchtitan/torchtitan.h"
 
@@ -21,7 +21,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* Where older versions have what is now in [parallelism]. */
+/* Old paths of settings that are now in [parallelism]. */
 static const LhConfigAlias torchtitan_names[] = {
     { "training.data-parallel-replicate-degree", "parallelism.data-parallel-replicate-degree" },
     { "training.data-parallel-shard-degree", "parallelism.data-parallel-shard-degree" },
@@ -41,10 +41,10 @@ static const LhConfigAlias torchtitan_names[] = {
 
 static const char *const torchtitan_schedules[] = { "te-allgather", "zigzag", NULL };
 
-/* context_parallel_rotate_method, by schedule. */
+/* context_parallel_rotate_method for each schedule. */
 static const char *const rotate_methods[] = { "allgather", "alltoall", NULL };
 
-/* Its names of models that models/ has. */
+/* torchtitan's names of models in models/. */
 static const struct {
     const char *name, *flavor, *model;
 } models[] = {
@@ -79,16 +79,15 @@ lacks_flavor(LhConfig *c, const char *name, const char *flavor)
         g_string_append_printf(known, "%s%s %s", i > 0 ? ", " : "", models[i].name,
                                models[i].flavor);
     if (name[0] == '\0' || flavor[0] == '\0')
-        lh_config_lacks_model(c, entry, "%s is not there; add it (known: %s)",
+        lh_config_lacks_model(c, entry, "%s is missing; add it (known: %s)",
                               name[0] != '\0'     ? "model.flavor"
                               : flavor[0] != '\0' ? "model.name"
                                                   : "model.name with model.flavor",
                               known->str);
     else
-        lh_config_lacks_model(c, entry,
-                              "\"%.40s\" of flavor \"%.40s\" is none that is known (%s); give "
-                              "one of these",
-                              shown, shown_flavor, known->str);
+        lh_config_lacks_model(
+            c, entry, "\"%.40s\" of flavor \"%.40s\" is unknown (known: %s); give one of these",
+            shown, shown_flavor, known->str);
 }
 
 static bool
@@ -110,7 +109,7 @@ take_torchtitan_model(LhConfig *c, GError **error)
     return true;
 }
 
-/* A degree of -1 is all ranks that are left. */
+/* Reads a degree; -1 means all remaining ranks. */
 static bool
 read_degree(LhConfig *c, const char *name, uint64_t *degree, bool *rest, GError **error)
 {
@@ -140,7 +139,7 @@ take_data(LhConfig *c, GError **error)
     sharded = rest || shards > 1 || context > 1;
     if (sharded && copies > 1)
         lh_config_note(c, lh_config_entry(c, copies_name),
-                       "not modelled: %" PRIu64 " copies of groups that shard: all ranks shard",
+                       "not modelled: %" PRIu64 " replicas of sharding groups: all ranks shard",
                        copies);
     if (strcmp(reshard, "never") == 0)
         lh_config_set_framework(c, "fsdp.reshard_after_forward", "no");
@@ -175,17 +174,17 @@ take_torchtitan_context(LhConfig *c, GError **error)
     which = lh_config_index(rotate_methods, method);
     if (which < 0)
         return refuse(c, name, method, "allgather, alltoall", error);
-    if (length == NULL) /* its default */
+    if (length == NULL) /* default of torchtitan */
         lh_config_set_count(c, NULL, LH_CONFIG_QUESTION, "seq_length", 2048);
     if (lh_config_entry(c, "parallelism.context-parallel-degree") == NULL)
         lh_config_set_count(c, NULL, LH_CONFIG_WAY, "context_parallel_size", 1);
     if (strcmp(balancer, "headtail") != 0)
         lh_config_note(c, lh_config_entry(c, balance),
-                       "not modelled: %.20s: headtail is predicted in its place", balancer);
+                       "not modelled: %.20s: headtail is predicted instead", balancer);
     if (context > 1 && tokens % (2 * context) != 0)
         lh_config_note(c, length,
-                       "%" PRIu64 " tokens cannot be cut into the %" PRIu64
-                       " halves of chunks that %" PRIu64 " context-parallel ranks have",
+                       "%" PRIu64 " tokens cannot be split into the %" PRIu64
+                       " half-chunks of %" PRIu64 " context-parallel ranks",
                        tokens, 2 * context, context);
     lh_config_set(c, lh_config_entry(c, name), LH_CONFIG_SCHEDULE, "schedule",
                   torchtitan_schedules[which]);
@@ -198,7 +197,7 @@ take_batch(LhConfig *c, GError **error)
     const char *local_name = lh_config_entry(c, "training.local-batch-size") != NULL
                                  ? "training.local-batch-size"
                                  : "training.batch-size";
-    uint64_t local = 8, micro = 1, stages = 1; /* its default of sequences is 8 */
+    uint64_t local = 8, micro = 1, stages = 1; /* 8 sequences: default of torchtitan */
     bool rest = false;
 
     if (!lh_config_count(c, local_name, &local, error) ||
@@ -242,7 +241,7 @@ take_torchtitan_pipeline(LhConfig *c, GError **error)
                             LH_CONFIG_WAY, "num_layers_per_virtual_pipeline_stage", layers);
     else if (g_ascii_strcasecmp(order, "1F1B") != 0)
         lh_config_note(c, lh_config_entry(c, name),
-                       "not modelled: %.30s: 1F1B is predicted in its place", order);
+                       "not modelled: %.30s: 1F1B is predicted instead", order);
     return true;
 }
 
@@ -262,17 +261,17 @@ take_policies(LhConfig *c, GError **error)
     which = lh_config_index(modes, mode);
     if (which < 0)
         return refuse(c, "activation-checkpoint.mode", mode, "none, selective, full", error);
-    if (which == 1 && g_ascii_isdigit(option[0])) /* every so manieth layer is recomputed */
+    if (which == 1 && g_ascii_isdigit(option[0])) /* every n-th layer is recomputed */
         which = strcmp(option, "1") == 0 ? 2 : 1;
     if (which == 1)
         lh_config_note(c, lh_config_entry(c, "activation-checkpoint.mode"),
                        "not modelled: activation-checkpoint.mode selective %.20s: which layers or "
-                       "products it keeps; attention alone is recomputed, which takes more memory "
-                       "(a later version: What makes a long step fit)",
+                       "matrix products it keeps; only attention is recomputed, which takes more "
+                       "memory (a later version: What makes a long step fit)",
                        option[0] != '\0' ? option : "2");
     if (strcmp(type, "bfloat16") != 0)
         lh_config_note(c, lh_config_entry(c, "training.mixed-precision-param"),
-                       "not modelled: %.20s: bf16 is predicted in its place", type);
+                       "not modelled: %.20s: bf16 is predicted instead", type);
     lh_config_set(c, lh_config_entry(c, "activation-checkpoint.mode"), LH_CONFIG_WAY, "checkpoint",
                   lh_checkpoint_names[policies[which]]);
     lh_config_set(c, NULL, LH_CONFIG_QUESTION, "dtype", "bf16");
@@ -297,8 +296,8 @@ take_rest(LhConfig *c, GError **error)
         g_autofree char *text = lh_settings_entry_text(converters);
 
         lh_config_note(c, converters,
-                       "not modelled: model.converters %.60s: products are in 16 bits (a later "
-                       "version: FP8, MXFP8, NVFP4)",
+                       "not modelled: model.converters %.60s: matrix products are in 16 bits (a "
+                       "later version: FP8, MXFP8, NVFP4)",
                        text);
     }
     return true;
@@ -312,7 +311,7 @@ torchtitan_take(LhConfig *c, GError **error)
            take_torchtitan_pipeline(c, error) && take_policies(c, error) && take_rest(c, error);
 }
 
-/* ---- a way in its words ---- */
+/* ---- writing a way of training ---- */
 
 static bool
 torchtitan_allows(const LhConfigWay *way)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What trains with Hugging Face's Trainer: configurations of accelerate, TRL, axolotl and
- * LLaMA-Factory in YAML, and arguments of ms-swift and of TRL's scripts. They name each other's
- * settings alike, and are one table. The step is PyTorch's FSDP around an eager model, or
- * DeepSpeed's where the file asks for it.
+ * Programs that train with Hugging Face's Trainer: configurations of accelerate, TRL, axolotl and
+ * LLaMA-Factory in YAML, and arguments of ms-swift and of TRL's scripts. They share most names of
+ * settings, and one table describes all. The step is PyTorch's FSDP around an eager model, or
+ * DeepSpeed's if the file asks for it.
  */
 #include "framework_config/trainer/trainer.h"
 
@@ -31,7 +31,7 @@ take_trainer_model(LhConfig *c, GError **error)
     g_autofree char *shown = NULL;
 
     if (name == NULL) {
-        lh_config_lacks_model(c, NULL, "model_name_or_path, base_model or --model is not there");
+        lh_config_lacks_model(c, NULL, "model_name_or_path, base_model or --model is missing");
         return true;
     }
     if (!lh_config_word(c, name, &published, error))
@@ -42,11 +42,11 @@ take_trainer_model(LhConfig *c, GError **error)
         lh_config_set(c, lh_config_entry(c, name), LH_CONFIG_QUESTION, "model", model);
     else
         lh_config_lacks_model(c, lh_config_entry(c, name),
-                              "%.80s is none of longhaul list models; give its config.json", shown);
+                              "%.80s is not in longhaul list models; give its config.json", shown);
     return true;
 }
 
-/* Sets @field to the one of @names that is there. */
+/* Sets @field to the one of @names that exists. */
 static bool
 take_size(LhConfig *c, const char *const *names, unsigned part, const char *field, GError **error)
 {
@@ -58,16 +58,17 @@ take_size(LhConfig *c, const char *const *names, unsigned part, const char *fiel
     if (!lh_config_count(c, name, &value, error))
         return false;
     if (value == 0)
-        return lh_config_fail(c, lh_config_entry(c, name), error, "\"%s\" is at least 1", name);
+        return lh_config_fail(c, lh_config_entry(c, name), error, "\"%s\" must be at least 1",
+                              name);
     lh_config_set_count(c, lh_config_entry(c, name), part, field, value);
     return true;
 }
 
-/* What programs do where they are not told. */
+/* Defaults of the programs. */
 typedef struct {
     const char *name;
-    const char *marks[4];   /* settings that no other has */
-    uint64_t length, batch; /* tokens, sequences; 0: it is not said here */
+    const char *marks[4];   /* settings that identify the program */
+    uint64_t length, batch; /* default tokens and sequences; 0: no default */
     bool recomputes;
 } Program;
 
@@ -78,7 +79,7 @@ static const Program programs[] = {
     { "Hugging Face's Trainer", { "model-name-or-path", "max-seq-length" }, 0, 8, false },
 };
 
-/* Whose settings these are; NULL: it is not known. */
+/* The program that the settings belong to; NULL: unknown. */
 static const Program *
 program_of(const LhConfig *c)
 {
@@ -91,13 +92,13 @@ program_of(const LhConfig *c)
     return NULL;
 }
 
-/* What is not said is as the program has it. */
+/* Takes a default of the program for a field that is not set. */
 static void
 take_default(LhConfig *c, unsigned part, const char *field, uint64_t value, const char *what)
 {
     lh_config_set_count(c, NULL, part, field, value);
-    lh_config_unsaid(c, part, field, "%s is not said; %" PRIu64 " is taken, as %s has it", what,
-                     value, program_of(c)->name);
+    lh_config_unsaid(c, part, field, "%s is not given; %" PRIu64 " is assumed, the default of %s",
+                     what, value, program_of(c)->name);
 }
 
 static void
@@ -109,10 +110,10 @@ take_trainer_defaults(LhConfig *c, bool length, bool batch)
         return;
     if (!length && program->length > 0)
         take_default(c, LH_CONFIG_QUESTION, "seq_length", program->length,
-                     "how many tokens a sequence has at most");
+                     "the maximum sequence length");
     if (!batch)
         take_default(c, LH_CONFIG_WAY, "micro_batch_size", program->batch,
-                     "how many sequences a GPU has at once");
+                     "the batch size per GPU");
 }
 
 static bool
@@ -153,7 +154,8 @@ take_trainer_sizes(LhConfig *c, GError **error)
            lh_config_count(c, "num-processes", &c->processes, error);
 }
 
-/* A model that Megatron-LM trains for such a program is cut in ways that this reader has not. */
+/* Rejects a model that Megatron-LM trains for such a program: its parallelism is not in these
+ * settings. */
 static bool
 refuse_megatron(const LhConfig *c, GError **error)
 {
@@ -167,7 +169,7 @@ refuse_megatron(const LhConfig *c, GError **error)
 
         if (g_strcmp0(text, "1") != 0 && entry != NULL)
             return lh_config_fail(c, entry, error,
-                                  "\"%s\": found \"%.20s\": Megatron-LM trains the model then; "
+                                  "\"%s\": found \"%.20s\": Megatron-LM then trains the model; "
                                   "give --from-config its settings by their own names (--%s %.20s)",
                                   names[i], shown, names[i], shown);
     }
@@ -204,16 +206,16 @@ take_trainer_policies(LhConfig *c, GError **error)
          !lh_config_flag(c, "bf16", &bf16, error)))
         return false;
     fp16 = fp16 || strcmp(mixed, "fp16") == 0 || strcmp(type, "float16") == 0;
-    if (lh_config_entry(c, "bf16") != NULL && /* it is what the GPU can do */
+    if (lh_config_entry(c, "bf16") != NULL && /* depends on the GPU */
         g_strcmp0(lh_settings_entry_value(lh_config_entry(c, "bf16")), "auto") == 0)
         bf16 = !fp16;
     bf16 = bf16 || strcmp(mixed, "bf16") == 0 || strcmp(type, "bfloat16") == 0;
     if (strcmp(mixed, "fp8") == 0)
         lh_config_note(c, lh_config_entry(c, "mixed-precision"),
-                       "not modelled: fp8: products are in 16 bits (a later version: FP8, MXFP8, "
-                       "NVFP4)");
+                       "not modelled: fp8: matrix products are in 16 bits (a later version: FP8, "
+                       "MXFP8, NVFP4)");
     else if (!fp16 && !bf16)
-        lh_config_note(c, NULL, "neither bf16 nor fp16 is asked for; bf16 is predicted");
+        lh_config_note(c, NULL, "neither bf16 nor fp16 is set; bf16 is predicted");
     lh_config_set(c, NULL, LH_CONFIG_QUESTION, "dtype", fp16 && !bf16 ? "fp16" : "bf16");
     lh_config_set(c, NULL, LH_CONFIG_WAY, "checkpoint",
                   lh_checkpoint_names[again ? LH_CHECKPOINT_LAYER : LH_CHECKPOINT_NONE]);
@@ -244,7 +246,7 @@ trainer_take(LhConfig *c, GError **error)
            take_trainer_policies(c, error);
 }
 
-/* ---- a way in its words ---- */
+/* ---- writing a way of training ---- */
 
 static bool
 trainer_allows(const LhConfigWay *way)
@@ -257,7 +259,7 @@ static void
 trainer_say(const LhConfig *c, const LhConfigWay *way, GPtrArray *words)
 {
     g_autofree char *ranks = g_strdup_printf(
-        "%s, tensor parallel %u, context parallel %u, data parallel %u, as the launcher has it",
+        "%s, tensor parallel %u, context parallel %u, data parallel %u: set by the launcher",
         lh_shard_names[way->shard], way->tensor, way->context, way->data);
 
     lh_config_say_count(c, words, "per_device_train_batch_size", way->micro_batch_size);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Configurations of Hugging Face's Trainer, and what is built on it.
+ * Configurations of Hugging Face's Trainer, and of programs based on it.
  */
 #pragma once
 

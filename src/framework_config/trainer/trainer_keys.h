@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What settings of Hugging Face's Trainer, and of what is built on it, are to a prediction.
+ * Meaning of the settings of Hugging Face's Trainer, and of programs based on it.
  */
 #pragma once
 

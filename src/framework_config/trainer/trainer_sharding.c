@@ -11,7 +11,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* Groups of ranks that shard, and copies of them. */
+/* Reads the sharding groups and their replicas. */
 static bool
 take_shard_groups(LhConfig *c, int shard, GError **error)
 {
@@ -30,7 +30,7 @@ take_shard_groups(LhConfig *c, int shard, GError **error)
         return false;
     if (count > 1 && shard != LH_SHARD_DDP)
         lh_config_note(c, lh_config_entry(c, copies_name),
-                       "not modelled: %" PRIu64 " copies of groups that shard: all ranks shard",
+                       "not modelled: %" PRIu64 " replicas of sharding groups: all ranks shard",
                        count);
     if (each > 0 && count > 0 && each < UINT16_MAX && count < UINT16_MAX)
         lh_config_set_count(c, lh_config_entry(c, shard_name), LH_CONFIG_WAY, "data_parallel_size",
@@ -64,7 +64,7 @@ shard_of(LhConfig *c, int *shard, GError **error)
     return true;
 }
 
-/* "full_shard auto_wrap", as the Trainer's own option has it. */
+/* Parses "full_shard auto_wrap", the Trainer's own option. */
 static int
 shard_of_words(LhConfig *c, const LhSettingsEntry *entry)
 {
@@ -72,16 +72,15 @@ shard_of_words(LhConfig *c, const LhSettingsEntry *entry)
 
     if (strstr(text, "offload") != NULL)
         lh_config_note(c, entry,
-                       "not modelled: offload: all stays on the GPU (a later version: What makes a "
-                       "long step fit)");
+                       "not modelled: offload: everything stays on the GPU (a later version: What "
+                       "makes a long step fit)");
     return strstr(text, "full_shard") != NULL || strstr(text, "hybrid_shard") != NULL
                ? LH_SHARD_FSDP
            : strstr(text, "shard_grad_op") != NULL ? LH_SHARD_ZERO2
                                                    : LH_SHARD_DDP;
 }
 
-/* Whether it is said how FSDP does something, which is an answer in itself where nothing else names
- * a way. */
+/* Whether FSDP has settings; these imply FSDP if nothing else selects sharding. */
 static bool
 has_fsdp(const LhConfig *c)
 {
@@ -93,19 +92,19 @@ has_fsdp(const LhConfig *c)
     return false;
 }
 
-/* A file that is not there says how ranks shard. */
+/* Reports that sharding is configured in a missing file. */
 static void
 lacks_way(LhConfig *c, const LhSettingsEntry *file)
 {
     g_autofree char *shown = g_strescape(g_ptr_array_index(file->values, 0), NULL);
 
     lh_config_lacks(c, file, "shard",
-                    "how ranks shard is in %.80s, which is neither beside this file nor in the "
+                    "sharding is configured in %.80s, which is neither beside this file nor in the "
                     "working folder: put it there, or give --shard",
                     shown);
 }
 
-/* "zero3_offload": the files that ms-swift has itself. */
+/* "zero3_offload": files that ms-swift includes. */
 static bool
 shard_by_name(LhConfig *c, const LhSettingsEntry *file, int *shard, GError **error)
 {
@@ -117,8 +116,8 @@ shard_by_name(LhConfig *c, const LhSettingsEntry *file, int *shard, GError **err
         *shard = text[4] - '0';
         if (text[5] != '\0')
             lh_config_note(c, file,
-                           "not modelled: deepspeed %.20s: all stays on the GPU (a later version: "
-                           "What makes a long step fit)",
+                           "not modelled: deepspeed %.20s: everything stays on the GPU (a later "
+                           "version: What makes a long step fit)",
                            shown);
         return true;
     }
@@ -128,11 +127,11 @@ shard_by_name(LhConfig *c, const LhSettingsEntry *file, int *shard, GError **err
                           file->path, shown);
 }
 
-/* DeepSpeed's stage, as accelerate has it or as its own file does. */
+/* Reads DeepSpeed's stage, from accelerate's settings or from DeepSpeed's file. */
 static bool
 shard_by_deepspeed(LhConfig *c, const LhSettingsEntry *file, int *shard, GError **error)
 {
-    uint64_t stage = LH_SHARD_ZERO2; /* accelerate's */
+    uint64_t stage = LH_SHARD_ZERO2; /* default of accelerate */
 
     if (file != NULL && file->missing) {
         lacks_way(c, file);
@@ -160,7 +159,8 @@ lh_config_trainer_has_deepspeed(const LhConfig *c)
     return false;
 }
 
-/* Who shards: by "distributed_type", by LLaMA-Factory's "dist_config.name", or by what is there. */
+/* Determines who shards: from "distributed_type", from LLaMA-Factory's "dist_config.name", or from
+ * the settings that exist. */
 static bool
 read_sharder(LhConfig *c, const LhSettingsEntry **deepspeed, bool *fsdp, bool *by_deepspeed,
              GError **error)
