@@ -9,9 +9,10 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* ---- as the configuration says ---- */
+/* ---- the configuration's own way of training ---- */
 
-/* The space's scenario with the configuration's way. NULL, with @error, if there is none. */
+/* The space's scenario with the configuration's parallelism and policies. NULL with @error if it
+ * has none. */
 static LhScenario *
 scenario_with_way(const LhConfig *config, const LhPlanSpace *space, GError **error)
 {
@@ -42,7 +43,8 @@ scenario_with_way(const LhConfig *config, const LhPlanSpace *space, GError **err
                : NULL;
 }
 
-/* "tp 2, cp 8, dp 1, pp 4, te-p2p, zero1, recomputed: layer"; NULL: no such sizes. Caller frees. */
+/* Describes the way of training: "tp 2, cp 8, dp 1, pp 4, te-p2p, zero1, recomputed: layer"; NULL
+ * if the sizes are invalid. Caller frees. */
 static char *
 text_of(const LhScenario *s, uint32_t ranks)
 {
@@ -92,9 +94,9 @@ lh_baseline_config_free(LhBaselineConfig *start)
     g_free(start);
 }
 
-/* ---- in the system's words ---- */
+/* ---- as settings of the framework ---- */
 
-/* The groups of te-a2a-p2p. */
+/* Sets the group sizes of te-a2a-p2p. */
 static void
 take_groups(const LhPlanCase *c, LhConfigWay *way)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* There are as many of what is taken as threads have had at a time. */
+/* Contains as many caches as were ever in use at the same time. */
 #include "planner/bound_cache.h"
 
 #include <pthread.h>
 
 struct _LhBoundCache {
     const LhSetup *setup;
-    pthread_mutex_t lock; /* for what follows */
+    pthread_mutex_t lock; /* guards the members below */
     GPtrArray *idle;      /* of LhLowerBoundCalls * */
 };
 

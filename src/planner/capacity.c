@@ -9,10 +9,11 @@
 #include <inttypes.h>
 
 #define UNIT_MIN 1024
-#define SHORT_UNITS 16  /* of the first of two lengths; the other is twice that */
-#define MOMENTS_BYTES 8 /* of a parameter: two of Adam's, in fp32 */
+#define SHORT_UNITS 16  /* length of the shorter of the two sequences; the other is twice as long  \
+                         */
+#define MOMENTS_BYTES 8 /* per parameter: Adam's two moments in fp32 */
 
-/* ---- something that fits ---- */
+/* ---- a point that fits ---- */
 
 bool
 lh_plan_is_hopeless(const LhSetup *setup, uint32_t gpus)
@@ -27,7 +28,7 @@ lh_plan_is_hopeless(const LhSetup *setup, uint32_t gpus)
     return limit_bytes > 0 && (states + saved) / gpus > (double)limit_bytes;
 }
 
-/* Whether the program of a case needs no more than there is; @estimate is exact. */
+/* Whether the program of a case fits in memory; @estimate is exact. */
 static bool
 program_fits(const LhPlanCase *c, const LhProgram *program, LhPlanEstimate *estimate)
 {
@@ -66,7 +67,7 @@ lh_plan_step_fits(const LhScenario *scenario, bool *fits, GError **error)
     return true;
 }
 
-/* Sets what points need at least, by point; those that are refused stay as they are. */
+/* Stores the lower bounds of peak memory by point; rejected points keep 0. */
 static void
 take_peak(void *data, guint point, const LhPlanEstimate *estimate, const char *reason)
 {
@@ -77,7 +78,7 @@ take_peak(void *data, guint point, const LhPlanEstimate *estimate, const char *r
         peaks_bytes[point] = MAX(estimate->peak_bytes, 1);
 }
 
-/* Those that recompute and share most come first. */
+/* Order: points with most recomputation and sharding first. */
 static int
 by_thrift(gconstpointer a, gconstpointer b, gpointer data)
 {
@@ -94,7 +95,7 @@ by_thrift(gconstpointer a, gconstpointer b, gpointer data)
     return x < y ? -1 : x > y;
 }
 
-/* All points, in that order; caller frees. */
+/* All points in this order; caller frees. */
 static guint *
 thrifty_order(const LhPlanSpace *space)
 {
@@ -111,7 +112,7 @@ lh_plan_find_fitting(const LhPlanSpace *space, guint threads)
 {
     const uint64_t limit_bytes = lh_plan_limit_bytes(space->setup);
     g_autofree guint *order = thrifty_order(space);
-    g_autofree uint64_t *peaks_bytes = g_new0(uint64_t, space->points->len); /* 0: refused */
+    g_autofree uint64_t *peaks_bytes = g_new0(uint64_t, space->points->len); /* 0: rejected */
 
     lh_plan_estimate_all(&(LhPlanEstimates){
         .space = space, .task.jobs = threads, .found = take_peak, .data = peaks_bytes });
@@ -129,9 +130,9 @@ lh_plan_find_fitting(const LhPlanSpace *space, guint threads)
 
 /* ---- the longest sequence ---- */
 
-/* What is known of a point's end. */
+/* Upper bound of a point's sequence length. */
 typedef struct {
-    uint64_t units_max; /* it fits with no more than so many; 0: it is refused, or fits with none */
+    uint64_t units_max; /* upper bound in units; 0: rejected, or no length fits */
     guint point;
 } PointEnd;
 
@@ -140,8 +141,8 @@ typedef struct {
     uint64_t unit;
     const LhTask *task;
     PointEnd *ends;
-    /* Of the lengths of SHORT_UNITS and twice that: setups by shape, NULL where it is refused, and
-     * what each point needs of them at least, 0 where it is. */
+    /* For sequences of SHORT_UNITS and twice that: setups by shape (NULL: rejected), and the lower
+     * bound of each point's peak memory (0: rejected). */
     LhSetup **short_setups[2];
     uint64_t *peaks_bytes[2];
 } CapacityQuestion;
@@ -152,7 +153,7 @@ goes_on(const CapacityQuestion *q)
     return lh_task_tell(q->task, &(LhProgress){ 0 });
 }
 
-/* A setup of a shape with a sequence of another length; NULL if it is refused. Caller frees. */
+/* The setup of a shape with another sequence length; NULL if it is rejected. Caller frees. */
 static LhSetup *
 setup_at(const CapacityQuestion *q, const LhPlanShape *shape, uint64_t units)
 {
@@ -163,7 +164,7 @@ setup_at(const CapacityQuestion *q, const LhPlanShape *shape, uint64_t units)
     lh_scenario_replace(scenario, "seq_length", text);
     setup = lh_setup_new(scenario, NULL);
     if (setup != NULL)
-        setup->scenario = shape->scenario; /* differs in the length alone, and stays */
+        setup->scenario = shape->scenario; /* differs only in the length, and outlives the setup */
     return setup;
 }
 
@@ -199,7 +200,8 @@ take_high(void *data, guint point, const LhPlanEstimate *estimate, const char *r
     take_short_peak(data, 1, point, estimate);
 }
 
-/* A straight line through two lengths stays below the peaks of all that are longer. */
+/* Extrapolates the peaks of two lengths linearly, which is a lower bound for all longer
+ * sequences. */
 static PointEnd
 end_of(const CapacityQuestion *q, guint point)
 {
@@ -266,7 +268,7 @@ fits_with(const CapacityQuestion *q, guint point, uint64_t units, LhPlanEstimate
     return fits_exactly(&c, estimate);
 }
 
-/* Where the point ends, if that is beyond what @longest has. */
+/* Finds the longest sequence of a point by bisection, if it beats @longest. */
 static void
 try_point(const CapacityQuestion *q, const PointEnd *end, LhPlanLongest *longest)
 {
@@ -310,17 +312,17 @@ bool
 lh_plan_longest(const LhPlanSpace *space, const LhTask *task, LhPlanLongest *longest,
                 GError **error)
 {
-    const uint64_t cut = UINT64_C(2) * space->gpus; /* segments of every rank */
+    const uint64_t cut = UINT64_C(2) * space->gpus; /* two segments per rank */
     g_autofree PointEnd *ends = g_new0(PointEnd, space->points->len);
     CapacityQuestion q = {
         .space = space, .unit = (UNIT_MIN + cut - 1) / cut * cut, .task = task, .ends = ends
     };
 
     if (lh_plan_limit_bytes(space->setup) == 0) {
-        g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
-                    "the longest sequence is a matter of a device's memory, which --cost %s does "
-                    "not count",
-                    lh_cost_mode_names[space->setup->cost]);
+        g_set_error(
+            error, LH_ERROR, LH_ERROR_USAGE,
+            "the longest sequence is limited by device memory, which --cost %s does not model",
+            lh_cost_mode_names[space->setup->cost]);
         return false;
     }
     find_ends(&q);

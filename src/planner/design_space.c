@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Points are written down as a few numbers: a space may have a hundred thousand. What a number
- * stands for is worked out again where a point becomes a program.
+ * A point is stored as a few numbers: a space may have a hundred thousand. Everything else is
+ * derived when the point becomes a program.
  */
 #include "planner/design_space.h"
 
@@ -20,7 +20,7 @@
 
 /* ---- points ---- */
 
-/* Whether the system whose configuration was given has all this. */
+/* Whether the framework of the configuration supports the point. */
 static bool
 can_be_said(const LhPlanSpace *space, const LhPlanPoint *point)
 {
@@ -54,8 +54,8 @@ add_policies(LhPlanSpace *space, LhPlanPoint point, bool sharded)
     }
 }
 
-/* Every number of chunks of a stage's layers, and every order that has it. A number of chunks that
- * is not given is one that the micro-batches suit. */
+/* Adds every number of chunks that divides a stage's layers, and every order that supports it. A
+ * number that is not given must suit the micro-batches. */
 static void
 add_orders(LhPlanSpace *space, LhPlanPoint point, bool sharded)
 {
@@ -65,7 +65,7 @@ add_orders(LhPlanSpace *space, LhPlanPoint point, bool sharded)
     const uint64_t all =
         lh_plan_places(lh_plan_layers(space), own->account_for_embedding_in_pipeline_split,
                        own->account_for_loss_in_pipeline_split);
-    const uint64_t layers = all / shape->sizes.pipeline; /* of a stage */
+    const uint64_t layers = all / shape->sizes.pipeline; /* per stage */
     const uint64_t given = s->num_layers_per_virtual_pipeline_stage;
 
     point.chunks = 1;
@@ -86,8 +86,8 @@ add_orders(LhPlanSpace *space, LhPlanPoint point, bool sharded)
     }
 }
 
-/* Without context parallelism nothing is spread, and any schedule stands for all: the first that
- * is not refused. */
+/* The schedule without context parallelism, where the sequence is not distributed: the first that
+ * is not rejected represents all. */
 static guint
 choose_alone(const LhSetup *setup)
 {
@@ -137,7 +137,7 @@ add_shape_points(LhPlanSpace *space, uint32_t index)
 
 /* ---- the space ---- */
 
-/* The scenario on @cluster, and a setup of it that is as little parallel as it may be. */
+/* Sets the scenario on @cluster, and a setup of it with the least parallelism allowed. */
 static bool
 take_scenario(LhPlanSpace *space, const LhScenario *scenario, const char *cluster, GError **error)
 {
@@ -155,7 +155,7 @@ take_scenario(LhPlanSpace *space, const LhScenario *scenario, const char *cluste
     return true;
 }
 
-/* The files that any of the points depends on are those of the space. */
+/* Adds an input file of a point to the space's, once. */
 static void
 take_input(GPtrArray *inputs, const LhInput *input)
 {
@@ -172,7 +172,7 @@ take_input(GPtrArray *inputs, const LhInput *input)
     g_ptr_array_add(inputs, copy);
 }
 
-/* Which frameworks there are, by whether there is tensor parallelism. */
+/* Names the frameworks, without and with tensor parallelism. */
 static void
 name_frameworks(LhPlanSpace *space)
 {
@@ -212,8 +212,8 @@ lh_plan_space_new(const LhScenario *scenario, const char *cluster, uint64_t sequ
     lh_plan_add_shapes(space);
     if (space->shapes->len == 0) {
         g_set_error(error, LH_ERROR, LH_ERROR_NO,
-                    "no way to cut %u GPU%s and %" PRIu64
-                    " sequence%s has the parallel sizes and micro-batches that were given",
+                    "no way to divide %u GPU%s and %" PRIu64
+                    " sequence%s has the given parallel sizes and micro-batches",
                     space->gpus, space->gpus == 1 ? "" : "s", sequences, sequences == 1 ? "" : "s");
         return NULL;
     }

@@ -1,58 +1,57 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The ways of training a model on one cluster: every way to cut its GPUs into tensor-, context- and
- * data-parallel ranks and stages of a pipeline, every schedule of attention with each way in which
- * it can arrange its ranks, what is recomputed, what is sharded, how many sequences make a
- * micro-batch, and in which order and how many chunks of layers stages work. The sequences of a
- * step are always the same. What a scenario gives has its value and no other.
+ * The design space: ways of training a model on one cluster. Its dimensions are tensor-, context-,
+ * data- and pipeline-parallel sizes, the attention schedule with its rank arrangements,
+ * recomputation, sharding, micro-batch size, pipeline order and chunks per stage. The number of
+ * sequences per step is constant. Values given in the scenario are fixed.
  *
- * Pipelines are looked at whose stages have equally many layers, at least with the embedding and
- * the loss counted, and of micro-batches as many as stages or more.
+ * Only pipelines whose stages have equal numbers of layers are considered (embedding and loss may
+ * count as layers), with at least as many micro-batches as stages.
  */
 #pragma once
 
 #include "planner/bound_cache.h"
 #include "scenario/setup_step.h"
 
-/* One way to cut the GPUs and the batch. */
+/* A division of the GPUs and the batch. */
 typedef struct {
     LhStepSizes sizes;
-    uint32_t micro_batch_size, micro_batches; /* of a data-parallel rank */
+    uint32_t micro_batch_size, micro_batches; /* per data-parallel rank */
     LhScenario *scenario;                     /* owned: with these sizes */
-    LhSetup *setup; /* owned: of its first schedule; NULL: there is no such way */
-    char *refusal;  /* owned: why not */
+    LhSetup *setup;                           /* owned: with its first schedule; NULL: rejected */
+    char *refusal;                            /* owned: the reason */
 } LhPlanShape;
 
-/* The rest of what decides a step: a point of the space. */
+/* A point of the space: a shape and the remaining choices. */
 typedef struct {
     uint32_t shape;
-    uint32_t variant; /* of the schedule's arrangements; see lh_plan_case_init() */
+    uint32_t variant; /* number of the schedule's arrangement; see lh_plan_case_init() */
     const LhSchedule *schedule;
     uint8_t checkpoint; /* LhCheckpoint */
     uint8_t shard;      /* LhShard */
-    uint8_t order;      /* LhPipelineOrder: of several stages */
-    uint16_t chunks;    /* of layers, of each of several stages; else 1 */
+    uint8_t order;      /* LhPipelineOrder, with several stages */
+    uint16_t chunks;    /* chunks per stage, with several stages; else 1 */
 } LhPlanPoint;
 
 typedef struct {
     LhScenario *scenario; /* owned: as given, a step on this cluster */
-    LhSetup *setup; /* owned: of one rank in each dimension that was not given, for what all points
-                       have in common */
-    char *cluster;  /* owned: "hgx-h100:2" */
-    /* Owned: whose ways steps follow: the scenario's framework, or what each point has without
-     * one, "pytorch-fsdp (with tensor parallelism megatron-lm)". */
+    /* Owned: with one rank in each dimension that is not given; for what all points share. */
+    LhSetup *setup;
+    char *cluster; /* owned: "hgx-h100:2" */
+    /* Owned: the frameworks that steps follow: the scenario's, or the defaults, "pytorch-fsdp (with
+     * tensor parallelism megatron-lm)". */
     char *frameworks;
     uint32_t gpus;
-    uint64_t sequences;  /* of a step */
-    bool pipelines;      /* some points have several stages */
+    uint64_t sequences;  /* per step */
+    bool pipelines;      /* some points have several pipeline stages */
     GPtrArray *shapes;   /* of LhPlanShape * */
     GArray *points;      /* of LhPlanPoint */
-    LhBoundCache *calls; /* owned: of all points */
+    LhBoundCache *calls; /* owned; shared by all points */
 } LhPlanSpace;
 
 /*
- * The space of @scenario, of which everything but the parallelism is taken, on @cluster (NULL: the
- * scenario's). LH_ERROR_INPUT for what no point could have. @threads set it up. Caller frees.
+ * Builds the space of @scenario on @cluster (NULL: the scenario's); parallelism that the scenario
+ * does not fix is searched. LH_ERROR_INPUT if no point is possible. Uses @threads. Caller frees.
  */
 LhPlanSpace *lh_plan_space_new(const LhScenario *scenario, const char *cluster, uint64_t sequences,
                                guint threads, GError **error);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A process tells lines: the first one of its state, the others of outcomes. */
+/* A process sends lines: first its state, then one per outcome. */
 #include "planner/distributed_search.h"
 
 #include "base/error.h"
@@ -34,7 +34,7 @@ lh_distributed_search(const LhProcesses *processes, guint turns)
     return mine;
 }
 
-/* ---- telling ---- */
+/* ---- sending ---- */
 
 static char *
 tell_outcomes(const LhPlanOutcome *outcomes, const GArray *told, const LhDistributedSearch *deal)
@@ -53,7 +53,7 @@ tell_outcomes(const LhPlanOutcome *outcomes, const GArray *told, const LhDistrib
     return g_string_free(text, FALSE);
 }
 
-/* ---- listening ---- */
+/* ---- receiving ---- */
 
 static bool
 hear_state(const char *name, const char *line, LhDistributedSearch *deal, GError **error)
@@ -122,7 +122,7 @@ lh_distributed_search_share(const LhProcesses *processes, LhPlanOutcome *outcome
             hear(name, texts[r], outcomes, turns, deal, &cause))
             continue;
         g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME,
-                    "what %s found cannot be read: start all processes with the same options, "
+                    "the outcomes of %s cannot be read: start all processes with the same options, "
                     "files and version (%s)",
                     name, cause->message);
         return false;

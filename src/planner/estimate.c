@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ranks that differ in tensor- or data-parallel rank alone have the same program
- * but for whom they talk to, and the first of them has as much to do as any: those of one
- * context-parallel group stand for all, in a pipeline those of one group of each stage.
+ * Representatives: ranks that differ only in tensor- or data-parallel rank run the same program
+ * with other peers, and the first of them has at least as much work as any. So one context-parallel
+ * group represents all; in a pipeline, one group per stage.
  */
 #include "planner/estimate.h"
 
@@ -13,11 +13,11 @@
 #include "step/peak_memory.h"
 #include "step/pipeline.h"
 
-/* Of the quick answer: enough layers that what is fetched ahead of a layer, or follows behind it,
- * lies within them. */
+/* Layers of the quick estimate: enough that prefetches and reductions of a layer lie within
+ * them. */
 #define FEW_LAYERS 3
 #define FEW_MICRO_BATCHES 2
-#define WATCHED_RANKS 4 /* at most, whose chains are followed */
+#define WATCHED_RANKS 4 /* most ranks whose chains are followed */
 
 uint64_t
 lh_plan_limit_bytes(const LhSetup *setup)
@@ -27,22 +27,23 @@ lh_plan_limit_bytes(const LhSetup *setup)
                : 0;
 }
 
-/* ---- quick ---- */
+/* ---- quick estimate ---- */
 
-/* Sums that a stage of a pipeline has like a program without one, and attention like what is around
- * it: stages may gather weights more rarely, and streams beside the first are anybody's. */
+/* Sums that a pipeline stage has like a program without a pipeline, and attention like the rest:
+ * stages may gather weights less often, and the order of streams other than the first is
+ * unknown. */
 static const int common_sums[] = { 0, LH_LEAST_HOST, LH_LEAST_SMS };
 
-/* What a program of so many layers and few micro-batches has. */
+/* Sums of a program with few layers and micro-batches. */
 typedef struct {
     LhTime sums_ps[LH_LEAST_SUMS];
     uint64_t peak_bytes;
-    LhLowerBoundTimes few;              /* of the few micro-batches alone */
-    uint64_t states_bytes, saved_bytes; /* there before the first op; the most that is saved */
+    LhLowerBoundTimes few;              /* of the few micro-batches only */
+    uint64_t states_bytes, saved_bytes; /* before the first op; peak of saved activations */
 } ProgramSums;
 
-/* The times of a pass of attention as often as it is called; all that the first stream does from
- * its coming there on, unless calls overlap. */
+/* Adds the times of a pass of attention, times its number of calls. Unless calls overlap, the first
+ * stream is busy from reaching a call to its end. */
 static void
 add_calls(LhLowerBoundTimes *few, const LhAttentionPart *attention, unsigned kind, unsigned pass,
           const LhAttentionCalls *calls)
@@ -65,7 +66,7 @@ add_calls(LhLowerBoundTimes *few, const LhAttentionPart *attention, unsigned kin
     few->backward_ps += (LhTime)calls->timely * times.backward_ps;
 }
 
-/* Both parts together; micro-batches beyond the few, @more of them, repeat the first. */
+/* Adds both parts; each of the @more remaining micro-batches repeats the first. */
 static ProgramSums
 sum_parts(const LhAttentionPart *attention, const LhAroundPart *around, uint32_t more)
 {
@@ -89,7 +90,7 @@ sum_parts(const LhAttentionPart *attention, const LhAroundPart *around, uint32_t
     return sums;
 }
 
-/* All of a kind, and dense or with experts alike. */
+/* Whether all layers have the same kind of attention, and all are dense or all have experts. */
 static bool
 has_equal_layers(const LhModel *m)
 {
@@ -97,7 +98,8 @@ has_equal_layers(const LhModel *m)
            (m->num_experts == 0 || lh_model_dense(m) == 0);
 }
 
-/* Without a pipeline; @next: with a layer more than few, unless @sums are of all layers. */
+/* Estimates a step without a pipeline. @next: sums with one more layer, for extrapolation; NULL:
+ * @sums are of all layers. */
 static void
 estimate_stage(const LhPlanCase *c, const ProgramSums *sums, const ProgramSums *next,
                LhPlanEstimate *estimate)
@@ -113,16 +115,16 @@ estimate_stage(const LhPlanCase *c, const ProgramSums *sums, const ProgramSums *
         estimate->peak_bytes += (uint64_t)more * (next->peak_bytes - sums->peak_bytes);
 }
 
-/* ---- quick: pipelines ---- */
+/* ---- quick estimate: pipelines ---- */
 
-/* What each layer of a stage adds for each micro-batch. */
+/* Times and memory that a layer of a stage adds per micro-batch. */
 typedef struct {
     LhTime times_ps[LH_LEAST_SUMS], forward_ps, backward_ps, accumulate_ps;
-    uint64_t states_bytes, saved_bytes; /* the states once */
+    uint64_t states_bytes, saved_bytes; /* states: once, not per micro-batch */
 } OfLayer;
 
-/* Weights that go behind each pass of their layer are gathered for each, and gradients of layers
- * are reduced where those of a program without a pipeline are. */
+/* Whether weights are gathered for each pass of a layer and gradients are reduced per layer, as
+ * without a pipeline. */
 static bool
 moves_alike(const LhStepParams *p)
 {
@@ -146,7 +148,7 @@ of_layer(const LhStepParams *p, const ProgramSums *sums, const ProgramSums *next
     return of;
 }
 
-/* Of streams beside the first, sums alone. */
+/* Lower bound of a pipeline: the order of the first stream; only sums for the other streams. */
 static LhTime
 stages_time(const LhStepParams *p, const OfLayer *of)
 {
@@ -165,8 +167,8 @@ stages_time(const LhStepParams *p, const OfLayer *of)
     return time_ps;
 }
 
-/* States, and what is saved of the chunks that are in flight; each has at least so many layers as
- * the smallest. */
+/* Peak memory of a stage: its states, and the saved activations of chunks in flight, each with at
+ * least the layers of the smallest chunk. */
 static uint64_t
 stage_peak(const LhStepParams *p, const OfLayer *of, uint32_t stage)
 {
@@ -182,8 +184,8 @@ stage_peak(const LhStepParams *p, const OfLayer *of, uint32_t stage)
            lh_step_in_flight(p, stage) * least * of->saved_bytes;
 }
 
-/* Stages from what layers of a program without a pipeline add; of models whose layers differ, the
- * mean of all stages, which none of them is above. */
+/* Estimates a pipeline from what a layer adds in a program without one. For models whose layers
+ * differ: the mean over all stages, which the slowest stage cannot be below. */
 static void
 estimate_pipeline(const LhPlanCase *c, const ProgramSums *sums, const ProgramSums *next,
                   LhPlanEstimate *estimate)
@@ -208,16 +210,16 @@ estimate_pipeline(const LhPlanCase *c, const ProgramSums *sums, const ProgramSum
     }
 }
 
-/* ---- quick: from parts ---- */
+/* ---- quick estimate: from parts ---- */
 
-/* The case as one stage that has all layers, and few micro-batches. */
+/* The case with all layers in one stage, and few micro-batches. */
 static LhPlanCase
 as_one_stage(const LhPlanCase *c)
 {
     LhPlanCase one = *c;
     LhStepParams *p = &one.step.params;
 
-    if (p->behaviour.unit_is_model && lh_step_chunks(p) > 1) /* which are never done together */
+    if (p->behaviour.unit_is_model && lh_step_chunks(p) > 1) /* never reduced at the same time */
         p->behaviour.reduce_each = false;
     p->pipeline_parallel = p->chunks = 1;
     p->pipeline_order = LH_PIPELINE_1F1B;
@@ -298,7 +300,7 @@ lh_plan_estimate_messages(const LhPlanCase *c)
     return estimate_alone(c, true, &with, NULL) ? with.time_ps : 0;
 }
 
-/* ---- close ---- */
+/* ---- close estimate ---- */
 
 void
 lh_plan_estimate_memory(const LhPlanCase *c, const LhProgram *program, LhPlanEstimate *estimate)
@@ -307,7 +309,7 @@ lh_plan_estimate_memory(const LhPlanCase *c, const LhProgram *program, LhPlanEst
     estimate->peak_bytes = lh_step_peak(program, estimate->by_category);
 }
 
-/* The chains of @rank of the first stage and of the ranks at its place in the others. */
+/* Follows the chains of @rank of the first stage and of the same rank of the other stages. */
 static LhLowerBoundTimes
 follow(LhLowerBound *least, const LhStepParams *p, uint32_t rank)
 {
@@ -321,7 +323,7 @@ follow(LhLowerBound *least, const LhStepParams *p, uint32_t rank)
     return lh_lower_bound_of_all(least, ranks, stages);
 }
 
-/* Follows the chains of a few ranks of every stage, until one takes @enough_ps. */
+/* Longest chain of a few ranks of every stage; stops at one of @enough_ps. */
 static LhTime
 longest_chain(const LhPlanCase *c, const LhProgram *program, LhTime enough_ps)
 {

@@ -6,29 +6,29 @@
 
 #define POLICIES (LH_CHECKPOINTS * LH_SHARDS)
 
-/* Consecutive points of one shape and one arrangement of a schedule. */
+/* Consecutive points with the same shape and arrangement of a schedule. */
 typedef struct {
     guint first, count;
-    guint attention; /* in Table.attentions */
-    guint arounds;   /* in Table.arounds: the first of POLICIES */
+    guint attention; /* index in Table.attentions */
+    guint arounds;   /* index in Table.arounds of the first of POLICIES */
 } PointRun;
 
-/* What decides attention. */
+/* What the attention part depends on. */
 typedef struct {
     const LhSchedule *schedule;
     uint32_t variant, tensor, context, micro_batch_size;
 } AttentionKey;
 
 typedef struct {
-    guint point; /* one that has it */
+    guint point; /* a point that has it */
     LhAttentionPart part;
     char *refusal;   /* owned; NULL: none */
-    char *signature; /* owned: what the part is given and gives back */
+    char *signature; /* owned: the interface of the part to the rest of the step */
 } Attention;
 
 typedef struct {
     bool wanted;
-    guint point; /* one that has it */
+    guint point; /* a point that has it */
     guint attention;
     LhPlanAround around;
     char *refusal; /* owned; NULL: none */
@@ -61,7 +61,7 @@ estimate_goes_on(const Table *table)
     return lh_task_tell(&table->query->task, &(LhProgress){ 0 });
 }
 
-/* ---- which parts there are ---- */
+/* ---- find the distinct parts ---- */
 
 static guint
 key_hash(gconstpointer key)
@@ -124,7 +124,7 @@ find_runs(Table *table)
     }
 }
 
-/* By shape and signature the first of its parts. */
+/* Finds the parts around attention: distinct by shape and signature. */
 static void
 find_arounds(Table *table)
 {
@@ -158,7 +158,7 @@ find_arounds(Table *table)
     }
 }
 
-/* ---- the parts ---- */
+/* ---- estimate the parts ---- */
 
 static void
 add_slots(GString *text, const LhProgram *hollow)
@@ -221,7 +221,7 @@ look_around(void *data, guint index)
         around->refusal = g_strdup(error->message);
 }
 
-/* ---- the points ---- */
+/* ---- combine them ---- */
 
 static void
 put_together(const Table *table, const PointRun *run, const LhPlanCase *c, guint point)

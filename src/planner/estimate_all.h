@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Quick estimates of all points of a space. Points that have attention, or what is around it, in
- * common have it looked at once: schedules that are given and give back the same have the same
- * around them, and sharding and recomputation the same attention.
+ * Quick estimates of all points of a space. Points share work: the attention part is estimated once
+ * per (schedule, shape), the rest of the step once per (sharding, recomputation, interface of the
+ * schedule).
  */
 #pragma once
 
@@ -11,13 +11,15 @@
 
 typedef struct {
     const LhPlanSpace *space;
-    LhSetup *const *setups; /* by shape, of another length; NULL where a shape is refused. NULL: the
-                               shapes' own */
-    LhTask task; /* jobs: at least 1. Asked by several threads at once; if it ends this, points are
-                    left out */
-    bool messages; /* of these estimates, those with messages (estimate.h) */
-    /* Called from any thread. @estimate is NULL for a point that is refused for @reason; each point
-     * is found once. */
+    /* By shape, with another sequence length; NULL where a shape is rejected. NULL: the shapes'
+     * own. */
+    LhSetup *const *setups;
+    /* Jobs: at least 1. Several threads report to it at once; if it is ended, the remaining points
+     * are skipped. */
+    LhTask task;
+    bool messages; /* include messages (estimate.h) */
+    /* Called from any thread, once per point. @estimate is NULL for a point that is rejected for
+     * @reason. */
     void (*found)(void *data, guint point, const LhPlanEstimate *estimate, const char *reason);
     void *data;
 } LhPlanEstimates;

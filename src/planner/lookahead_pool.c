@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A run that was begun ahead has the cut of then, and is given later ones when they
- * are known: never a lower one than that of its own round. So it was run far enough, and what would
- * have been given up in its own round is so afterwards.
+ * A speculative run starts with the current cutoff and receives later ones, but never a tighter one
+ * than its own round's. So it runs far enough; a result beyond its round's cutoff is pruned
+ * afterwards.
  */
 #include "planner/lookahead_pool.h"
 
@@ -12,14 +12,14 @@
 struct _LhLookaheadPool {
     void (*take)(void *data, LhLookahead *turn);
     void *data;
-    GPtrArray *threads; /* of GThread *; none: the caller takes turns */
+    GPtrArray *threads; /* of GThread *; empty: the caller's thread works */
     pthread_mutex_t lock;
     pthread_cond_t work, done;
-    GHashTable *turns; /* of LhLookahead *, owned, by point: of this round, and ahead of it */
-    GQueue own;        /* of LhLookahead *: of this round, those that wait */
+    GHashTable *turns; /* of LhLookahead *, owned, by point: of this round and of later ones */
+    GQueue own;        /* of LhLookahead *: of this round, waiting */
     const LhLookaheadRound *round; /* NULL: between rounds */
-    guint ahead;                   /* of the round's next points */
-    LhTime cut_ps;                 /* the last round's */
+    guint ahead;                   /* index of the round's next speculative point */
+    LhTime cut_ps;                 /* cutoff of the last round */
     bool over;
 };
 
@@ -32,7 +32,7 @@ turn_free(gpointer data)
     g_free(turn);
 }
 
-/* ---- limits ---- */
+/* ---- cutoffs ---- */
 
 static LhTime
 turn_limit(const LhLookahead *turn)
@@ -50,7 +50,7 @@ lh_lookahead_limit(LhLookaheadPool *t, LhLookahead *turn, LhTime overhead_ps)
     return &turn->limit_ps;
 }
 
-/* Of all that are looked at. */
+/* Sets the cutoff of all evaluations in progress. */
 static void
 set_turn_cuts(const LhLookaheadPool *t, LhTime cut_ps)
 {
@@ -64,7 +64,7 @@ set_turn_cuts(const LhLookaheadPool *t, LhTime cut_ps)
     }
 }
 
-/* ---- who does what ---- */
+/* ---- assigning work ---- */
 
 static LhLookahead *
 add_turn(LhLookaheadPool *t, guint point, const LhPlanOutcome *known)
@@ -86,7 +86,7 @@ is_known(const LhLookaheadPool *t, guint point)
     return g_hash_table_contains(t->turns, GUINT_TO_POINTER(point));
 }
 
-/* Ahead of the round, while others are at it. */
+/* Starts a speculative evaluation while others finish the round. */
 static LhLookahead *
 look_ahead(LhLookaheadPool *t)
 {
@@ -105,8 +105,8 @@ look_ahead(LhLookaheadPool *t)
     return NULL;
 }
 
-/* Whether what came of it is the same with a lower cut, as far as it got: a failure may come before
- * or after that. */
+/* Whether the result is valid under a lower cutoff. A failure is not: it may come before or after
+ * the cutoff. */
 static bool
 outlives_cut(const LhLookahead *turn)
 {
@@ -114,7 +114,7 @@ outlives_cut(const LhLookahead *turn)
            turn->outcome.state == LH_POINT_CUT;
 }
 
-/* Once more, in its own round. */
+/* Repeats the evaluation in its own round. */
 static void
 take_back_turn(LhLookaheadPool *t, LhLookahead *turn)
 {
@@ -127,7 +127,7 @@ take_back_turn(LhLookaheadPool *t, LhLookahead *turn)
         g_hash_table_remove(t->turns, GUINT_TO_POINTER(turn->point));
 }
 
-/* Holds the lock, but not while it looks at the point. */
+/* Called with the lock held; releases it during the evaluation. */
 static void
 look(LhLookaheadPool *t, LhLookahead *turn)
 {
@@ -233,7 +233,7 @@ all_done(const LhLookaheadPool *t, const LhLookaheadRound *round)
     return true;
 }
 
-/* What was begun ahead may have run beyond the cut of the round. */
+/* Prunes a speculative result that is beyond its round's cutoff. */
 static LhPlanOutcome
 outcome_within(LhLookahead *turn, LhTime cut_ps)
 {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Points that no other one beats in both time and memory.
+ * Pareto front of time and memory.
  */
 #pragma once
 
 #include "planner/search.h"
 
-/* Whether no point that ran is at least as good as @index, which ran, in time and memory and better
- * in one of them. */
+/* Whether the simulated point @index is on the front: no other simulated point is at least as good
+ * in both and better in one. Of equal points the first is on the front. */
 bool lh_plan_on_front(const LhPlanSearch *search, guint index);
 
-/* Whether another point that ran is as good, and better in time or memory, whatever @index takes
- * beyond what it takes at least. */
+/* Whether another simulated point dominates @index, even if @index is as fast as its lower
+ * bound. */
 bool lh_plan_is_beaten(const LhPlanSearch *search, guint index);

@@ -13,15 +13,15 @@
 #include <stdatomic.h>
 #include <string.h>
 
-/* Of the smallest cluster that is looked for, where it has no limit. */
+/* Most nodes tried for the smallest cluster, where the topology has no limit. */
 #define NODES_SOUGHT 1024
 
-/* A question under way. */
+/* A plan in progress. */
 typedef struct {
     const LhPlanQuery *query;
     LhPlanAnswer *answer;
-    LhSearchLog *points; /* NULL: none */
-    LhScenario *longest; /* the scenario with the longest sequence; NULL: not asked for */
+    LhSearchLog *points; /* NULL: no file */
+    LhScenario *longest; /* the scenario with the longest sequence; NULL: not requested */
     LhProcesses processes;
     atomic_bool interrupted;
 } Plan;
@@ -36,7 +36,7 @@ report_plan(void *data, const LhProgress *at)
     return !plan->interrupted;
 }
 
-/* For what is done with the whole space. */
+/* Task for work on the whole space. */
 static LhTask
 task_on(Plan *plan, const LhPlanSpace *space)
 {
@@ -45,16 +45,16 @@ task_on(Plan *plan, const LhPlanSpace *space)
                      .data = plan };
 }
 
-/* Before there is a space to search there is nothing to tell. False. */
+/* Fails with LH_ERROR_INTERRUPTED: without a space to search there is no partial answer. */
 static bool
 fail_interrupted(const char *what, const char *cluster, GError **error)
 {
     g_set_error(error, LH_ERROR, LH_ERROR_INTERRUPTED,
-                "interrupted while %s of %s was looked for: nothing is decided", what, cluster);
+                "interrupted while looking for %s of %s: nothing is decided", what, cluster);
     return false;
 }
 
-/* ---- numbers ---- */
+/* ---- metrics ---- */
 
 LhPlanWay
 lh_plan_way(const LhPlanSearch *search, guint index)
@@ -72,8 +72,8 @@ lh_plan_way(const LhPlanSearch *search, guint index)
     LhStepParams unpadded;
 
     if (!lh_plan_case_init(&c, space, index, NULL))
-        g_assert_not_reached(); /* it ran */
-    model = *c.setup.model;     /* as published */
+        g_assert_not_reached(); /* it was simulated */
+    model = *c.setup.model;     /* without padding */
     unpadded = c.step.params;
     unpadded.model = &model;
     way.tokens_per_s = (double)lh_step_tokens(&c.step.params) / seconds;
@@ -112,7 +112,7 @@ lh_plan_best_way(const LhPlanCluster *cluster)
     return cluster->ways->len > 0 ? g_ptr_array_index(cluster->ways, 0) : NULL;
 }
 
-/* ---- refusals ---- */
+/* ---- rejections ---- */
 
 static void
 family_free(gpointer data)
@@ -123,7 +123,7 @@ family_free(gpointer data)
     g_free(family);
 }
 
-/* The sentence with '#' for each number, and for each list of them; caller frees. */
+/* Replaces each number, and each list of numbers, by '#'; caller frees. */
 static char *
 without_numbers(const char *reason)
 {
@@ -199,7 +199,7 @@ asked_scenario(const Plan *plan)
     return plan->longest != NULL ? plan->longest : plan->query->scenario;
 }
 
-/* To set spaces up. */
+/* Threads for setting up spaces. */
 static guint
 threads_of(const LhPlanQuery *query)
 {
@@ -213,8 +213,8 @@ new_space(const Plan *plan, const char *cluster, GError **error)
                              threads_of(plan->query), error);
 }
 
-/* The number of GPUs that comes after @gpus: 1, 2, 4, ... of a host, then whole hosts of a node,
- * then whole nodes. */
+/* The next number of GPUs after @gpus to try: 1, 2, 4, ... within a host, then whole hosts of a
+ * node, then whole nodes. */
 static uint32_t
 next_size(uint32_t gpus, const LhTopology *topology)
 {
@@ -226,7 +226,7 @@ next_size(uint32_t gpus, const LhTopology *topology)
     return gpus + (gpus < node ? host : node);
 }
 
-/* The scenario on @gpus GPUs of the topology. */
+/* Sets the scenario to @gpus GPUs of the topology. */
 static void
 resize(LhScenario *scenario, const LhTopology *topology, const char *name, uint32_t gpus)
 {
@@ -238,7 +238,7 @@ resize(LhScenario *scenario, const LhTopology *topology, const char *name, uint3
     lh_scenario_replace(scenario, "ranks", ranks);
 }
 
-/* The space of so many GPUs, if something fits on them; NULL without error if nothing does. */
+/* The space on @gpus GPUs if some point fits; NULL without error if none does. */
 static LhPlanSpace *
 fitting_space(const Plan *plan, const LhScenario *scenario, uint32_t gpus, GError **error)
 {
@@ -254,13 +254,13 @@ fitting_space(const Plan *plan, const LhScenario *scenario, uint32_t gpus, GErro
     if (space != NULL &&
         lh_plan_find_fitting(space, lh_plan_threads(plan->query->task.jobs, space)) != G_MAXUINT)
         return g_steal_pointer(&space);
-    /* Sizes that were given may not suit every number of GPUs. */
+    /* The given sizes may not divide every number of GPUs. */
     if (cause != NULL && cause->code != LH_ERROR_NO && gpus == 1)
         g_propagate_error(error, g_steal_pointer(&cause));
     return NULL;
 }
 
-/* The space of the fewest GPUs of @name that something fits on. */
+/* The space on the fewest GPUs of @name on which some point fits. */
 static LhPlanSpace *
 smallest_space(Plan *plan, const char *name, guint *tried, GError **error)
 {
@@ -292,8 +292,8 @@ smallest_space(Plan *plan, const char *name, guint *tried, GError **error)
         g_propagate_error(error, g_steal_pointer(&cause));
     else
         g_set_error(error, LH_ERROR, LH_ERROR_NO,
-                    "the step fits in memory on no number of GPUs of %s up to %" PRIu64, name,
-                    most);
+                    "the step does not fit in memory on any number of GPUs of %s up to %" PRIu64,
+                    name, most);
     return NULL;
 }
 
@@ -357,9 +357,9 @@ find_longest(Plan *plan, GError **error)
     return true;
 }
 
-/* ---- the stamp ---- */
+/* ---- the hash of the query ---- */
 
-/* Everything that the points and their order depend on. */
+/* Hash of everything that the points and their order depend on. */
 static char *
 plan_sha256(const Plan *plan)
 {
@@ -384,7 +384,7 @@ plan_sha256(const Plan *plan)
 
 /* ---- searches ---- */
 
-/* What binds the fastest way. */
+/* Finds the bottleneck of the fastest configuration. */
 static void
 find_bound(Plan *plan, LhPlanCluster *cluster)
 {
@@ -401,8 +401,8 @@ find_bound(Plan *plan, LhPlanCluster *cluster)
         g_clear_pointer(&cluster->bound, lh_bottleneck_free);
 }
 
-/* What would help, if nothing fits, of what needs least: rather of a schedule that has nothing to
- * say of how many ranks there are. */
+/* Finds what would help if nothing fits, for the point that needs least memory; prefers points with
+ * the default arrangement (variant 0). */
 static void
 find_reliefs(Plan *plan, LhPlanCluster *cluster)
 {
@@ -450,7 +450,7 @@ search_cluster(Plan *plan, LhPlanCluster *cluster, GError **error)
     return true;
 }
 
-/* What there is to say of a cluster beside its ways. */
+/* Completes the answer for a cluster. */
 static void
 finish_cluster(Plan *plan, guint index)
 {
@@ -469,7 +469,7 @@ finish_cluster(Plan *plan, guint index)
 
 /* ---- several processes ---- */
 
-/* All of them, if they have the same question; and if one of them was interrupted, all are. */
+/* Opens the processes and checks that all have the same query. If one was interrupted, all are. */
 static bool
 meet(Plan *plan, GError **error)
 {
@@ -519,7 +519,7 @@ answer(Plan *plan, GError **error)
     a->query_sha256 = plan_sha256(plan);
     if (!meet(plan, error))
         return false;
-    /* Searches must not wait for what one process alone adds. */
+    /* Searches must not wait for extras that only one process computes. */
     together = plan->processes.count > 1;
     if (plan->query->points_file != NULL && a->first) {
         plan->points = lh_search_log_open(plan->query->points_file, a->query_sha256, error);

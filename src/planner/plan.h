@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From a question to a purchase: how to train a model best on one cluster or on each of several,
- * the longest sequence that a cluster can train, and the smallest cluster for a sequence.
+ * Planning: the best way to train a model on one or several clusters, the longest sequence that a
+ * cluster can train, and the smallest cluster for a sequence.
  */
 #pragma once
 
@@ -16,25 +16,26 @@
 
 typedef struct _LhPlanAnswer LhPlanAnswer;
 
-/* What is asked. */
+/* A planning query. */
 typedef struct {
-    const LhScenario *scenario; /* model, sequence, and whatever of the step is fixed */
+    const LhScenario *scenario; /* model, sequence, and fixed parts of the step */
     const GPtrArray *clusters;  /* of char *: "NAME" or "NAME:NODES"; NULL: the scenario's */
-    uint64_t sequences;         /* of a step: the global batch; at least 1 */
-    bool longest;               /* with the longest sequence that fits, on one cluster */
-    bool smallest;              /* on the fewest GPUs of each cluster with which it fits */
-    const LhConfig *config;     /* that the scenario is made of; NULL: none */
-    guint top;                  /* how many of the fastest are wanted, at least 1 */
-    bool front;                 /* also those that need less memory */
-    /* As of LhPlanSearchOptions; beside searches, where `more` is NULL, several threads may ask at
-     * once. */
+    uint64_t sequences;         /* of a step (the global batch); at least 1 */
+    bool longest;               /* use the longest sequence that fits, on one cluster */
+    bool smallest;              /* use the fewest GPUs of each cluster on which the step fits */
+    const LhConfig *config;     /* configuration that the scenario is made from; NULL: none */
+    guint top;                  /* number of fastest points wanted, at least 1 */
+    bool front;                 /* also the Pareto front of time and memory */
+    /* As in LhPlanSearchOptions. Outside searches, where `more` is NULL, several threads may report
+     * at once. */
     LhTask task;
-    const char *points_file;  /* remembers what was found, to go on from; NULL: none */
-    const LhControl *control; /* by which several processes answer it together, each of them here;
-                                 NULL: this one alone */
-    int64_t deadline_us;      /* for them to wait for each other */
-    /* Called for each cluster in their order, when nothing is going to change about it, with the
-     * answer so far; of several processes, in the first one. NULL: none. */
+    const char *points_file; /* log of results to resume from; NULL: none */
+    /* For several processes that answer together, each of which calls this; NULL: a single
+     * process. */
+    const LhControl *control;
+    int64_t deadline_us; /* for processes to wait for each other */
+    /* Called for each cluster in order, once its part of the answer is final, with the answer so
+     * far. With several processes, only in the first. NULL: none. */
     void (*finished)(void *data, const LhPlanAnswer *answer, guint index);
     void *finished_data;
 } LhPlanQuery;
@@ -43,51 +44,51 @@ typedef struct {
 typedef struct {
     LhPlanSpace *space;
     LhPlanSearch *search;    /* NULL: interrupted before */
-    guint sizes_tried;       /* `smallest`: that are too small */
-    GPtrArray *ways;         /* of LhPlanWay *: the fastest ones, at most as many as are wanted */
-    LhBottleneck *bound;     /* what binds the fastest; NULL: not known */
-    LhReliefs *reliefs;      /* where nothing fits: what would help; NULL: it is not known */
-    guint relieved;          /* of which point */
-    LhBaselineConfig *start; /* how the configuration says to train; NULL: there is none */
-    bool interrupted;        /* there may be ways, or faster ones, that were not looked at */
+    guint sizes_tried;       /* `smallest`: sizes that are too small */
+    GPtrArray *ways;         /* of LhPlanWay *: the fastest ones, at most `top` */
+    LhBottleneck *bound;     /* bottleneck of the fastest; NULL: unknown */
+    LhReliefs *reliefs;      /* what would help where nothing fits; NULL: unknown */
+    guint relieved;          /* point that `reliefs` are for */
+    LhBaselineConfig *start; /* the configuration's own way of training; NULL: none */
+    bool interrupted;        /* there may be other or faster points that were not evaluated */
 } LhPlanCluster;
 
-/* A point that ran, in numbers. */
+/* Metrics of a simulated point. */
 typedef struct {
     guint point;
     double iteration_s, tokens_per_s, mfu;
     uint64_t peak_bytes, limit_bytes; /* 0: no limit */
-    LhTimeError time_error;           /* 0 where constants are no machine's */
-    double error; /* what its difference to the fastest is good to; 0 for that one */
-    bool tied;    /* and that is more than the difference */
+    LhTimeError time_error;           /* 0 where the constants belong to no machine */
+    double error; /* error bar of its difference to the fastest; 0 for the fastest */
+    bool tied;    /* the difference is within `error` */
 } LhPlanWay;
 
 struct _LhPlanAnswer {
-    GPtrArray *clusters; /* of LhPlanCluster *, in the order of the question */
-    guint best;          /* that with the fastest way; G_MAXUINT: none has any */
+    GPtrArray *clusters; /* of LhPlanCluster *, in the order of the query */
+    guint best;          /* the cluster with the fastest point; G_MAXUINT: none */
     LhPlanLongest longest;
-    char *query_sha256; /* of the question and its inputs */
-    bool first;         /* of several processes: the one that has the points file, and `bound` */
+    char *query_sha256; /* of the query and its inputs */
+    bool first;         /* this is the first process: it has the points file and computes `bound` */
     bool interrupted;
 };
 
-/* NULL for what cannot be asked or done, and, LH_ERROR_INTERRUPTED, if it was interrupted before
- * there was a space to search; nothing that fits is an answer. Caller frees. */
+/* Answers a query. NULL if it is invalid, cannot be run, or (LH_ERROR_INTERRUPTED) was interrupted
+ * before there was a space to search. If nothing fits, that is an answer. Caller frees. */
 LhPlanAnswer *lh_plan(const LhPlanQuery *query, GError **error);
 void lh_plan_answer_free(LhPlanAnswer *answer);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhPlanAnswer, lh_plan_answer_free)
 
-/* What @index, which ran, comes to. */
+/* Metrics of point @index, which was simulated. */
 LhPlanWay lh_plan_way(const LhPlanSearch *search, guint index);
 
-/* The fastest way of a cluster, or NULL. */
+/* The fastest point of a cluster, or NULL. */
 const LhPlanWay *lh_plan_best_way(const LhPlanCluster *cluster);
 
-/* Refusals of one kind: the same sentence but for its numbers. */
+/* Rejections with the same reason, apart from numbers. */
 typedef struct {
-    char *reason; /* owned: of the first of them */
+    char *reason; /* owned: of the first one */
     guint points;
 } LhPlanFamily;
 
-/* Those of a search, the largest first: of LhPlanFamily *; caller unrefs. */
+/* Rejections of a search by reason, most frequent first: of LhPlanFamily *; caller unrefs. */
 GPtrArray *lh_plan_refusals(const LhPlanSearch *search);

@@ -9,8 +9,8 @@
 
 /* ---- points ---- */
 
-/* Options that say how a schedule arranges its ranks are searched; flags and choices say what is
- * computed, or whose code it is, and stay as they are. */
+/* Whether an option is searched: options that arrange a schedule's ranks are. Flags and choices,
+ * which decide what is computed or whose code is used, are fixed. */
 static bool
 is_searched(const LhScenario *s, const LhSchedule *schedule, const LhOption *option)
 {
@@ -105,7 +105,7 @@ lh_plan_case_program(const LhPlanCase *c, GError **error)
     return lh_setup_program(&c->setup, c->schedule, error);
 }
 
-/* The arrangement of the schedule, option by option. */
+/* Sets the options of the schedule's arrangement. */
 static void
 replace_options(LhScenario *s, const LhPlanCase *c)
 {

@@ -25,7 +25,7 @@ lh_plan_replace_count(LhScenario *s, const char *field, uint64_t count)
     lh_scenario_replace(s, field, text);
 }
 
-/* What was given of a size; 0: nothing. "all" of the tensor-parallel ones are those of a stage. */
+/* The tensor-parallel size given in the scenario; 0: none. "all" means all GPUs of a stage. */
 static uint64_t
 given_tensor(const LhPlanSpace *space, uint32_t gpus)
 {
@@ -54,8 +54,8 @@ lh_plan_places(uint64_t layers, bool embedding, bool loss)
     return layers + (embedding ? 1u : 0) + (loss ? 1u : 0);
 }
 
-/* Which ends count as layers: as given; else neither, if stages have equally many layers so, or
- * both, or one of them. False if nothing makes these stages equal. */
+/* Decides whether embedding and loss count as layers: as given; else the first that makes the
+ * stages equal: neither, both, or one of them. False if none does. */
 static bool
 choose_ends(const LhScenario *s, uint64_t layers, uint32_t stages, bool *embedding, bool *loss)
 {
@@ -84,7 +84,7 @@ count_ends(LhScenario *s, uint64_t layers, uint32_t stages)
     bool embedding, loss;
 
     if (!choose_ends(s, layers, stages, &embedding, &loss))
-        return; /* the step is refused */
+        return; /* the step will be rejected */
     if (embedding)
         lh_scenario_replace(s, "account_for_embedding_in_pipeline_split", NULL);
     if (loss)
@@ -114,7 +114,7 @@ add_shape(LhPlanSpace *space, LhStepSizes sizes, uint32_t micro_batch_size)
     g_ptr_array_add(space->shapes, shape);
 }
 
-/* Every way to cut what a data-parallel rank has of the batch into micro-batches. */
+/* Adds every micro-batch size that divides a data-parallel rank's batch. */
 static void
 add_micro_batches(LhPlanSpace *space, LhStepSizes sizes)
 {
@@ -129,7 +129,7 @@ add_micro_batches(LhPlanSpace *space, LhStepSizes sizes)
     }
 }
 
-/* Every way to cut the @gpus GPUs of a stage. */
+/* Adds every division of a stage's @gpus GPUs. */
 static void
 add_stages(LhPlanSpace *space, uint32_t stages, uint32_t gpus)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Every point has its quick estimate first, with messages. Then, in rounds: the points whose bounds
- * are the lowest have their close estimates made, which may send them back in the order or find
- * that they do not fit; if all of them have these, they are simulated. Outcomes are taken in when a
- * round is over, in the order of the round.
+ * First, the quick estimate of every point, with messages. Then rounds: the points with the lowest
+ * bounds get close estimates, which may move them back in the order or show that they do not fit;
+ * once all of a round have them, they are simulated. Outcomes are merged at the end of a round, in
+ * its order.
  */
 #include "planner/search.h"
 
@@ -54,12 +54,12 @@ take_estimate(void *data, guint index, const LhPlanEstimate *estimate, const cha
     pthread_mutex_lock(&pool->lock);
     pool->progress.done++;
     pool->more.counts[outcome->state]++;
-    if (estimate != NULL && estimate->limit_bytes > 0) /* the same for all */
+    if (estimate != NULL && estimate->limit_bytes > 0) /* the same for all points */
         pool->search->limit_bytes = estimate->limit_bytes;
     pthread_mutex_unlock(&pool->lock);
 }
 
-/* False if one of the processes was interrupted: then all are. */
+/* Agrees with the other processes; false if one was interrupted: then all stop. */
 static bool
 agree_to_go_on(LhSearchPool *pool)
 {
@@ -69,7 +69,7 @@ agree_to_go_on(LhSearchPool *pool)
     return !pool->interrupted;
 }
 
-/* Every process makes all of them, since they have most of their parts in common. */
+/* Every process estimates all points, since most of them share parts. */
 static void
 estimate_all(LhSearchPool *pool)
 {
@@ -82,7 +82,7 @@ estimate_all(LhSearchPool *pool)
     agree_to_go_on(pool);
 }
 
-/* ---- one turn of a round ---- */
+/* ---- one evaluation ---- */
 
 static void
 estimate_closely(const LhSearchPool *pool, const LhPlanCase *c, const LhProgram *program,
@@ -139,14 +139,14 @@ take_turn(void *data, LhLookahead *turn)
     if (!lh_search_report(pool) || !lh_plan_case_init(&c, pool->search->space, turn->point, NULL))
         return;
     program = lh_plan_case_program(&c, NULL);
-    g_assert(program != NULL); /* its quick estimate was not refused */
+    g_assert(program != NULL); /* its quick estimate was not rejected */
     if (!turn->outcome.close)
         estimate_closely(pool, &c, program, &turn->outcome);
     else
         simulate(pool, &c, program, turn);
 }
 
-/* ---- what did not fit ---- */
+/* ---- points that do not fit ---- */
 
 static int
 by_peak(gconstpointer a, gconstpointer b, gpointer data)
@@ -175,7 +175,8 @@ measure_miss(const LhPlanSearch *search, guint index)
     outcome->close = true;
 }
 
-/* Those that need least, by their quick estimates; of these the exact peaks. */
+/* Finds the points that need least memory by their quick estimates, and computes their exact
+ * peaks. */
 static void
 find_misses(LhPlanSearch *search)
 {
@@ -190,7 +191,7 @@ find_misses(LhPlanSearch *search)
     g_array_sort_with_data(search->misses, by_peak, search->outcomes);
 }
 
-/* ---- all of it ---- */
+/* ---- the search ---- */
 
 static void
 count_points(LhSearchPool *pool)

@@ -17,7 +17,7 @@ struct _LhSearchLog {
     LhPlanMemory memory;
 };
 
-/* A point has two lines at most: of its close estimate, and of its simulation. */
+/* A point has at most two lines: its close estimate, and its simulation. */
 static char *
 key_of(const char *cluster, guint point, bool estimated)
 {
@@ -42,7 +42,7 @@ is_simulation(const LhPlanOutcome *outcome)
            (outcome->state == LH_POINT_CUT && outcome->close);
 }
 
-/* Whether a search could have found this: something that it did not know before. */
+/* Whether a search could have recorded this outcome. */
 static bool
 is_possible(const LhPlanOutcome *outcome)
 {
@@ -66,8 +66,8 @@ read_outcome(LhSearchLog *points, const char *path, const char *text, guint numb
     }
     g_free(outcome->reason);
     g_set_error(error, LH_ERROR, LH_ERROR_INPUT,
-                "%s: line %u is none that a plan writes, so the file cannot be gone on from; "
-                "remove it, or give another name",
+                "%s: line %u was not written by a plan, so the file cannot be resumed; remove it, "
+                "or give another name",
                 path, number);
     return false;
 }

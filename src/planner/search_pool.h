@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the threads of a search share.
+ * State shared by the threads of a search.
  */
 #pragma once
 
@@ -10,29 +10,28 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-/* What the threads of a search share. */
 typedef struct {
     LhPlanSearch *search;
     const LhPlanSearchOptions *options;
     guint threads;
-    _Atomic LhTime cut_ps; /* what is not faster than this is not wanted */
-    /* Open points in the order of their bounds: those without close estimates, of which the ones
-     * before `queue_at` are done with, and those with. */
+    _Atomic LhTime cut_ps; /* the cutoff: only faster points are wanted */
+    /* Open points in the order of their bounds: `queue` without close estimates (those before
+     * `queue_at` are done), `close` with them. */
     GArray *queue, *close;
     guint queue_at;
-    const guint *round; /* points */
+    const guint *round; /* points of the current round */
     LhLookaheadPool *turns;
-    pthread_mutex_t lock; /* for what follows */
+    pthread_mutex_t lock; /* guards the members below */
     LhPlanProgress more;
     LhProgress progress;
     atomic_bool interrupted;
 } LhSearchPool;
 
-/* Of point @index. */
+/* The outcome of point @index. */
 LhPlanOutcome *lh_search_outcome(const LhSearchPool *pool, guint index);
 
-/* Tells how far it is; false ends the search. */
+/* Reports progress; false ends the search. */
 bool lh_search_report(LhSearchPool *pool);
 
-/* What this process found at @told, to all, and what they found here. False ends the search. */
+/* Sends this process's outcomes at @told to all, and receives theirs. False ends the search. */
 bool lh_search_share(LhSearchPool *pool, LhPlanOutcome *outcomes, guint turns, const GArray *told);

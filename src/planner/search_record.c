@@ -12,7 +12,7 @@ typedef struct {
     char *cluster;
     uint64_t point;
     char *way;
-    int state; /* LhPointState; open: its estimates are known */
+    int state; /* LhPointState; open: only its estimates are known */
     bool close;
     uint64_t time_ps, peak_bytes;
     LhTimeError time_error;
@@ -95,14 +95,15 @@ lh_search_record_text(const char *cluster, guint point, const char *way,
     return lh_json_encode_line(outcome_fields, &line);
 }
 
-/* A point that ran has the parts of its error, one that was refused says why. */
+/* A simulated point must have the parts of its error, a rejected one a reason. */
 static bool
 is_whole(const LhJson *json, const OutcomeLine *line, GError **error)
 {
     if (line->state == LH_POINT_RAN && line->error_parts == NULL)
-        return lh_json_error(json, "state", error, "\"error_parts\" is missing of what ran");
+        return lh_json_error(json, "state", error,
+                             "\"error_parts\" is missing for a simulated point");
     if (line->state == LH_POINT_REFUSED && line->reason == NULL)
-        return lh_json_error(json, "state", error, "\"reason\" is missing of what was refused");
+        return lh_json_error(json, "state", error, "\"reason\" is missing for a rejected point");
     return true;
 }
 

@@ -38,8 +38,9 @@ lh_search_fill_queue(LhSearchPool *pool)
     g_array_sort_with_data(pool->queue, by_bound, pool->search->outcomes);
 }
 
-/* What is not wanted any more never will be: cuts and bounds only go one way. Leaves the first
- * points of the queue that are, as many as make a round, at its head; returns how many. */
+/* Moves the first points of the queue that are still wanted to its head, at most one round; returns
+ * their number. A point that is not wanted never will be again: cutoffs only fall and bounds only
+ * rise. */
 static guint
 peek(LhSearchPool *pool)
 {
@@ -50,7 +51,7 @@ peek(LhSearchPool *pool)
     for (; at < pool->queue->len && count < LH_PLAN_ROUND; at++) {
         if (is_wanted(pool, queue[at]))
             wanted[count++] = queue[at];
-        else if (!pool->options->front) /* nor are those behind it */
+        else if (!pool->options->front) /* all later ones are not wanted either */
             g_array_set_size(pool->queue, at);
     }
     pool->queue_at = MIN(at, pool->queue->len) - count;
@@ -73,7 +74,7 @@ forget_unwanted(const LhSearchPool *pool, GArray *points)
     g_array_set_size(points, kept);
 }
 
-/* Takes the first @count points from @points at @at. */
+/* Copies @count points from @points, starting at @at. */
 static GArray *
 take_first(const GArray *points, guint at, guint count)
 {
@@ -85,9 +86,9 @@ take_first(const GArray *points, guint at, guint count)
 }
 
 /*
- * The points of the next round: the first ones that are wanted, if all of them have their close
- * estimates; else the first that do not. Until there are as many as are wanted, those that do are
- * simulated at once: what they take makes estimates shorter.
+ * Chooses the points of the next round. If the first wanted points all have close estimates, they
+ * are simulated; else the first without one get theirs. Until `top` points are simulated, points
+ * with close estimates are simulated at once: the cutoff they give makes estimates cheaper.
  */
 static GArray *
 choose_round(LhSearchPool *pool)
@@ -114,7 +115,7 @@ choose_round(LhSearchPool *pool)
     return round;
 }
 
-/* Behind those of @points that are as fast. */
+/* Inserts after points that are equally fast. */
 static void
 insert(const LhPlanSearch *search, GArray *points, guint index)
 {
@@ -149,7 +150,7 @@ take_in(LhSearchPool *pool, guint index, const LhPlanOutcome *found)
         insert(search, pool->close, index);
 }
 
-/* The time of the last of those that are wanted. */
+/* Sets the cutoff to the k-th best time. */
 static void
 set_cut(LhSearchPool *pool)
 {
@@ -164,14 +165,14 @@ set_cut(LhSearchPool *pool)
         pool->cut_ps = search->outcomes[g_array_index(ran, guint, pool->options->top - 1)].time_ps;
 }
 
-/* Whether the turn came to anything before the search was interrupted. */
+/* Whether the evaluation finished before the search was interrupted. */
 static bool
 is_done(const LhPlanOutcome *before, const LhPlanOutcome *found)
 {
     return found->state != before->state || found->close != before->close;
 }
 
-/* Whether what came of the point is known from before. */
+/* Whether the memory has the point's final outcome. */
 static bool
 is_remembered(const LhSearchPool *pool, guint index)
 {
@@ -184,8 +185,7 @@ is_remembered(const LhSearchPool *pool, guint index)
     return outcome.state != LH_POINT_OPEN;
 }
 
-/* Places of the round that nothing is known of beyond what the search began with, in its memory or
- * in that of the first process. Caller unrefs. */
+/* Places of the round whose outcome is not in the memory (of the first process). Caller unrefs. */
 static GArray *
 recall_round(LhSearchPool *pool, LhPlanOutcome *found, guint count)
 {
@@ -205,8 +205,8 @@ recall_round(LhSearchPool *pool, LhPlanOutcome *found, guint count)
     return open;
 }
 
-/* Points with close estimates that are likely to come next, the first ones first; NULL where that
- * is not known, or others would have to know what came of them. Caller unrefs. */
+/* Points with close estimates that are likely to be simulated next, in order; NULL where this is
+ * unknown, or where other processes would need the outcomes. Caller unrefs. */
 static GArray *
 come_next(const LhSearchPool *pool)
 {
@@ -249,7 +249,7 @@ static void
 play_round(LhSearchPool *pool, const GArray *round)
 {
     g_autofree LhPlanOutcome *found = g_new(LhPlanOutcome, round->len);
-    bool whole = true; /* not interrupted so far */
+    bool whole = true; /* no interruption so far */
 
     pool->round = (const guint *)(void *)round->data;
     for (guint i = 0; i < round->len; i++)
@@ -276,7 +276,7 @@ lh_search_next_round(LhSearchPool *pool)
     round = choose_round(pool);
     if (pool->interrupted || round->len == 0)
         return false;
-    if (pool->options->front) /* what is slower may need less */
+    if (pool->options->front) /* a slower point may need less memory */
         pool->cut_ps = LH_TIME_NEVER;
     play_round(pool, round);
     if (pool->options->front && pool->cut_ps == LH_TIME_NEVER)

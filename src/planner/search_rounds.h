@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The rounds of a search: which points are looked at next, and what came of them.
+ * Rounds of a search: chooses points and merges their outcomes.
  */
 #pragma once
 
 #include "planner/search_pool.h"
 
-/* Queues the open points in the order of their bounds. */
+/* Queues the open points in the order of their lower bounds. */
 void lh_search_fill_queue(LhSearchPool *pool);
 
-/* Chooses the points of the next round, looks at them and takes in what came of it. False if there
- * is none left. */
+/* Chooses the points of the next round, evaluates them and merges the outcomes. False if none are
+ * left. */
 bool lh_search_next_round(LhSearchPool *pool);

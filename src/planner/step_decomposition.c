@@ -65,7 +65,7 @@ lh_attention_part_clear(LhAttentionPart *part)
     lh_step_attention_clear(&part->hollow);
 }
 
-/* ---- around it ---- */
+/* ---- the rest of the step ---- */
 
 static void
 count_call(LhAttentionCalls *calls, const LhOp *op, bool joined, uint64_t held_bytes)
@@ -77,7 +77,8 @@ count_call(LhAttentionCalls *calls, const LhOp *op, bool joined, uint64_t held_b
     calls->held_bytes = MAX(calls->held_bytes, held_bytes);
 }
 
-/* Memory and calls; what stands for attention is all that belongs to a module. */
+/* Measures memory and counts calls along a rank's program; the attention stub is everything that
+ * belongs to a module. */
 static void
 walk_rank(const LhProgram *program, uint32_t rank, LhAroundPart *part)
 {
@@ -107,8 +108,8 @@ walk_rank(const LhProgram *program, uint32_t rank, LhAroundPart *part)
     part->saved_bytes = live.most_saved;
 }
 
-/* Collectives that follow from their layer's products, and that the layer may wait for, in any
- * stage: those of tensor-parallel ranks, and reductions of gradients. */
+/* Whether a collective follows its layer's matrix products, and the layer may wait for it, in any
+ * stage: tensor-parallel ones, and gradient reductions. */
 static bool
 is_of_layer(const LhOp *op)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A step in two parts: attention, and what is around it. What a rank takes and holds is the sum of
- * both, so that steps which differ in one part alone have the other in common.
+ * A step in two parts: attention, and the rest. A rank's time and memory are sums over both, so
+ * steps that differ in one part share the other.
  */
 #pragma once
 
@@ -11,41 +11,41 @@
 #include "step/graph.h"
 
 /* Attention of one layer of each kind, forward and backward, on the last rank of a context-parallel
- * group, which sees most keys where work is not balanced. */
+ * group, which attends to most keys where work is unbalanced. */
 typedef struct {
-    LhStepAttention hollow; /* stands for it in a step; owned */
+    LhStepAttention hollow; /* stub for attention in a step; owned */
     LhLowerBoundTimes times[LH_STEP_KINDS][2];
-    LhTime passes_ps[LH_STEP_KINDS][2]; /* from when the first stream comes to attention until it is
-                                           through with it, messages and all */
-    uint64_t peak_bytes[LH_STEP_KINDS][2]; /* beyond what it is given and gives back */
+    /* From the first stream's arrival at attention to its end, messages included. */
+    LhTime passes_ps[LH_STEP_KINDS][2];
+    uint64_t peak_bytes[LH_STEP_KINDS][2]; /* in addition to inputs and outputs */
 } LhAttentionPart;
 
-/* How often one pass of attention is called. */
+/* Calls of one pass of attention. */
 typedef struct {
-    uint32_t all, first, timely; /* in all; by micro-batch 0; of these, not to recompute it */
-    bool joined;         /* one follows another at once: its messages do not wait for that to end */
-    uint64_t held_bytes; /* the most that is there meanwhile, but for its own */
+    uint32_t all, first, timely; /* all; in micro-batch 0; of these, not for recomputation */
+    /* A call directly follows another: its messages do not wait for the other's end. */
+    bool joined;
+    uint64_t held_bytes; /* peak of other memory during the calls */
 } LhAttentionCalls;
 
-/* All else that a step of one stage does, on the same rank. */
+/* The rest of a one-stage step on the same rank. */
 typedef struct {
     LhLowerBoundTimes times;
     uint64_t peak_bytes;                /* between calls of attention */
-    uint64_t states_bytes, saved_bytes; /* there before the first op; the most that is saved */
+    uint64_t states_bytes, saved_bytes; /* before the first op; peak of saved activations */
     LhAttentionCalls calls[LH_STEP_KINDS][2];
 } LhAroundPart;
 
-/* Without @communication, messages and collectives take no time, here and below, which is much
- * quicker to find. Refusals are LH_ERROR_NO. Caller clears. */
+/* Estimates attention. Without @communication, here and below, messages and collectives take no
+ * time, which is much faster to compute. Rejections are LH_ERROR_NO. Caller clears. */
 bool lh_attention_part(const LhPlanCase *c, bool communication, LhAttentionPart *part,
                        GError **error);
 void lh_attention_part_clear(LhAttentionPart *part);
 
-/* Of the case, which has one stage, with so many layers, around @hollow. Refusals are LH_ERROR_NO.
- */
+/* Estimates the rest of the case, which has one stage, with @layers layers around @hollow.
+ * Rejections are LH_ERROR_NO. */
 bool lh_around_part(const LhPlanCase *c, uint64_t layers, const LhStepAttention *hollow,
                     bool communication, LhAroundPart *part, GError **error);
 
-/* The rank at place @index of @count, spread over the first context-parallel group of the first
- * stage. */
+/* Rank @index of @count ranks spread over the first context-parallel group of the first stage. */
 uint32_t lh_plan_group_rank(const LhStepParams *p, uint32_t index, uint32_t count);
