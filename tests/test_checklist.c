@@ -245,8 +245,8 @@ START_TEST(checklist_names_broken_lines)
         const char *text, *message;
     } broken[] = {
         { LIST("{ \"paper\": \"p\", \"what\": \"w\" }"),
-          "l.json:2:1: error: \"lines[0]\" says nothing of its line; allowed: \"rows\" of tables, "
-          "tests that it is \"held\" by, or the \"reason\" why it is not predicted" },
+          "l.json:2:1: error: \"lines[0]\" is empty; allowed: \"rows\" of tables, tests that it is "
+          "\"held\" by, or the \"reason\" why it is not predicted" },
         { LIST(LINE("\"rows\": [ { \"table\": \"t\", \"where\": [\"n\"] } ]")),
           "l.json:2:66: error: \"lines[0].rows[0].where[0]\" must be COLUMN=VALUE" },
         { LIST(LINE("\"rows\": [ { \"table\": \"t\", \"where\": [\"n=1K\"] } ]")),

@@ -169,7 +169,7 @@ START_TEST(paper_rows_become_options)
     check_case(cases, 4, LH_CASE_LEFT_OUT, NULL, "it is not known");
     check_case(cases, 5, LH_CASE_LEFT_OUT, NULL, "it is not known");
     check_case(cases, 6, LH_CASE_LEFT_OUT, NULL,
-               "it is not known what \"other\" in column \"how\" means");
+               "the meaning of \"other\" in column \"how\" is unknown");
     c = g_ptr_array_index(cases, 0);
     ck_assert_double_eq(c->published, 1.5e-3);
     ck_assert(c->published_fits && c->line == 2 && c->against == NULL);
@@ -279,11 +279,11 @@ START_TEST(paper_rows_that_are_broken_are_named)
     static const struct {
         const char *row, *message;
     } broken[] = {
-        { "2,1024,x,1.5x,", "\"1.5x\" in column \"ms\" is no published value; allowed: a number "
+        { "2,1024,x,1.5x,", "\"1.5x\" in column \"ms\" is not a published value; allowed: a number "
                             "above 0, OOM, or nothing" },
-        { "2,1024,x,-1,", "\"-1\" in column \"ms\" is no published value; allowed: a number above "
-                          "0, OOM, or nothing" },
-        { "2,1024,x,nan,", "\"nan\" in column \"ms\" is no published value; allowed: a number "
+        { "2,1024,x,-1,", "\"-1\" in column \"ms\" is not a published value; allowed: a number "
+                          "above 0, OOM, or nothing" },
+        { "2,1024,x,nan,", "\"nan\" in column \"ms\" is not a published value; allowed: a number "
                            "above 0, OOM, or nothing" },
         { "2,many,x,1,", "\"many\" in column \"per_gpu\" is not a number" },
         { "2,0.25,x,1,", "{gpus*per_gpu*2/2} is 0.5; allowed: a whole number of at least 1" },
@@ -314,7 +314,7 @@ START_TEST(paper_rejects_broken_files)
           "dir/p.json:7:18: error: \"columns[1].values[0].value\" has more than one *; allowed: "
           "one" },
         { "\"skip\": \"it is not known\"", "\"skip\": \"it is not known\", \"set\": [\"ranks=1\"]",
-          "dir/p.json:7:7: error: \"columns[1].values[0]\" is left out (\"skip\") and has options "
+          "dir/p.json:7:7: error: \"columns[1].values[0]\" is left out (\"skip\") but has options "
           "(\"set\")" },
         { "\"ranks=*\"", "\"=*\"",
           "dir/p.json:5:61: error: \"columns[0].values[0].set[0]\" names no option; allowed: "
@@ -324,14 +324,13 @@ START_TEST(paper_rejects_broken_files)
         { "\"where\": [\"how=x\"", "\"where\": [\"=x\"",
           "dir/p.json:15:30: error: \"fitted_on[0].where[0]\" must be COLUMN=VALUE" },
         { "\"at least *x\"", "\"at least x\"",
-          "dir/p.json:13:34: error: \"metrics[1].cell\" has no *, which stands for the number" },
+          "dir/p.json:13:34: error: \"metrics[1].cell\" has no * for the number" },
         { "\"at least *x\"", "\"at least *x\", \"number\": 2",
           "dir/p.json:13:5: error: \"metrics[1]\" has \"number\" and a cell with a number; "
-          "allowed: "
-          "\"number\" beside a \"cell\" without *" },
+          "allowed: \"number\" with a \"cell\" without *" },
         { "\"scale\": 0.001", "\"number\": 2",
           "dir/p.json:12:16: error: \"metrics[0]\" has \"number\" and a cell with a number; "
-          "allowed: \"number\" beside a \"cell\" without *" },
+          "allowed: \"number\" with a \"cell\" without *" },
         { "\"scale\": 0.001", "\"number\": -2",
           "dir/p.json:12:69: error: \"metrics[0].number\" is out of range: found the number -2; "
           "allowed: 1e-12 to 1000000000000" },
@@ -340,7 +339,7 @@ START_TEST(paper_rejects_broken_files)
           "them" },
         { "\"skip\": \"it is not known\"",
           "\"skip\": \"it is not known\", \"each\": [{ \"set\": [\"ranks=1\"] }]",
-          "dir/p.json:7:7: error: \"columns[1].values[0]\" is left out (\"skip\") and has options "
+          "dir/p.json:7:7: error: \"columns[1].values[0]\" is left out (\"skip\") but has options "
           "(\"each\")" },
         { "\"skip\": \"it is not known\"", "\"each\": [{ \"set\": [\"ranks=1\", \"=1\"] }]",
           "dir/p.json:7:56: error: \"columns[1].values[0].each[0].set[1]\" names no option; "
@@ -350,10 +349,10 @@ START_TEST(paper_rejects_broken_files)
           "dir/p.json:7:34: error: \"columns[1].values[0].each\" has 0 elements; allowed: 1 to "
           "1000" },
         { "\"scale\": 0.001", "\"granularity\": 4096",
-          "dir/p.json:12:16: error: \"metrics[0]\": \"granularity\" is about longest_tokens "
-          "alone" },
+          "dir/p.json:12:16: error: \"metrics[0]\": \"granularity\" applies only to "
+          "longest_tokens" },
         { "\"scale\": 0.001", "\"gpu\": \"1\"",
-          "dir/p.json:12:16: error: \"metrics[0]\": \"gpu\" is about peak_gib alone" },
+          "dir/p.json:12:16: error: \"metrics[0]\": \"gpu\" applies only to peak_gib" },
         { "\"metric\": \"attention_s\"", "\"metric\": \"attention\"",
           "dir/p.json:12:44: error: \"metrics[0].metric\" must be one of iteration_s, "
           "tokens_per_s, tokens_per_s_per_gpu, model_tflops_per_gpu, peak_gib, longest_tokens, "
@@ -378,11 +377,11 @@ START_TEST(paper_rejects_broken_files)
           "dir/p.json:16:26: error: \"tolerance.mean\" is out of range: found the number 0.21; "
           "allowed: 0 to 0.2" },
         { "\"mean\": 0.2 }", "\"mean\": 0.2 }, \"not_explained\": \"n\"",
-          "dir/p.json:16:50: error: \"not_explained\" has bounds (\"tolerance\") and is "
+          "dir/p.json:16:50: error: \"not_explained\" has bounds (\"tolerance\") but is "
           "\"not_explained\"" },
         { "\"scale\": 0.001",
           "\"scale\": 0.001, \"not_explained\": \"n\", \"tolerance\": { \"worst\": 0.1 }",
-          "dir/p.json:12:16: error: \"metrics[0]\" has bounds (\"tolerance\") and is "
+          "dir/p.json:12:16: error: \"metrics[0]\" has bounds (\"tolerance\") but is "
           "\"not_explained\"" },
         { "\"fitted_on\"",
           "\"contradictions\": [ { \"where\": [\"how\"], \"value\": \"2\", \"at\": \"a\" } "
@@ -462,7 +461,7 @@ START_TEST(collectives_are_predicted_by_edited_files)
     run(paper, cases, NULL);
     run(alone, without, NULL);
     check_case(without, 1, LH_CASE_UNPREDICTED, NULL,
-               "no cluster is said that is like hgx-h100 but for its links");
+               "the option edited_from is missing: a cluster like hgx-h100 with other links");
     edited_us = ((const LhPaperCase *)g_ptr_array_index(cases, 1))->predicted;
     as_is_us = ((const LhPaperCase *)g_ptr_array_index(cases, 2))->predicted;
     same_us = ((const LhPaperCase *)g_ptr_array_index(cases, 3))->predicted;
@@ -495,12 +494,12 @@ START_TEST(collectives_are_predicted)
     check_predicted(cases, 1, 2, LH_CASE_JUDGED, straight + (after - straight) * 2 / 3);
     check_predicted(cases, 2, 0, LH_CASE_JUDGED, (13.14 + 13.55) / 2);
     check_case(cases, 3, LH_CASE_UNPREDICTED, NULL,
-               "hgx-h100 has no time of this size that could be left out");
+               "hgx-h100 has no measured time of this size to leave out");
     ck_assert_int_eq(((const LhPaperCase *)g_ptr_array_index(cases, 4))->state, LH_CASE_JUDGED);
     check_case(cases, 5, LH_CASE_UNPREDICTED, NULL,
-               "dfa-2node has neither times nor lines for all-to-all on 16 ranks");
+               "dfa-2node has neither measured times nor fitted lines for all-to-all on 16 ranks");
     check_case(cases, 6, LH_CASE_UNPREDICTED, NULL,
-               "whether a run fits in memory is not told by one collective");
+               "one collective does not tell whether a run fits in memory");
     ck_assert_int_eq(((const LhPaperCase *)g_ptr_array_index(cases, 7))->state,
                      LH_CASE_UNPREDICTED);
 }
@@ -604,7 +603,7 @@ START_TEST(modules_are_predicted)
     ck_assert_double_lt(value[3], value[2] * 3);
     ck_assert_double_eq(value[4], value[7] / value[0]);
     check_case(cases, 5, LH_CASE_UNPREDICTED, NULL,
-               "whether a run fits in memory is not told by one module");
+               "one module does not tell whether a run fits in memory");
 }
 END_TEST
 
@@ -666,7 +665,7 @@ START_TEST(steps_are_counted)
     ck_assert_double_eq_tol(heads->predicted, 16.0 / 12, 1e-12);
     ck_assert_double_gt(heads->error_bar, 0);
     check_case(cases, 2, LH_CASE_UNPREDICTED, NULL,
-               "whether a run fits in memory is not told by what is sent");
+               "the number of bytes sent does not tell whether a run fits in memory");
 }
 END_TEST
 
@@ -974,10 +973,10 @@ START_TEST(broken_rows_of_ones_own_are_named)
         g_autofree char *path = g_build_filename(folder, "own.csv", NULL);
         g_autofree char *text = g_strdup_printf("%s\n%s1%s\n%sfast%s\n", own->header, own->rows[0],
                                                 own->after, own->rows[1], own->after);
-        g_autofree char *message = g_strdup_printf(
-            "%s:3: error: \"fast\" in column \"%s\" is no published value; allowed: a number above "
-            "0, OOM, or nothing",
-            path, columns[i]);
+        g_autofree char *message =
+            g_strdup_printf("%s:3: error: \"fast\" in column \"%s\" is not a published value; "
+                            "allowed: a number above 0, OOM, or nothing",
+                            path, columns[i]);
         g_autofree char *absent = g_strdup_printf("%s: error: no column \"", path);
         const LhReproduceParams params = { .names = names, .folder = path };
 

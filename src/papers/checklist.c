@@ -25,17 +25,18 @@ static const LhField checklist_rows_fields[] = {
     LINE_TEXT(LhChecklistRows, table, LH_FIELD_REQUIRED,
               "A published table: its name, or the path of its description."),
     LINE_TEXTS(LhChecklistRows, where,
-               "Which of its rows: each \"COLUMN=VALUE\", \"COLUMN!=VALUE\", \"COLUMN>=NUMBER\" or "
-               "\"COLUMN<=NUMBER\"; default: all."),
-    LINE_TEXTS(LhChecklistRows, columns, "Which of its published columns; default: all."),
+               "Conditions on its rows: each \"COLUMN=VALUE\", \"COLUMN!=VALUE\", "
+               "\"COLUMN>=NUMBER\" or \"COLUMN<=NUMBER\"; default: all rows."),
+    LINE_TEXTS(LhChecklistRows, columns, "Published columns to use; default: all."),
     LINE_TEXTS(LhChecklistRows, metrics,
-               "Which of these, by the names that summaries have for them; default: all."),
+               "Metrics to use, by their names in summaries; default: all."),
     { .name = NULL },
 };
 
 static const LhField checklist_line_fields[] = {
-    LINE_TEXT(LhChecklistLine, paper, LH_FIELD_REQUIRED, "The paper, and where it is."),
-    LINE_TEXT(LhChecklistLine, what, LH_FIELD_REQUIRED, "What it states, and where in it."),
+    LINE_TEXT(LhChecklistLine, paper, LH_FIELD_REQUIRED, "The paper, with its identifier."),
+    LINE_TEXT(LhChecklistLine, what, LH_FIELD_REQUIRED,
+              "The claim, and where the paper states it."),
     { .name = "rows",
       .type = LH_FIELD_ARRAY,
       .offset = offsetof(LhChecklistLine, rows),
@@ -43,11 +44,11 @@ static const LhField checklist_line_fields[] = {
       .max = CHECKLIST_LINES_MAX,
       .fields = checklist_rows_fields,
       .element_size = sizeof(LhChecklistRows),
-      .description = "The published numbers that it is about." },
+      .description = "Published numbers behind the claim." },
     LINE_TEXT(LhChecklistLine, command, 0,
-              "A command that shows it; default: `longhaul reproduce` of the first table."),
-    LINE_TEXTS(LhChecklistLine, held, "Tests that hold it."),
-    LINE_TEXT(LhChecklistLine, reason, 0, "Why it is not predicted, or what of it is not."),
+              "A command that shows the claim; default: `longhaul reproduce` of the first table."),
+    LINE_TEXTS(LhChecklistLine, held, "Tests that check the claim."),
+    LINE_TEXT(LhChecklistLine, reason, 0, "Why the claim, or part of it, is not predicted."),
     { .name = NULL },
 };
 
@@ -58,7 +59,7 @@ const LhField lh_checklist_fields[] = {
       .flags = LH_FIELD_REQUIRED,
       .choices = checklist_schemas,
       .description = "The format and its version." },
-    LINE_TEXT(LhChecklist, description, LH_FIELD_REQUIRED, "What the list is of."),
+    LINE_TEXT(LhChecklist, description, LH_FIELD_REQUIRED, "Description of the list."),
     { .name = "lines",
       .type = LH_FIELD_ARRAY,
       .offset = offsetof(LhChecklist, lines),
@@ -67,7 +68,7 @@ const LhField lh_checklist_fields[] = {
       .max = CHECKLIST_LINES_MAX,
       .fields = checklist_line_fields,
       .element_size = sizeof(LhChecklistLine),
-      .description = "What papers state, in the order in which it is printed." },
+      .description = "Claims of papers, in the order of the output." },
     { .name = NULL },
 };
 
@@ -78,8 +79,8 @@ check_line(const LhJson *json, const LhChecklistLine *line, guint index, GError 
 
     if (line->rows == NULL && line->held == NULL && line->reason == NULL)
         return lh_json_error(json, at, error,
-                             "\"%s\" says nothing of its line; allowed: \"rows\" of tables, tests "
-                             "that it is \"held\" by, or the \"reason\" why it is not predicted",
+                             "\"%s\" is empty; allowed: \"rows\" of tables, tests that it is "
+                             "\"held\" by, or the \"reason\" why it is not predicted",
                              at);
     for (guint i = 0; line->rows != NULL && i < line->rows->len; i++) {
         g_autofree char *where = g_strdup_printf("%s.rows[%u].where", at, i);
@@ -91,7 +92,7 @@ check_line(const LhJson *json, const LhChecklistLine *line, guint index, GError 
     return true;
 }
 
-/* Takes @json over. */
+/* Takes over @json. */
 static LhChecklist *
 read_checklist(LhJson *json, GError **error)
 {
@@ -152,8 +153,8 @@ lh_checklist_tables(const LhChecklist *checklist)
     return tables;
 }
 
-/* --- lines beside tables ------------------------------------------------------------------------
- */
+/* --- lines and tables
+ * --------------------------------------------------------------------------- */
 
 static const LhReproducedTable *
 find_table(const GPtrArray *tables, const char *name)
@@ -183,7 +184,7 @@ lh_checklist_sort(const LhChecklist *checklist, GPtrArray *tables)
     }
 }
 
-/* Whether @list, NULL is all, has @name; of one without a name no list has. */
+/* Whether @list contains @name. NULL contains everything; no other list contains a NULL name. */
 static bool
 is_listed(GPtrArray *list, const char *name)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Published tables: their descriptions, read from files.
+ * Reads the descriptions of published tables.
  */
 #include "papers/paper.h"
 
@@ -85,13 +85,13 @@ static const LhField value_fields[] = {
       .offset = offsetof(LhPaperValue, value),
       .flags = LH_FIELD_REQUIRED,
       .max = TEXT_MAX,
-      .description = "What the cell looks like; one * in it matches any text." },
+      .description = "Pattern of the cell; one * in it matches any text." },
     TEXTS(LhPaperValue, where, 0, 1, ENTRIES_MAX,
-          "Each \"COLUMN=VALUE\", with a * that matches any text: what must hold beside."),
+          "Further conditions of the row, each \"COLUMN=VALUE\", with a * that matches any text."),
     TEXTS(LhPaperValue, set, 0, 0, ENTRIES_MAX,
-          "Options that the cell means, such as \"seq_length=*\"."),
+          "Options that the cell implies, such as \"seq_length=*\"."),
     LIST(LhPaperValue, each, 0, LhPaperEach, each_fields, NULL,
-         "The cases that the row is, where it is several."),
+         "Cases of the row, if there are several."),
     TEXT(LhPaperValue, skip, 0, "Why rows with this value are left out."),
     { .name = NULL },
 };
@@ -99,7 +99,7 @@ static const LhField value_fields[] = {
 static const LhField column_fields[] = {
     TEXT(LhPaperColumn, column, LH_FIELD_REQUIRED, "A column of the table."),
     LIST(LhPaperColumn, values, LH_FIELD_REQUIRED, LhPaperValue, value_fields, NULL,
-         "What its cells mean; the first value that matches holds."),
+         "Meanings of its cells; the first value that matches is used."),
     { .name = NULL },
 };
 
@@ -110,10 +110,9 @@ static const LhField column_fields[] = {
     }
 
 static const LhField tolerance_fields[] = {
-    TOLERANCE(mean, LH_PAPER_BOUND_MAX,
-              "Bound of the mean of the errors without their signs; 0.02 is 2 %."),
-    TOLERANCE(worst, LH_PAPER_BOUND_MAX, "Bound of each of them."),
-    TOLERANCE(pairs, 1, "Least share of the pairs that are in order."),
+    TOLERANCE(mean, LH_PAPER_BOUND_MAX, "Bound of the mean absolute error; 0.02 is 2 %."),
+    TOLERANCE(worst, LH_PAPER_BOUND_MAX, "Bound of the worst absolute error."),
+    TOLERANCE(pairs, 1, "Least fraction of pairs in the right order."),
     { .name = NULL },
 };
 
@@ -124,63 +123,62 @@ init_metric(void *metric)
 }
 
 static const LhField metric_fields[] = {
-    TEXT(LhPaperMetric, name, 0, "What summaries call it; default: the column's name."),
+    TEXT(LhPaperMetric, name, 0, "Name in summaries; default: the column's name."),
     TEXTS(LhPaperMetric, where, 0, 1, ENTRIES_MAX,
-          "Which rows have it: each \"COLUMN=VALUE\", \"COLUMN!=VALUE\", "
-          "\"COLUMN>=NUMBER\" or \"COLUMN<=NUMBER\"; "
-          "default: all."),
+          "Conditions on the rows: each \"COLUMN=VALUE\", \"COLUMN!=VALUE\", \"COLUMN>=NUMBER\" or "
+          "\"COLUMN<=NUMBER\"; default: all rows."),
     TEXT(LhPaperMetric, column, LH_FIELD_REQUIRED, "The column of the published values."),
     TEXT(LhPaperMetric, cell, 0,
-         "What a cell of it must look like; * is the number. Other cells are left out."),
+         "Pattern of its cells; * is the number. Other cells are left out."),
     { .name = "number",
       .type = LH_FIELD_DOUBLE,
       .offset = offsetof(LhPaperMetric, number),
       .min = METRIC_SCALE_MIN,
       .max = METRIC_SCALE_MAX,
-      .description = "The published number, of cells that say it in words." },
+      .description = "The published number, for cells that express it in words." },
     { .name = "metric",
       .type = LH_FIELD_CHOICE,
       .offset = offsetof(LhPaperMetric, metric),
       .flags = LH_FIELD_REQUIRED,
       .choices = lh_metric_names,
-      .description = "What the column is." },
+      .description = "The metric." },
     { .name = "scale",
       .type = LH_FIELD_DOUBLE,
       .offset = offsetof(LhPaperMetric, scale),
       .min = METRIC_SCALE_MIN,
       .max = METRIC_SCALE_MAX,
-      .description = "The published number times this is in the metric's unit; default 1." },
+      .description = "Factor from the published number to the metric's unit; default 1." },
     { .name = "at_least",
       .type = LH_FIELD_BOOL,
       .offset = offsetof(LhPaperMetric, at_least),
-      .description = "Whether the published number is a lower bound, which holds or does not: "
-                     "such rows have no errors." },
+      .description = "Whether the published number is a lower bound, which holds or does not: such "
+                     "rows have no error." },
     { .name = "up_to",
       .type = LH_FIELD_BOOL,
       .offset = offsetof(LhPaperMetric, up_to),
-      .description = "Whether the published number is the greatest of the cases that a row is: it "
-                     "alone is judged." },
-    TEXTS(LhPaperMetric, set, 0, 0, ENTRIES_MAX, "Options for this column alone."),
+      .description = "Whether the published number is the maximum over the row's cases: only the "
+                     "largest is judged." },
+    TEXTS(LhPaperMetric, set, 0, 0, ENTRIES_MAX, "Options for this column only."),
     TEXTS(LhPaperMetric, against, 0, 1, ENTRIES_MAX,
-          "Options of a second case: predicted is its value over that of the first."),
+          "Options of a second case: predicted is its value divided by that of the first."),
     { .name = "granularity",
       .type = LH_FIELD_UNIT,
       .unit = LH_UNIT_COUNT,
       .offset = offsetof(LhPaperMetric, granularity),
       .min = 1,
       .max = LH_TOKENS_MAX,
-      .description = "Of the longest sequence: the tokens of which lengths are multiples; if "
-                     "absent, lengths are powers of two." },
+      .description = "For the longest sequence: lengths are multiples of this number of tokens; "
+                     "default: powers of two." },
     TEXT(LhPaperMetric, gpu, 0,
-         "Of memory: the GPU that it is of, a number from 1 on such as \"{8*node+worker-8}\" of "
-         "columns; default: the one that needs most."),
+         "For memory: the GPU, a number from 1 or a formula of columns such as "
+         "\"{8*node+worker-8}\"; default: the GPU with the highest peak."),
     { .name = "tolerance",
       .type = LH_FIELD_OBJECT,
       .offset = offsetof(LhPaperMetric, tolerance),
       .fields = tolerance_fields,
-      .description = "How far judged values of this column may be off." },
+      .description = "Error bounds of the judged values of this column." },
     TEXT(LhPaperMetric, not_explained, 0,
-         "Why values of this column are off by more than bounds may allow: they have none."),
+         "Why errors of this column exceed the largest bounds allowed: it has no bounds."),
     { .name = NULL },
 };
 
@@ -188,16 +186,17 @@ static const LhField fitted_fields[] = {
     TEXTS(LhPaperFitted, where, LH_FIELD_REQUIRED, 1, ENTRIES_MAX,
           "Each \"COLUMN=VALUE\", with a * that matches any text."),
     TEXTS(LhPaperFitted, columns, 0, 1, ENTRIES_MAX,
-          "Columns of published values that constants were fitted to; default: all."),
-    TEXTS(LhPaperFitted, metrics, 0, 1, ENTRIES_MAX, "Metrics likewise; default: all."),
+          "Published columns that constants were fitted to; default: all."),
+    TEXTS(LhPaperFitted, metrics, 0, 1, ENTRIES_MAX,
+          "Metrics that constants were fitted to; default: all."),
     { .name = NULL },
 };
 
 static const LhField contradiction_fields[] = {
     TEXTS(LhPaperContradiction, where, LH_FIELD_REQUIRED, 1, ENTRIES_MAX,
-          "Which rows: each \"COLUMN=VALUE\", with a * that matches any text."),
+          "Conditions on the rows: each \"COLUMN=VALUE\", with a * that matches any text."),
     TEXTS(LhPaperContradiction, columns, 0, 1, ENTRIES_MAX,
-          "Which of their published values; default: all."),
+          "Their published columns; default: all."),
     TEXT(LhPaperContradiction, value, LH_FIELD_REQUIRED, "The other number."),
     TEXT(LhPaperContradiction, at, LH_FIELD_REQUIRED,
          "Where the source states it, or what it follows from."),
@@ -213,46 +212,46 @@ const LhField lh_paper_fields[] = {
       .description = "The format and its version." },
     TEXT(LhPaper, name, LH_FIELD_REQUIRED,
          "The table's name, equal to the file's; its rows are in NAME.csv."),
-    TEXT(LhPaper, description, LH_FIELD_REQUIRED, "What was measured, in a sentence."),
-    TEXT(LhPaper, source, LH_FIELD_REQUIRED, "Where it was published."),
-    TEXT(LhPaper, caveat, 0, "What to know before judging."),
+    TEXT(LhPaper, description, LH_FIELD_REQUIRED, "Description of the measurement, one sentence."),
+    TEXT(LhPaper, source, LH_FIELD_REQUIRED, "Publication of the table."),
+    TEXT(LhPaper, caveat, 0, "Caveats of the comparison."),
     { .name = "serving",
       .type = LH_FIELD_BOOL,
       .offset = offsetof(LhPaper, serving),
-      .description = "Whether rows time one attention kernel at a time, in a serving system: they "
-                     "are then judged at the rate of a cool device and with what such a system "
-                     "needs beside the kernel, where the device's row states it." },
+      .description = "Whether rows time single attention kernels in a serving system: they are "
+                     "then predicted at the rate of a cool device, with the serving system's "
+                     "overhead per kernel if the device's row states it." },
     TEXTS(LhPaper, base, 0, 0, ENTRIES_MAX, "Options of all rows."),
-    LIST(LhPaper, columns, 0, LhPaperColumn, column_fields, NULL, "What the columns mean."),
+    LIST(LhPaper, columns, 0, LhPaperColumn, column_fields, NULL, "Meaning of the columns."),
     LIST(LhPaper, metrics, LH_FIELD_REQUIRED, LhPaperMetric, metric_fields, init_metric,
-         "The columns that are predicted."),
+         "Columns that are predicted."),
     LIST(LhPaper, fitted_on, 0, LhPaperFitted, fitted_fields, NULL,
-         "Rows that constants were fitted to, which are not judged."),
+         "Rows that constants were fitted to; they are not judged."),
     LIST(LhPaper, contradictions, 0, LhPaperContradiction, contradiction_fields, NULL,
-         "Rows for which the source states other numbers elsewhere, which are shown beside."),
+         "Rows for which the source states other numbers elsewhere; these are shown too."),
     TEXTS(LhPaper, groups, 0, 1, ENTRIES_MAX,
-          "Columns: rows that have the same cells in them are summed up together, too."),
+          "Columns to group by: rows with the same cells in these are also summarised together."),
     { .name = "group_tolerance",
       .type = LH_FIELD_OBJECT,
       .offset = offsetof(LhPaper, group_tolerance),
       .fields = tolerance_fields,
-      .description = "How far judged values of each such group may be off." },
+      .description = "Error bounds of the judged values of each group." },
     TEXTS(LhPaper, constants, 0, 1, LH_PAPER_CONSTANTS_MAX,
           "Constants that are fitted to these rows."),
     { .name = "tolerance",
       .type = LH_FIELD_OBJECT,
       .offset = offsetof(LhPaper, tolerance),
       .fields = tolerance_fields,
-      .description = "How far judged values may be off, over all metrics." },
+      .description = "Error bounds of the judged values, over all metrics." },
     TEXT(LhPaper, not_explained, 0,
-         "Why values are off by more than bounds may allow: the table has none."),
+         "Why errors exceed the largest bounds allowed: the table has no bounds."),
     { .name = NULL },
 };
 
-/* --- rules that fields do not say --------------------------------------------------------------
- */
+/* --- checks beyond fields
+ * ------------------------------------------------------------------------ */
 
-/* A pattern has one '*' at most. */
+/* Checks that a pattern has at most one '*'. */
 static bool
 check_pattern(const LhJson *json, const char *path, const char *pattern, GError **error)
 {
@@ -263,7 +262,7 @@ check_pattern(const LhJson *json, const char *path, const char *pattern, GError 
     return lh_json_error(json, path, error, "\"%s\" has more than one *; allowed: one", path);
 }
 
-/* @path is that of the list. */
+/* @path is the path of the list. */
 static bool
 check_options(const LhJson *json, const char *path, const GPtrArray *set, GError **error)
 {
@@ -305,7 +304,7 @@ lh_paper_check_where(const LhJson *json, const char *path, const GPtrArray *wher
     return true;
 }
 
-/* @path is that of the value. */
+/* @path is the path of the value. */
 static bool
 check_each(const LhJson *json, const char *path, const LhPaperValue *value, GError **error)
 {
@@ -334,13 +333,13 @@ check_column(const LhJson *json, const LhPaperColumn *column, guint index, GErro
             return false;
         if (value->skip != NULL && (value->set != NULL || value->each != NULL))
             return lh_json_error(json, at, error,
-                                 "\"%s\" is left out (\"skip\") and has options (\"%s\")", at,
+                                 "\"%s\" is left out (\"skip\") but has options (\"%s\")", at,
                                  value->set != NULL ? "set" : "each");
     }
     return true;
 }
 
-#define BOUNDS_AND_REASON "\"%s\" has bounds (\"tolerance\") and is \"not_explained\""
+#define BOUNDS_AND_REASON "\"%s\" has bounds (\"tolerance\") but is \"not_explained\""
 
 static bool
 has_bounds(const LhPaperTolerance *t)
@@ -348,7 +347,8 @@ has_bounds(const LhPaperTolerance *t)
     return t->mean > 0 || t->worst > 0 || t->pairs > 0;
 }
 
-/* The number of a cell is in the cell, or said here; what it is judged by is one thing. */
+/* Checks that the number is either in the cell or given here, and that there is one kind of
+ * judgement. */
 static bool
 check_judgement(const LhJson *json, const LhPaperMetric *metric, const char *at, GError **error)
 {
@@ -356,12 +356,11 @@ check_judgement(const LhJson *json, const LhPaperMetric *metric, const char *at,
     const bool in_cell = metric->cell == NULL || strchr(metric->cell, '*') != NULL;
 
     if (metric->number == 0 && !in_cell)
-        return lh_json_error(json, cell, error, "\"%s\" has no *, which stands for the number",
-                             cell);
+        return lh_json_error(json, cell, error, "\"%s\" has no * for the number", cell);
     if (metric->number != 0 && in_cell)
         return lh_json_error(json, at, error,
                              "\"%s\" has \"number\" and a cell with a number; allowed: \"number\" "
-                             "beside a \"cell\" without *",
+                             "with a \"cell\" without *",
                              at);
     if (metric->at_least && metric->up_to)
         return lh_json_error(json, at, error,
@@ -381,12 +380,12 @@ check_metric(const LhJson *json, const LhPaperMetric *metric, guint index, GErro
     if (!check_judgement(json, metric, at, error))
         return false;
     if (metric->granularity != 0 && metric->metric != LH_METRIC_LONGEST_TOKENS)
-        return lh_json_error(json, at, error, "\"%s\": \"granularity\" is about %s alone", at,
+        return lh_json_error(json, at, error, "\"%s\": \"granularity\" applies only to %s", at,
                              lh_metric_names[LH_METRIC_LONGEST_TOKENS]);
     if (metric->not_explained != NULL && has_bounds(&metric->tolerance))
         return lh_json_error(json, at, error, BOUNDS_AND_REASON, at);
     if (metric->gpu != NULL && metric->metric != LH_METRIC_PEAK_GIB)
-        return lh_json_error(json, at, error, "\"%s\": \"gpu\" is about %s alone", at,
+        return lh_json_error(json, at, error, "\"%s\": \"gpu\" applies only to %s", at,
                              lh_metric_names[LH_METRIC_PEAK_GIB]);
     return (metric->cell == NULL || check_pattern(json, cell, metric->cell, error)) &&
            lh_paper_check_where(json, where, metric->where, error) &&
@@ -431,7 +430,7 @@ check_paper(const LhJson *json, const LhPaper *paper, GError **error)
 {
     if (lh_json_has(json, "group_tolerance") && paper->groups == NULL)
         return lh_json_error(json, "group_tolerance", error,
-                             "\"group_tolerance\" bounds \"groups\", of which there are none");
+                             "\"group_tolerance\" needs \"groups\"");
     if (paper->not_explained != NULL &&
         (has_bounds(&paper->tolerance) || has_bounds(&paper->group_tolerance)))
         return lh_json_error(json, "not_explained", error, BOUNDS_AND_REASON, "not_explained");

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From rows to options. Every text of options is a template: what it is made of are the cells of
- * one row, and nothing else.
+ * Makes cases of rows. Every option text is a template, filled only with cells of its row.
  */
 #include "papers/paper_case.h"
 
@@ -16,22 +15,22 @@
 const char *const lh_case_state_names[] = { "judged",        "fitted",           "left out",
                                             "not predicted", "not the greatest", NULL };
 
-/* Whole numbers that a double has exactly. */
+/* Largest whole number that a double represents exactly, with all smaller ones. */
 #define WHOLE_MAX 9007199254740992.0
 #define OUT_OF_MEMORY "OOM"
 
 /* --- templates ----------------------------------------------------------------------------------
  */
 
-/* What a template may name. */
+/* Input of a template. */
 typedef struct {
     const LhCsv *rows;
     guint row;
-    const char *captured; /* what '*' stands for; NULL: nothing, '*' is itself */
+    const char *captured; /* replaces '*'; NULL: '*' stays */
     GError **error;
 } Source;
 
-/* The number that @word is: a column's in this row, or itself. */
+/* The value of @word: a column of this row, or a number. */
 static bool
 read_operand(const Source *s, const char *word, double *value)
 {
@@ -45,7 +44,7 @@ read_operand(const Source *s, const char *word, double *value)
     return column >= 0 && lh_csv_number(s->rows, s->row, (guint)column, value, s->error);
 }
 
-/* Adds the product at @at, "a*b/2", to @sum, or takes it off if @sign says so; returns its end. */
+/* Adds the product at @at, "a*b/2", to @sum, or subtracts it if @sign is '-'; returns its end. */
 static const char *
 add_product(const Source *s, const char *at, char sign, double *sum)
 {
@@ -69,7 +68,7 @@ add_product(const Source *s, const char *at, char sign, double *sum)
     return at;
 }
 
-/* Appends the whole number that @text is, "a*b/2+c". */
+/* Appends the value of the sum @text, "a*b/2+c", which must be a whole number. */
 static bool
 append_sum(const Source *s, const char *text, GString *out)
 {
@@ -87,7 +86,7 @@ append_sum(const Source *s, const char *text, GString *out)
     return true;
 }
 
-/* @template with its places filled; NULL with the error. Caller frees. */
+/* Fills in @template; NULL with the error. Caller frees. */
 static char *
 fill_in(const Source *s, const char *template)
 {
@@ -111,7 +110,7 @@ fill_in(const Source *s, const char *template)
     return g_string_free(g_steal_pointer(&out), FALSE);
 }
 
-/* Says what @set says. */
+/* Sets the options of @set. */
 static bool
 apply_options(const Source *s, const GPtrArray *set, LhPaperOptions *options)
 {
@@ -142,7 +141,7 @@ typedef struct {
     GError **error;
 } Builder;
 
-/* The cell of a column that is there: lh_paper_rows() has looked. */
+/* The cell of a column that lh_paper_rows() has checked. */
 static const char *
 cell_of(const Builder *b, guint row, const char *column)
 {
@@ -152,7 +151,7 @@ cell_of(const Builder *b, guint row, const char *column)
     return lh_csv_cell(b->rows, row, (guint)index);
 }
 
-/* Whether @cell is a number that is at least, or at most, @bound. */
+/* Whether @cell is a number that is at least ('>') or at most @bound. */
 static bool
 is_within(const char *cell, char which, const char *bound)
 {
@@ -163,8 +162,8 @@ is_within(const char *cell, char which, const char *bound)
     return end != cell && *end == '\0' && (which == '>' ? value >= limit : value <= limit);
 }
 
-/* Whether one condition holds, "COLUMN=VALUE", "COLUMN!=VALUE" or "COLUMN>=NUMBER"; none of a
- * column that is not there does. */
+/* Whether one condition holds: "COLUMN=VALUE", "COLUMN!=VALUE" or "COLUMN>=NUMBER"; false for a
+ * missing column. */
 static bool
 one_holds(const LhCsv *rows, guint row, const char *text)
 {
@@ -192,12 +191,12 @@ lh_paper_row_matches(const LhCsv *rows, guint row, const GPtrArray *where)
     return true;
 }
 
-/* Which of the cases of a row: one of those of each column that says several. */
+/* A case of a row: a combination of the alternatives of its columns. */
 typedef struct {
-    guint index, of; /* of is what is found: how many there are */
+    guint index, of; /* `of` is a result: the number of combinations */
 } Alternative;
 
-/* The options of a value, and those of one of its cases. */
+/* Sets the options of a value, and of one of its alternatives. */
 static bool
 apply_value(const Source *source, const LhPaperValue *value, Alternative *which,
             LhPaperOptions *options)
@@ -213,7 +212,7 @@ apply_value(const Source *source, const LhPaperValue *value, Alternative *which,
     return apply_options(source, each->set, options);
 }
 
-/* The options of what all metrics of one case of the row share. @reason is set if the row is left
+/* Sets the options that all metrics of one case of the row share. Sets @reason if the row is left
  * out. */
 static bool
 apply_columns(const Builder *b, guint row, Alternative *which, LhPaperOptions *options,
@@ -238,13 +237,13 @@ apply_columns(const Builder *b, guint row, Alternative *which, LhPaperOptions *o
                 return false;
         }
         if (!known)
-            *reason = g_strdup_printf("it is not known what \"%s\" in column \"%s\" means", cell,
+            *reason = g_strdup_printf("the meaning of \"%s\" in column \"%s\" is unknown", cell,
                                       column->column);
     }
     return true;
 }
 
-/* Whether @list, which may be NULL (everything), has @text. */
+/* Whether @list contains @text; NULL contains everything. */
 static bool
 lists(GPtrArray *list, const char *text)
 {
@@ -266,8 +265,7 @@ is_fitted(const Builder *b, guint row, const LhPaperMetric *metric)
     return false;
 }
 
-/* "other: where" of the source's other numbers, joined by "; "; NULL: there are none. Caller frees.
- */
+/* The source's other numbers as "number: where", joined by "; "; NULL: none. Caller frees. */
 static char *
 contradictions_of(const Builder *b, guint row, const LhPaperMetric *metric)
 {
@@ -285,8 +283,8 @@ contradictions_of(const Builder *b, guint row, const LhPaperMetric *metric)
     return text == NULL ? NULL : g_string_free(text, FALSE);
 }
 
-/* What stands in the cell for the number, which may be nothing; NULL if it is no cell of the
- * metric. Caller frees. */
+/* The text for the number in the cell, possibly empty; NULL if the cell does not match the metric.
+ * Caller frees. */
 static char *
 number_text(const Builder *b, guint row, const LhPaperMetric *metric)
 {
@@ -300,7 +298,7 @@ number_text(const Builder *b, guint row, const LhPaperMetric *metric)
     return g_strdup(g_ascii_dtostr(buffer, sizeof(buffer), metric->number));
 }
 
-/* The number of the metric's cell. @present: there is one, or it is out of memory. */
+/* Reads the number of the metric's cell. @present: there is a number, or it is out of memory. */
 static bool
 read_published(const Builder *b, guint row, const LhPaperMetric *metric, LhPaperCase *c,
                bool *present)
@@ -320,12 +318,12 @@ read_published(const Builder *b, guint row, const LhPaperMetric *metric, LhPaper
     if (metric->cell != NULL)
         return true;
     return lh_csv_error(b->rows, row, b->error,
-                        "\"%s\" in column \"%s\" is no published value; allowed: a number above 0, "
-                        "%s, or nothing",
+                        "\"%s\" in column \"%s\" is not a published value; allowed: a number above "
+                        "0, %s, or nothing",
                         number, metric->column, OUT_OF_MEMORY);
 }
 
-/* A row whose options are values that no option has is a broken row. */
+/* Rejects a row whose options have invalid values. */
 static bool
 check_scenario(const Builder *b, guint row, LhPaperCase *c, const LhPaperOptions *options)
 {
@@ -342,7 +340,7 @@ check_scenario(const Builder *b, guint row, LhPaperCase *c, const LhPaperOptions
     return true;
 }
 
-/* Likewise of one collective. */
+/* The same for a single collective. */
 static bool
 check_collective(const Builder *b, guint row, const LhPaperCase *c)
 {
@@ -378,7 +376,7 @@ paper_case_free(gpointer data)
     g_free(c);
 }
 
-/* The GPU that a case is of. */
+/* Reads the GPU of a case. */
 static bool
 read_gpu(const Source *s, const char *template, LhPaperCase *c)
 {
@@ -388,13 +386,13 @@ read_gpu(const Source *s, const char *template, LhPaperCase *c)
     if (text == NULL)
         return false;
     if (!g_ascii_string_to_unsigned(text, 10, 1, LH_RANKS_MAX, &gpu, NULL))
-        return lh_csv_error(s->rows, s->row, s->error, "\"%.40s\" is no GPU; allowed: 1 to %u",
+        return lh_csv_error(s->rows, s->row, s->error, "\"%.40s\" is not a GPU; allowed: 1 to %u",
                             text, LH_RANKS_MAX);
     c->gpu = (uint32_t)gpu;
     return true;
 }
 
-/* What is known of a case before it is played: its options, and whether they can be said. */
+/* Completes a case before it is simulated: its options, and whether a scenario can express them. */
 static bool
 complete(const Builder *b, const LhPaperOptions *shared, LhPaperCase *c)
 {
@@ -435,7 +433,7 @@ row_group(const Builder *b, guint row)
     return g_string_free(group, FALSE);
 }
 
-/* What is known before the number is read. */
+/* Makes a case, without its number. */
 static LhPaperCase *
 new_case(const Builder *b, guint row, guint index, const char *reason)
 {
@@ -455,7 +453,7 @@ new_case(const Builder *b, guint row, guint index, const char *reason)
     return c;
 }
 
-/* Of a row that is left out nothing is read: what its numbers are is not known either. */
+/* Adds a case. The number of a row that is left out is not read. */
 static bool
 add_case(const Builder *b, guint row, guint index, const LhPaperOptions *shared, const char *reason)
 {
@@ -476,7 +474,7 @@ add_case(const Builder *b, guint row, guint index, const LhPaperOptions *shared,
     return true;
 }
 
-/* One of the cases of a row, which has as many as @which says then. */
+/* Adds one of the cases of a row; sets their number in @which. */
 static bool
 add_alternative(const Builder *b, guint row, Alternative *which)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A collective that starts on all ranks at once and alone takes in a run what the
- * closed form says; so none is played.
+ * A collective that starts on all ranks at once, with nothing else running, takes the time of the
+ * closed form in a simulation; so none is simulated.
  */
 #include "papers/paper_collective.h"
 
@@ -81,7 +81,7 @@ lh_paper_collective_read(const LhPaperOptions *options, LhPaperCollective *colle
            read_kind(options, &collective->kind, error);
 }
 
-/* "NAME" or "NAME:NODES"; nodes are as many as the ranks need if they are not said. */
+/* Loads "NAME" or "NAME:NODES"; the default is as many nodes as the ranks need. */
 static LhTopology *
 load_topology(const LhPaperCollective *c, uint64_t *nodes, GError **error)
 {
@@ -116,19 +116,22 @@ native_seconds(const LhPaperCollective *c, const LhNetwork *network, const LhDev
         *bar = lh_nccl_measured_error(native, c->kind, (double)c->bytes / ranks);
     }
     lh_nccl_measured_free(native);
-    return known || fail(error, LH_ERROR_NO,
-                         "%s has neither times nor lines for %s on %" G_GUINT64_FORMAT " ranks",
-                         network->topology->name, lh_collective_names[c->kind], c->ranks);
+    return known ||
+           fail(error, LH_ERROR_NO,
+                "%s has neither measured times nor fitted lines for %s on %" G_GUINT64_FORMAT
+                " ranks",
+                network->topology->name, lh_collective_names[c->kind], c->ranks);
 }
 
-/* In the file of the other cluster, the rates of the links that GPUs of @topology's nodes have. */
+/* The other cluster's topology with the link rates of @topology's nodes. */
 static LhTopology *
 edit_links(const LhPaperCollective *c, const LhTopology *topology, GError **error)
 {
     LhTopology *edited;
 
     if (c->edited_from == NULL) {
-        fail(error, LH_ERROR_NO, "no cluster is said that is like %s but for its links",
+        fail(error, LH_ERROR_NO,
+             "the option edited_from is missing: a cluster like %s with other links",
              topology->name);
         return NULL;
     }
@@ -165,7 +168,7 @@ lh_paper_collective_seconds(const LhPaperCollective *c, LhJudged judged, double 
         lh_collective_times_choose(network.topology->collective_times, c->nccl);
     if (judged == LH_JUDGE_LEFT_OUT &&
         !lh_collective_times_leave_out(topology->collective_times, c->kind, c->ranks, c->bytes))
-        return fail(error, LH_ERROR_NO, "%s has no time of this size that could be left out",
+        return fail(error, LH_ERROR_NO, "%s has no measured time of this size to leave out",
                     topology->name);
     return native_seconds(c, &network, device, seconds, bar, error);
 }

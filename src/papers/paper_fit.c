@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Constants are fitted to the least squares of the logarithms of predicted over
- * published, over the logarithms of the constants, by the steps of Levenberg and Marquardt: slopes
- * are those of a small change of one constant. Constants stay within what files may say of them.
+ * Fits constants by least squares of the logarithms of predicted over published, over the
+ * logarithms of the constants, with Levenberg-Marquardt steps. Slopes are finite differences of one
+ * constant each. Constants stay within the range that files allow.
  */
 #include "papers/paper_fit.h"
 
@@ -14,23 +14,23 @@
 
 #define FIT_SLOPE_STEP 0.01
 #define FIT_STEP_MAX 0.5      /* of a logarithm */
-#define FIT_LEAST_SLOPE 1e-12 /* keeps a constant that nothing depends on where it is */
-#define FIT_LAST_GAIN 1e-4    /* of the sum of squares */
+#define FIT_LEAST_SLOPE 1e-12 /* keeps a constant unchanged that nothing depends on */
+#define FIT_LAST_GAIN 1e-4    /* relative, of the sum of squares */
 #define FIT_ROUNDS_MAX 20
 #define FIT_DAMPING_FIRST 1e-2
 #define FIT_DAMPING_FACTOR 10.0
 #define FIT_DAMPING_MAX 1e3
-#define FIT_FROM_NOTHING 0.1 /* where a constant is 0 in the files */
+#define FIT_FROM_NOTHING 0.1 /* start value of a constant that is 0 in the files */
 
 typedef struct {
     const LhPaper *paper;
-    const GPtrArray *cases; /* those to fit */
+    const GPtrArray *cases; /* the cases to fit */
     guint jobs;
-    GError *error; /* the first; all losses from then on are infinite */
+    GError *error; /* the first error; all later losses are infinite */
 } Fit;
 
-/* The logarithm of predicted over published; 0 if there are not both, or if published is a bound
- * that holds. */
+/* log(predicted / published); 0 if either is missing, or if published is a lower bound that
+ * holds. */
 static double
 residual_of(const Fit *fit, const LhPaperCase *c)
 {
@@ -42,7 +42,7 @@ residual_of(const Fit *fit, const LhPaperCase *c)
     return log(c->predicted / c->published);
 }
 
-/* Residuals of all cases by @constants. Returns the sum of their squares. */
+/* Computes the residuals of all cases with @constants. Returns the sum of their squares. */
 static double
 residuals_of(Fit *fit, const LhConstants *constants, double *residuals)
 {
@@ -58,12 +58,11 @@ residuals_of(Fit *fit, const LhConstants *constants, double *residuals)
     return sum;
 }
 
-/* What is known where the constants are: of each case the residual, and how it changes with the
- * logarithm of each constant. */
+/* Residuals at the present constants, and their slopes over the logarithm of each constant. */
 typedef struct {
     double sum;                                  /* of the squares */
     double *residuals;                           /* by case, owned */
-    double *slopes[LH_PAPER_CONSTANTS_MAX];      /* likewise, of each constant */
+    double *slopes[LH_PAPER_CONSTANTS_MAX];      /* of each constant, by case, owned */
     LhConstant constant[LH_PAPER_CONSTANTS_MAX]; /* which one */
     guint constants;
 } Slopes;
@@ -76,17 +75,19 @@ slopes_clear(Slopes *s)
         g_free(s->slopes[k]);
 }
 
-/* Whether the constant is at an end of its range, and would be better beyond it. */
+/* Whether the constant is at an end of its range and would improve beyond it. */
 static bool
 leaves_range(const Slopes *s, guint k, guint cases, double value)
 {
     const LhConstantRange *range = &lh_constant_ranges[s->constant[k]];
-    const double slope = lh_dot(s->slopes[k], s->residuals, cases); /* of the squares, half */
+    /* Half the slope of the squares. */
+    const double slope = lh_dot(s->slopes[k], s->residuals, cases);
 
     return (value <= range->least && slope > 0) || (value >= range->most && slope < 0);
 }
 
-/* A constant that would leave its range stays where it is, as if nothing depended on it. */
+/* Computes the slopes. A constant that would leave its range is held, as if nothing depended on
+ * it. */
 static void
 find_slopes(Fit *fit, const LhConstants *at, Slopes *s)
 {
@@ -106,8 +107,8 @@ find_slopes(Fit *fit, const LhConstants *at, Slopes *s)
     }
 }
 
-/* Solves the normal equations, their diagonal raised by @damping: in @change what the logarithms of
- * the constants change by. They are positive definite: plain elimination. */
+/* Solves the normal equations with their diagonal raised by @damping: @change is the change of the
+ * constants' logarithms. The matrix is positive definite, so elimination needs no pivoting. */
 static void
 solve_step(const Slopes *s, guint cases, double damping, double *change)
 {
@@ -136,8 +137,8 @@ solve_step(const Slopes *s, guint cases, double damping, double *change)
     }
 }
 
-/* Tries the step of ever more damping; true if one is better, which is then taken. @damping is less
- * for the next. */
+/* Tries steps with increasing damping; true if one is better, which is then taken and the damping
+ * reduced. */
 static bool
 improve(Fit *fit, LhConstants *constants, const Slopes *s, double *damping)
 {
@@ -182,7 +183,7 @@ descend(Fit *fit, LhConstants *constants, const GArray *fitted)
     slopes_clear(&s);
 }
 
-/* The value that the files of a case have. */
+/* Reads the value that the files of a case give. */
 static bool
 read_value(const LhPaperCase *c, LhFittedConstant *constant, GError **error)
 {
@@ -203,8 +204,8 @@ read_value(const LhPaperCase *c, LhFittedConstant *constant, GError **error)
     return true;
 }
 
-/* The constants that the paper names, as the files of the first fitted case have them whose files
- * have them at all: those of a framework are not every framework's. Caller unrefs. */
+/* The constants that the paper names, with the value of the first fitted case whose files have
+ * them: not every framework has a framework's constants. Caller unrefs. */
 static GArray *
 read_constants(const LhPaper *paper, const GPtrArray *cases, GError **error)
 {

@@ -106,8 +106,8 @@ find_field(const char *name)
     return field->name != NULL ? field : NULL;
 }
 
-/* The value of an option for a scenario: a file of document lengths that is no path is one that
- * comes with the table. Caller frees. */
+/* The value of an option for a scenario: a document-lengths file without a path is one that comes
+ * with the table. Caller frees. */
 static char *
 scenario_value(const char *name, const char *value)
 {
@@ -130,7 +130,7 @@ lh_paper_options_scenario(const LhPaperOptions *options, GError **error)
         g_autofree char *value = scenario_value(name, g_ptr_array_index(options->values, i));
 
         if (field == NULL) {
-            g_set_error(error, LH_ERROR, LH_ERROR_NO, "scenarios cannot say \"%s\"", name);
+            g_set_error(error, LH_ERROR, LH_ERROR_NO, "scenarios have no option \"%s\"", name);
             return NULL;
         }
         if (!lh_scenario_set(scenario, field, value, error))

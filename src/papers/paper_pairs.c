@@ -4,7 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-/* Beside the options of schedules: how the work is shared, and by which system. */
+/* Options that describe how the work is divided, and by which framework, in addition to the options
+ * of schedules. */
 static const char *const ways[] = {
     "schedule",
     "framework",
@@ -41,8 +42,7 @@ compare_texts(gconstpointer a, gconstpointer b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* The question that a case answers: its metric and options, in whatever order these were said;
- * caller frees. */
+/* The case's metric and other options, sorted, as a key; caller frees. */
 static char *
 question_of(const LhPaperCase *c)
 {
@@ -71,7 +71,8 @@ takes_part(const LhPaper *paper, const LhPaperCase *c, int metric)
            !g_array_index(paper->metrics, LhPaperMetric, c->metric).at_least;
 }
 
-/* Whether two answers to one question are of two ways, and told apart by what was published. */
+/* Whether two cases with the same key differ in how the work is divided and in the published
+ * number. */
 static bool
 is_pair(const LhPaperCase *a, const LhPaperCase *b)
 {
@@ -89,7 +90,7 @@ void
 lh_paper_pairs(const LhPaper *paper, const GPtrArray *cases, int metric, guint *pairs,
                guint *in_order)
 {
-    g_autoptr(GHashTable) answers = /* by question, those so far */
+    g_autoptr(GHashTable) answers = /* cases so far, by key */
         g_hash_table_new_full(g_str_hash, g_str_equal, g_free, (GDestroyNotify)g_ptr_array_unref);
 
     *pairs = *in_order = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Works: what has to be played, once for all cases that ask for it. Threads take the next work that
- * nobody has; cases read the answers when all are there.
+ * Works are simulations that several cases share. Threads take one work after the other; cases read
+ * the answers once all are done.
  */
 #include "papers/paper_run.h"
 
@@ -20,20 +20,21 @@
 #include <math.h>
 #include <string.h>
 
-/* Numbers that follow from a step's shape are published to two or three digits. */
+/* Error bar of numbers that follow from a step's shape, which are published with two or three
+ * digits. */
 #define COUNT_ERROR 0.01
-#define RANKS_OF_A_PAPER 1024 /* a number for how much memory a simulation takes */
+#define RANKS_OF_A_PAPER 1024 /* to estimate the memory of a simulation */
 #define SHORTEST_TOKENS UINT64_C(1024)
 #define LONGEST_TOKENS (UINT64_C(1) << 40)
 
 typedef enum {
     WORK_STEP,
-    WORK_COUNTS, /* what is known of a step before it is played */
+    WORK_COUNTS, /* what is known of a step without simulating it */
     WORK_MODULE,
     WORK_LONGEST,
     WORK_COLLECTIVE,
-    WORK_LEFT_OUT,     /* a collective whose size was not measured */
-    WORK_LINKS_EDITED, /* a collective by another cluster's file with other links */
+    WORK_LEFT_OUT,     /* a collective whose size is held out */
+    WORK_LINKS_EDITED, /* a collective by another cluster's file with this one's links */
 } WorkKind;
 
 typedef struct {
@@ -44,8 +45,8 @@ typedef struct {
     GError *error; /* why there is none */
     bool fits;
     double value[LH_METRICS];
-    GArray *peak_bytes;     /* of uint64_t: of each rank of a step; NULL: of anything else */
-    LhTimeError time_error; /* of those that are times or follow from them */
+    GArray *peak_bytes;     /* of uint64_t, by rank of a step; NULL: not a step */
+    LhTimeError time_error; /* of values that are or derive from times */
 } Work;
 
 typedef struct {
@@ -57,7 +58,7 @@ typedef struct {
 /* --- one module ---------------------------------------------------------------------------------
  */
 
-/* Floating-point operations of what the mask allows: 4 d a pair and head forward, 10 d backward. */
+/* Flops of the pairs that the mask allows: 4 d per pair and head forward, 10 d backward. */
 static double
 model_flops(const LhProgramParams *p)
 {
@@ -70,7 +71,7 @@ model_flops(const LhProgramParams *p)
     return each * pairs * a->batch * a->heads * a->head_dim * p->data_parallel_size;
 }
 
-/* What follows from a module's time and how long its ranks compute. */
+/* Sets the values that derive from a module's time and its ranks' compute times. */
 static void
 set_module_values(const LhSetup *setup, const LhSimResult *result, double *value)
 {
@@ -103,7 +104,7 @@ play_module(const LhScenario *scenario, Work *work, GError **error)
     if (setup == NULL)
         return false;
     if (setup->schedules->len != 1) {
-        g_set_error(error, LH_ERROR, LH_ERROR_NO, "%u schedules; one must be named",
+        g_set_error(error, LH_ERROR, LH_ERROR_NO, "%u schedules; exactly one must be named",
                     setup->schedules->len);
         return false;
     }
@@ -113,7 +114,7 @@ play_module(const LhScenario *scenario, Work *work, GError **error)
     result = lh_time_range_simulate(setup, program, NULL, error);
     if (result == NULL)
         return false;
-    work->fits = true; /* what surrounds the module is not known */
+    work->fits = true; /* memory outside the module is unknown */
     work->time_error = lh_time_error(setup, result);
     set_module_values(setup, result, work->value);
     return true;
@@ -164,7 +165,7 @@ count_step(const LhScenario *scenario, Work *work, GError **error)
 
         if (!lh_step_bytes_sent(program, dimensions[i % G_N_ELEMENTS(dimensions)],
                                 (uint32_t)(i / G_N_ELEMENTS(dimensions)), &bytes)) {
-            g_set_error(error, LH_ERROR, LH_ERROR_NO, "the schedule states no bytes");
+            g_set_error(error, LH_ERROR, LH_ERROR_NO, "the schedule does not state its bytes sent");
             return false;
         }
         sum += (double)bytes;
@@ -177,9 +178,8 @@ count_step(const LhScenario *scenario, Work *work, GError **error)
     return true;
 }
 
-/* Whether a step of @tokens tokens fits, as `plan --max-seq-length` sees it. The scenario is made
- * anew: others may have lengths in it.
- */
+/* Whether a step of @tokens tokens fits, as `plan --max-seq-length` decides. Builds a new scenario,
+ * since others may contain lengths. */
 static bool
 length_fits(const Work *work, const LhConstants *constants, uint64_t tokens, bool *fits,
             GError **error)
@@ -193,8 +193,8 @@ length_fits(const Work *work, const LhConstants *constants, uint64_t tokens, boo
     return lh_plan_step_fits(scenario, fits, error);
 }
 
-/* The last power of two that fits; with a granularity, the last multiple of it: memory grows with
- * the length. 0: not even the shortest. */
+/* Finds the largest power of two that fits, or with a granularity the largest multiple of it;
+ * memory grows with the length. 0: not even the shortest fits. */
 static bool
 find_longest_tokens(Work *work, const LhConstants *constants, GError **error)
 {
@@ -225,8 +225,8 @@ find_longest_tokens(Work *work, const LhConstants *constants, GError **error)
     return true;
 }
 
-/* --- all of them --------------------------------------------------------------------------------
- */
+/* --- all works
+ * ---------------------------------------------------------------------------------- */
 
 static bool
 time_collective(Work *work, GError **error)
@@ -357,7 +357,7 @@ is_time(LhMetric metric)
            lh_metric_is_collective(metric);
 }
 
-/* Of the side on which the published value is; of a value against another one, the wider side. */
+/* The error bar on the side of the published value; for a ratio, the wider side. */
 static double
 error_bar(const LhPaperMetric *metric, const Work *work, const LhPaperCase *c)
 {
@@ -383,12 +383,12 @@ leave(LhPaperCase *c, const char *reason)
 static void
 take_answer(const LhPaperMetric *metric, LhPaperCase *c, const Work *work, const Work *against)
 {
-    static const char *const of[] = { [WORK_COUNTS] = "what is sent",
+    static const char *const of[] = { [WORK_COUNTS] = "the number of bytes sent",
                                       [WORK_MODULE] = "one module",
                                       [WORK_COLLECTIVE] = "one collective",
                                       [WORK_LEFT_OUT] = "one collective",
                                       [WORK_LINKS_EDITED] = "one collective" };
-    const char *of_what = of[work->kind]; /* NULL: it is told */
+    const char *of_what = of[work->kind]; /* NULL: memory is known */
     const GError *error = work->error == NULL && against != NULL ? against->error : work->error;
 
     if (error != NULL) {
@@ -397,7 +397,7 @@ take_answer(const LhPaperMetric *metric, LhPaperCase *c, const Work *work, const
     }
     if (of_what != NULL && !c->published_fits) {
         g_autofree char *reason =
-            g_strdup_printf("whether a run fits in memory is not told by %s", of_what);
+            g_strdup_printf("%s does not tell whether a run fits in memory", of_what);
 
         leave(c, reason);
         return;
@@ -423,13 +423,13 @@ is_greater(const LhPaperCase *c, const LhPaperCase *than)
     return c->predicted_fits && (!than->predicted_fits || c->predicted > than->predicted);
 }
 
-/* Of the cases that are one number, "up to", of the row that @of is of: all but the greatest are
- * left. Those that do not fit in memory are less than any other. */
+/* Keeps the maximum of the "up to" cases of @of's row and metric; the others are not judged. A case
+ * that does not fit in memory counts as less than any other. */
 static void
 leave_lesser(const GPtrArray *cases, const LhPaperCase *of)
 {
     LhCaseState state = LH_CASE_JUDGED;
-    LhPaperCase *greatest = NULL; /* @of is asked */
+    LhPaperCase *greatest = NULL; /* found, since @of is simulated */
 
     for (guint i = 0; i < cases->len; i++) {
         LhPaperCase *c = g_ptr_array_index(cases, i);
@@ -446,7 +446,7 @@ leave_lesser(const GPtrArray *cases, const LhPaperCase *of)
     greatest->state = state;
 }
 
-/* Which of the cases of a row is its number is known once all are predicted. */
+/* Determines the maximum of each row, once all cases are predicted. */
 static void
 find_greatest(const LhPaper *paper, const GPtrArray *cases)
 {
@@ -458,9 +458,7 @@ find_greatest(const LhPaper *paper, const GPtrArray *cases)
     }
 }
 
-/* What the table refuses is an answer; what fails here, memory that is not there above all, is
- * none.
- */
+/* A rejection is an answer; a failure of this machine, such as lack of memory, is an error. */
 static bool
 all_answered(const GPtrArray *works, GError **error)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Predicting the cases of published tables, several at once: what two cases have in common is
- * played once, and no answer depends on the number of threads.
+ * Predicts the cases of published tables in parallel. Work that cases share is simulated once; no
+ * answer depends on the number of threads.
  */
 #pragma once
 
@@ -9,10 +9,10 @@
 #include "scenario/constant.h"
 
 /*
- * Fills in what is predicted of the @cases (of LhPaperCase *), those that are judged or fitted;
- * refused ones become LH_CASE_UNPREDICTED with the reason. @constants may be NULL: the files'.
- * @jobs: threads; 0: as the cores and the memory allow. LH_ERROR_RUNTIME if one could not be
- * played here, for want of memory; the @cases are then as they were.
+ * Predicts the judged and fitted ones of @cases (of LhPaperCase *); rejected ones become
+ * LH_CASE_UNPREDICTED with the reason. @constants may be NULL: the files' values. @jobs: threads;
+ * 0: as cores and memory allow. LH_ERROR_RUNTIME if a simulation failed for lack of memory; @cases
+ * are then unchanged.
  */
 bool lh_paper_run(const LhPaper *paper, const GPtrArray *cases, const LhConstants *constants,
                   guint jobs, GError **error);

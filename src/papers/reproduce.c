@@ -72,7 +72,7 @@ judge_summary(LhPaperSummary *s, const LhPaperTolerance *tolerance)
         s->pairs_in_order < tolerance->pairs * s->pairs || s->memory_right < s->memory_judged;
 }
 
-/* The summary of the case's group, which is begun if it is the first one. */
+/* The summary of the case's group; starts it for the first case. */
 static LhPaperSummary *
 summary_of_group(LhReproducedTable *table, const LhPaperCase *c)
 {
@@ -148,7 +148,7 @@ fit_table(LhReproducedTable *table, guint jobs, GError **error)
     return true;
 }
 
-/* Those that were fitted are judged, and the other way round. */
+/* Swaps the judged and the fitted cases. */
 static void
 swap_fitted(const GPtrArray *cases)
 {
@@ -162,7 +162,7 @@ swap_fitted(const GPtrArray *cases)
     }
 }
 
-/* Predicts by @constants, NULL: the files', and sums up those that are judged. */
+/* Predicts with @constants (NULL: the files' values) and summarises the judged cases. */
 static bool
 sum_up_by(LhReproducedTable *table, const LhConstants *constants, guint jobs,
           LhPaperSummary *summary, GError **error)
@@ -175,7 +175,7 @@ sum_up_by(LhReproducedTable *table, const LhConstants *constants, guint jobs,
     return true;
 }
 
-/* Before the table is predicted, since it leaves other predictions behind. */
+/* Must run before the table is predicted, since it overwrites predictions. */
 static bool
 cross_fit(LhReproducedTable *table, guint jobs, GError **error)
 {
@@ -214,7 +214,7 @@ table_free(gpointer data)
     g_free(table);
 }
 
-/* Takes @paper over. */
+/* Takes over @paper. */
 static bool
 add_table(GPtrArray *tables, LhPaper *paper, const LhReproduceParams *params, GError **error)
 {
@@ -238,7 +238,7 @@ add_table(GPtrArray *tables, LhPaper *paper, const LhReproduceParams *params, GE
     return !params->fit || fit_table(table, params->jobs, error);
 }
 
-/* Whether rows of the table are at @place: in this folder, or this file, by its name. */
+/* Whether @place, a folder or a file, has the rows of the table, by name. */
 static bool
 has_table_rows(const LhPaper *paper, const char *place)
 {
@@ -249,7 +249,7 @@ has_table_rows(const LhPaper *paper, const char *place)
     return strcmp(file, wanted) == 0 && g_file_test(path, G_FILE_TEST_EXISTS);
 }
 
-/* Of tables that nobody named, those without rows in the folder are beside the question. */
+/* Adds all tables. If a folder is given, tables without rows in it are skipped. */
 static bool
 add_all(GPtrArray *tables, const LhReproduceParams *params, GError **error)
 {
@@ -269,7 +269,7 @@ add_all(GPtrArray *tables, const LhReproduceParams *params, GError **error)
     }
     if (tables->len > 0)
         return true;
-    g_set_error(error, LH_ERROR, LH_ERROR_INPUT, "%s: error: no table that is known; see %s",
+    g_set_error(error, LH_ERROR, LH_ERROR_INPUT, "%s: error: no known table; see %s",
                 params->folder != NULL ? params->folder : "scenarios/papers",
                 "longhaul list tables");
     return false;
