@@ -98,11 +98,11 @@ START_TEST(csv_refuses_broken_tables)
         { "# only this\n\n", "dir/t.csv: error: there is no line with the names of columns" },
         { "a,,c\n", "dir/t.csv:1: error: column 2 has no name" },
         { "#\na,b,a\n", "dir/t.csv:2: error: columns 1 and 3 are both called \"a\"" },
-        { "a,b\n1,2\n1\n", "dir/t.csv:3: error: 1 cells in this row, and 2 columns have names" },
-        { "a,b\n1,2,\n", "dir/t.csv:2: error: 3 cells in this row, and 2 columns have names" },
+        { "a,b\n1,2\n1\n", "dir/t.csv:3: error: 1 cells in this row, but 2 columns have names" },
+        { "a,b\n1,2,\n", "dir/t.csv:2: error: 3 cells in this row, but 2 columns have names" },
         { "a,b\n1,2\"3\n", "dir/t.csv:2:4: error: a quote inside a cell; put the whole cell in "
                            "quotes and double this one" },
-        { "a,b\n\"1\"2,3\n", "dir/t.csv:2:4: error: text behind a closing quote; allowed: a comma "
+        { "a,b\n\"1\"2,3\n", "dir/t.csv:2:4: error: text after a closing quote; allowed: a comma "
                              "or the end of the line" },
         { "a,b\n1,\"2\n3,4\n", "dir/t.csv:2:3: error: the quote that begins here has no end" },
         { "a,b\n1\r,2\n", "dir/t.csv:2:2: error: a carriage return that ends no line; "

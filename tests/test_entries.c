@@ -107,17 +107,17 @@ START_TEST(toml_says_where_it_is_wrong)
         { "a = bare", "f:1:5: error: found \"bare\"" },
         { "a = $X", "f:1:5: error: found \"$\"" },
         { "a =", "f:1:4: error: found the end of the file; allowed: text in quotes" },
-        { "a = \"x\nb = 1", "f:1:7: error: found the end of the line; the text should" },
+        { "a = \"x\nb = 1", "f:1:7: error: found the end of the line; the closing quote" },
         { "a = \"\\q\"", "f:1:7: error: found \"q\"; no such escape" },
-        { "a = \"\\ud800\"", "f:1:12: error: no character has this number" },
-        { "a = '''x", "f:1:9: error: the text never ends" },
+        { "a = \"\\ud800\"", "f:1:12: error: not the number of a character" },
+        { "a = '''x", "f:1:9: error: the three closing quotes of the text are missing" },
         { "a = [1 2]", "f:1:8: error: found \"2\"; a list goes on" },
-        { "a = {b=1,}", "f:1:10: error: found \"}\"; here should be a key" },
+        { "a = {b=1,}", "f:1:10: error: found \"}\"; expected a key" },
         { "a = {b=1\n}", "f:1:9: error: found the end of the line; a table in a line" },
         { "[a\nb=1", "f:1:3: error: found the end of the line; the header ends" },
-        { "= 1", "f:1:1: error: found \"=\"; here should be a key" },
+        { "= 1", "f:1:1: error: found \"=\"; expected a key" },
         { "a", "f:1:2: error: found the end of the file; a key is followed by \"=\"" },
-        { "\xc3\xa4 = 1", "f:1:1: error: found \"\xc3\xa4\"; here should be a key" },
+        { "\xc3\xa4 = 1", "f:1:1: error: found \"\xc3\xa4\"; expected a key" },
         { "a = 0_1", "f:1:5: error: \"0_1\" begins with a zero" },
         { "a = 1.e5", "f:1:5: error: found \"1.e5\"" },
         { "a = 9223372036854775808", "f:1:5: error: \"9223372036854775808\" does not fit" },
@@ -363,8 +363,7 @@ START_TEST(what_grows_is_refused)
     g_string_append(wide, "\np");
     for (int i = 0; i < 10; i++)
         g_string_append_printf(wide, "\n--a%d $A $A $A $A $A $A $A $A $A $A", i);
-    check_refused(lh_settings_arguments, wide->str,
-                  "f:9:30: error: up to here, words have more than 4 MiB");
+    check_refused(lh_settings_arguments, wide->str, "f:9:30: error: words up to here exceed 4 MiB");
     for (int i = 0; i < 40; i++)
         g_string_append_printf(open, "[ $Q%d ] && A=\"$A $A --x%d\"\n", i, i);
     g_string_append(open, "run $A");

@@ -465,8 +465,8 @@ START_TEST(output_children_fail_with_reasons)
 
     check_child_fails("echo 'line 3: \033[31mbad' >&2; exit 5", 60,
                       "sh failed with status 5: line 3: \\x1b[31mbad");
-    check_child_fails("exit 1", 60, "sh failed with status 1: it says nothing");
-    check_child_fails("kill -9 $$", 60, "sh was ended by signal 9 (Killed): it says nothing");
+    check_child_fails("exit 1", 60, "sh failed with status 1: it prints nothing");
+    check_child_fails("kill -9 $$", 60, "sh was ended by signal 9 (Killed): it prints nothing");
     check_child_fails("sleep 1000", 1, "sh did not end within 1 s and was killed");
     check_child_fails("exec >&- 2>&-; sleep 1000", 1, "sh did not end within 1 s and was killed");
     ck_assert(!lh_subprocess_run(&child, output, &error));
@@ -501,7 +501,7 @@ START_TEST(output_questions_are_answered_or_not)
     } cases[] = {
         { "refuse", "there is none" },
         { "crash", "asking was ended by signal 9 (Killed): no memory" },
-        { "end", "asking failed with status 3: it says nothing" },
+        { "end", "asking failed with status 3: it prints nothing" },
         { "sleep", "asking did not end within 1 s and was killed" },
     };
     g_autofree char *text = g_strnfill(300000, 'x');

@@ -33,9 +33,9 @@ void
 lh_memory_keep(void)
 {
 #ifdef __GLIBC__
-    /* One heap for all threads, since those of the next run are others. */
+    /* One heap for all threads, since the next run has new threads. */
     mallopt(M_ARENA_MAX, 1);
-    mallopt(M_MMAP_MAX, 0); /* what has a mapping of its own goes back with it */
+    mallopt(M_MMAP_MAX, 0); /* a buffer with a mapping of its own would be returned with it */
     mallopt(M_TRIM_THRESHOLD, INT_MAX);
 #endif
 }

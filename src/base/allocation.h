@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory that is large enough to be refused: whoever asks for it says what for. (Small things are
- * GLib's, which ends the process.)
+ * Allocation of buffers that are large enough to fail, with an error that names their purpose.
+ * (Small allocations are GLib's, which aborts.)
  */
 #pragma once
 
 #include <glib.h>
 #include <stdint.h>
 
-/* @bytes, at least one, not initialized, freed with g_free; NULL with @error (LH_ERROR_RUNTIME)
- * that says that @what needs them. */
+/* Allocates @bytes, at least one, uninitialised; free with g_free. NULL with @error
+ * (LH_ERROR_RUNTIME): @what needs them. */
 void *lh_memory_try(uint64_t bytes, const char *what, GError **error);
 
-/* Sets @error (LH_ERROR_RUNTIME): @what needs @bytes, which the system does not give. */
+/* Sets @error (LH_ERROR_RUNTIME): @what needs @bytes, which are not available. */
 void lh_memory_fail(uint64_t bytes, const char *what, GError **error);
 
-/* From now on the process keeps the memory that it frees, for its next runs: where that is timed,
- * buffers should not come from the system each time, page by page. With GNU's C library; elsewhere
- * it does nothing. */
+/* Makes the process keep freed memory for later runs, so that timed runs do not get their buffers
+ * from the system again, page by page. Only with GNU's C library. */
 void lh_memory_keep(void);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Room for memory: /proc/meminfo, the control groups that the process is in (both versions) and
- * their parents, and setrlimit(2). Memory that only caches files is counted as free.
+ * Available memory: /proc/meminfo, the process's control groups (both versions) and their parents,
+ * and setrlimit(2). Memory that only caches files counts as free.
  */
 #include "base/available_memory.h"
 
@@ -25,7 +25,7 @@ read_file(const char *root, const char *path)
     return g_file_get_contents(whole, &text, NULL, NULL) ? text : NULL;
 }
 
-/* The number behind @key at the start of a line of @text; false if there is none. */
+/* The number after @key at the start of a line of @text; false if there is none. */
 static bool
 find_number(const char *text, const char *key, uint64_t *number)
 {
@@ -67,7 +67,7 @@ limit_by_machine(LhRoom *room, const char *root)
         limit(room, available * KIB, 0, "what this machine has free");
 }
 
-/* The names that the two versions of control groups have for one thing. */
+/* File names of one control group version. */
 typedef struct {
     const char *folder, *most, *used, *cached;
 } GroupFiles;
@@ -93,7 +93,7 @@ limit_by_group(LhRoom *room, const char *root, const GroupFiles *files, const ch
     limit(room, most, used > cached ? used - cached : 0, "the control group");
 }
 
-/* The group called @group (as in "/a/b") and those above it. */
+/* Applies the limits of the group @group (as in "/a/b") and its ancestors. */
 static void
 limit_by_groups(LhRoom *room, const char *root, const GroupFiles *files, const char *group)
 {
@@ -108,7 +108,7 @@ limit_by_groups(LhRoom *room, const char *root, const GroupFiles *files, const c
     }
 }
 
-/* Lines are "0::/group" and "4:memory:/group", the controllers in a list. */
+/* Lines are "0::/group" or "4:memory:/group" with a list of controllers. */
 static void
 limit_by_control_groups(LhRoom *room, const char *root)
 {

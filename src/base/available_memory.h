@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How much more memory the process can have, by everything that limits it: what the machine has
- * left, control groups, and the limits of ulimit.
+ * Memory that the process can still allocate under all limits: free memory of the machine, control
+ * groups, and ulimit.
  */
 #pragma once
 
 #include <stdint.h>
 
 typedef struct {
-    uint64_t bytes;    /* UINT64_MAX: nothing limits it */
-    const char *limit; /* by what: "ulimit -v"; static */
+    uint64_t bytes;    /* UINT64_MAX: unlimited */
+    const char *limit; /* which limit it is: "ulimit -v"; static */
 } LhRoom;
 
 typedef struct {
-    LhRoom memory;  /* that can be used */
-    LhRoom address; /* that can be mapped, used or not: stacks of threads count whole */
+    LhRoom memory;  /* usable memory */
+    LhRoom address; /* address space, used or not: thread stacks count in full */
 } LhAvailableMemory;
 
-/* @root stands before the names below /proc and /sys: "" but for tests. What cannot be read there
- * does not limit. */
+/* @root is prepended to the names in /proc and /sys: "" except in tests. Unreadable files impose no
+ * limit. */
 LhAvailableMemory lh_available_memory(const char *root);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The scalar product of two vectors. */
+/* Dot product of two vectors. */
 #pragma once
 
 #include <stddef.h>

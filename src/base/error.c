@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The error domain of the whole tree, and the search for the word that a misspelt one was meant to
- * be.
+ * The error domain of the whole tree, and suggestions for misspelt words.
  */
 #include "base/error.h"
 
@@ -15,7 +14,7 @@ G_DEFINE_QUARK(lh_waited_quark, lh_waited)
 void
 lh_error_read(const char *path, int cause, GError **error)
 {
-    /* Not g_strerror: it prints what goes wrong while it translates. */
+    /* Not g_strerror: it prints errors of its own translation. */
     if (cause == ENOMEM)
         g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME, "out of memory: %s cannot be read", path);
     else

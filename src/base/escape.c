@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Escapes for terminals, CSV, Markdown, HTML and gnuplot. (JSON is the writer's, json_writer.c.)
+ * Escapes for terminals, CSV, Markdown, HTML and gnuplot. (json_writer.c escapes JSON.)
  */
 #include "base/escape.h"
 
@@ -12,7 +12,7 @@ bool
 lh_escape_is_unsafe(gunichar c)
 {
     return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x061c || /* Arabic letter mark */
-           (c >= 0x200e && c <= 0x200f) ||                       /* marks of direction */
+           (c >= 0x200e && c <= 0x200f) ||                       /* direction marks */
            (c >= 0x2028 && c <= 0x202e) || /* separators, embeddings and overrides */
            (c >= 0x2066 && c <= 0x2069) || /* isolates */
            c == 0xfeff || (c >= 0xe0000 && c <= 0xe007f);
@@ -33,8 +33,7 @@ append_shown(GString *out, gunichar c)
         g_string_append_printf(out, c <= 0xffff ? "\\u%04x" : "\\U%08x", c);
 }
 
-/* Takes one character off @at, or a byte that is none: then @c is that byte and the result false.
- */
+/* Reads a character from @at. False for an invalid byte, which is then @c. */
 static bool
 next(const char **at, gunichar *c)
 {
@@ -48,8 +47,8 @@ next(const char **at, gunichar *c)
     return true;
 }
 
-/* Whether it is an underline within a word, as of attention_fwd, which means nothing in Markdown:
- * @out is what stands before it, @after what follows. */
+/* Whether @c is an underscore within a word, as in attention_fwd, which has no meaning in Markdown.
+ * @out is the text before it, @after the text after it. */
 static bool
 is_inside_word(const GString *out, gunichar c, const char *after)
 {
@@ -57,8 +56,8 @@ is_inside_word(const GString *out, gunichar c, const char *after)
            g_ascii_isalnum(*after);
 }
 
-/* Appends @text. @breaks: line breaks stay as they are. @marked: characters that get a backslash in
- * front, as do backslashes of escapes if there are any. */
+/* Appends @text. @breaks: keep line breaks. @marked: characters to escape by a backslash; if there
+ * are any, backslashes of escapes are escaped too. */
 static void
 append(GString *out, const char *text, bool breaks, const char *marked)
 {
@@ -111,7 +110,8 @@ lh_escaped_lines(const char *text)
     return g_string_free(out, FALSE);
 }
 
-/* Formulas begin with these, also in their full width, which spreadsheets take for the same. */
+/* Whether a spreadsheet takes the text for a formula: it begins with one of these signs, possibly
+ * full-width. */
 static bool
 begins_formula(const char *text)
 {
@@ -124,7 +124,7 @@ begins_formula(const char *text)
 
     for (guint i = 0; i < G_N_ELEMENTS(signs); i++) {
         if (first == signs[i])
-            return *g_utf8_next_char(text) != '\0'; /* a dash alone is none */
+            return *g_utf8_next_char(text) != '\0'; /* a dash alone is not a formula */
     }
     return false;
 }
@@ -148,10 +148,11 @@ lh_escape_csv(GString *out, const char *text, bool formulas)
     g_string_append_c(out, '"');
 }
 
-/* What begins or ends a code span, emphasis, a link, an image, HTML, an entity or a cell. */
+/* Characters that begin or end a code span, emphasis, a link, an image, HTML, an entity or a
+ * cell. */
 #define MD_INLINE "\\`*_[]<>|&~"
 
-/* What begins a heading, a list or a rule where a line begins. */
+/* Characters that begin a heading, a list or a rule at the start of a line. */
 #define MD_BLOCK "#+-="
 
 void

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parts of the event queue that are not on the hot path: growing, and laying out its buckets.
- */
+/* Cold parts of the event queue: growing, and laying out its buckets. */
 #include "base/heap.h"
 
 #define BUCKETS_MIN 256u
 #define BUCKETS_MAX 65536u
-#define SHIFT_MIN 10 /* spans of 1 ns and more */
+#define SHIFT_MIN 10 /* spans of at least 1 ns */
 
-/* @buckets is a power of two; nothing is parked. */
+/* Initialises @buckets, a power of two, when nothing is parked. */
 static void
 lay_out(LhHeap *h, uint32_t buckets)
 {
@@ -64,7 +63,7 @@ lh_heap_grow(LhHeap *h)
     h->capacity = capacity;
 }
 
-/* The first bucket at or after h->near that holds something; LH_HEAP_NONE: all are empty. */
+/* The first non-empty bucket at or after h->near; LH_HEAP_NONE: all are empty. */
 static uint32_t
 next_filled(const LhHeap *h)
 {
@@ -84,7 +83,7 @@ next_filled(const LhHeap *h)
     return LH_HEAP_NONE;
 }
 
-/* Lays the buckets out for what waits beyond them: a bucket each for every two entries. */
+/* Lays out the buckets for the entries beyond them: one bucket for every two entries. */
 static void
 spread(LhHeap *h)
 {

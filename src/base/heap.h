@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An indexed queue of events: at most one entry per item, taken out in total order (time, insertion
- * number), so equal times leave in the order they came. Re-keying an item counts as a new
- * insertion.
+ * An indexed event queue: at most one entry per item, removed in total order (time, insertion
+ * number), so equal times leave in insertion order. Re-keying an item counts as a new insertion.
  *
- * The near future is a 4-ary heap. What lies further ahead is parked in buckets of equal time
- * spans, unsorted, and enters the heap when its span is reached: the heap stays a few entries deep,
- * whatever is pending. Beyond the last bucket events wait in one list, from which the buckets are
- * laid out anew when they have run dry; the span then follows the density of what is pending.
+ * The near future is a 4-ary heap. Later entries are parked unsorted in buckets of equal time spans
+ * and enter the heap when their span is reached, so the heap stays a few entries deep, however many
+ * are pending. Entries beyond the last bucket wait in one list; when the buckets are empty, they
+ * are laid out anew from this list, with a span that follows the density of pending entries.
  */
 #pragma once
 
@@ -23,7 +22,7 @@ typedef struct {
     uint64_t order; /* insertion number << LH_HEAP_ITEM_BITS | item */
 } LhHeapEntry;
 
-/* Where an item is: nowhere (place 0), in the heap (index + 1), or parked in a list (its number |
+/* Location of an item: absent (place 0), in the heap (index + 1), or parked in a list (its number |
  * LH_HEAP_PARKED). */
 typedef struct {
     uint32_t place;
@@ -35,18 +34,18 @@ typedef struct {
 #define LH_HEAP_NONE UINT32_MAX
 
 typedef struct {
-    uint32_t count; /* all entries, in the heap and parked */
+    uint32_t count; /* all entries, in the heap or parked */
     uint32_t heap_count, capacity;
-    LhHeapEntry *entries; /* the heap; inside block, so that siblings share a cache line */
+    LhHeapEntry *entries; /* the heap; inside `block`, so that siblings share a cache line */
     LhHeapEntry *block;
     LhHeapItem *where; /* by item */
     uint32_t items;
     uint64_t inserted;
-    uint64_t near;     /* spans below this number are in the heap, */
-    uint64_t limit;    /* those below this one in buckets */
+    uint64_t near;     /* spans below this number are in the heap; */
+    uint64_t limit;    /* those below this one, in buckets */
     uint32_t shift;    /* a span is 2^shift ps */
-    uint32_t *buckets; /* list heads by span & mask; then, at mask + 1, what lies beyond */
-    uint64_t *filled;  /* a bit for each bucket that is not empty */
+    uint32_t *buckets; /* list heads by span & mask; at mask + 1, entries beyond the buckets */
+    uint64_t *filled;  /* one bit per bucket: not empty */
     uint32_t mask;
 } LhHeap;
 
@@ -55,13 +54,13 @@ void lh_heap_reserve(LhHeap *h, uint32_t items);
 
 void lh_heap_clear(LhHeap *h);
 
-/* Brings the next span's entries into the heap, which is empty; at least one entry is parked. */
+/* Moves the next span's entries into the heap, which must be empty; at least one entry must be
+ * parked. */
 void lh_heap_refill(LhHeap *h);
 
 void lh_heap_grow(LhHeap *h);
 
-/* One 128-bit comparison instead of two branches that nothing can predict. Times are never
- * negative. */
+/* One 128-bit comparison in place of two unpredictable branches. Times are never negative. */
 static inline bool
 lh_heap_before(LhHeapEntry a, LhHeapEntry b)
 {
@@ -112,7 +111,7 @@ lh_heap_least_child(const LhHeap *h, uint32_t index)
     for (uint32_t c = child + 1; c < end; c++) {
         uint32_t swap = lh_heap_before(h->entries[c], h->entries[least]);
 
-        least ^= (least ^ c) & -swap; /* without a branch: which is the least is anybody's guess */
+        least ^= (least ^ c) & -swap; /* without a branch, which would be unpredictable */
     }
     return least;
 }
@@ -145,7 +144,7 @@ lh_heap_park(LhHeap *h, uint32_t item, LhHeapEntry e)
     uint64_t span = (uint64_t)e.time >> h->shift;
     uint32_t beyond = h->mask + 1, list, head;
 
-    /* The buckets may move on with time only while nothing waits beyond them: it would be
+    /* The buckets may advance with time only while nothing waits beyond them: it would be
      * overtaken. */
     if (span >= h->limit && h->buckets[beyond] == LH_HEAP_NONE)
         h->limit = h->near + h->mask + 1;
@@ -174,7 +173,7 @@ lh_heap_unpark(LhHeap *h, uint32_t item)
         h->filled[list / 64] &= ~(UINT64_C(1) << list % 64);
 }
 
-/* Takes @item out; nothing happens if it is not there. */
+/* Removes @item, if it is in the queue. */
 static inline void
 lh_heap_remove(LhHeap *h, uint32_t item)
 {
@@ -198,7 +197,7 @@ lh_heap_remove(LhHeap *h, uint32_t item)
         lh_heap_sift_down(h, place - 1, last);
 }
 
-/* Inserts @item at @time, or moves it there. */
+/* Inserts @item at @time, or moves it to @time. */
 static inline void
 lh_heap_set(LhHeap *h, uint32_t item, LhTime time)
 {
@@ -225,9 +224,9 @@ lh_heap_time(LhHeap *h)
 }
 
 /*
- * Removes and returns the item of the earliest entry; there must be one. The hole sinks to the
- * bottom before the last entry fills it: that entry belongs near the bottom anyway, and the way
- * down is then free of surprises.
+ * Removes and returns the item of the earliest entry; the queue must not be empty. The hole sinks
+ * to the bottom before the last entry fills it: that entry belongs near the bottom anyway, and this
+ * way down has no unpredictable branch.
  */
 static inline uint32_t
 lh_heap_pop(LhHeap *h)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Mixing words into a 64-bit hash, for tables of what was seen: fast, and no secret.
+ * Mixes words into a 64-bit hash for hash tables: fast, not cryptographic.
  */
 #pragma once
 

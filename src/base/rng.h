@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Seeded, counter-based random numbers: a pure function of (seed, a, b), so that a value does not
- * depend on the order in which values are drawn, nor on threads.
+ * Seeded, counter-based random numbers: a pure function of (seed, a, b), so values do not depend on
+ * the order of draws or on threads.
  */
 #pragma once
 

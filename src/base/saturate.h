@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sums and products of what may be too large to count: then they are UINT64_MAX. */
+/* Saturating sums and products: UINT64_MAX on overflow. */
 #pragma once
 
 #include <stdint.h>

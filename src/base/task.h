@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Work that takes long: on how many threads it goes, who is told how far it is, and may end it.
+ * A long task: its number of threads, and who gets its progress and may end it.
  */
 #pragma once
 
@@ -9,31 +9,30 @@
 #include <glib.h>
 #include <stdbool.h>
 
-/* How far work is. What a kind of work has nothing to say of is 0 or NULL. All of it is borrowed,
- * for the call. */
+/* Progress of a task. Members that do not apply are 0 or NULL. All borrowed for the call. */
 typedef struct {
-    const char *what;     /* what it is at: a schedule, a cluster, what is measured */
-    uint64_t done, total; /* parts of it: programs, points, candidates; total 0: not told */
-    uint64_t events;      /* of a simulation: so far */
-    LhTime now_ps;        /* and its simulated time */
+    const char *what;     /* the current item: a schedule, a cluster, a measurement */
+    uint64_t done, total; /* parts: programs, points, candidates; total 0: unknown */
+    uint64_t events;      /* simulated events so far */
+    LhTime now_ps;        /* simulated time so far */
     LhTime best_ps;       /* of a search: the fastest so far; LH_TIME_NEVER: none */
-    const void *more;     /* what the header of the work says */
+    const void *more;     /* defined by the header of the task */
 } LhProgress;
 
 /*
- * @progress is called now and then; false ends the work, and what came of it says so. Unless the
- * field says otherwise, any thread of the work calls it, but one at a time, with a lock of the work
- * held: it asks for nothing of that work, and does not take long. Once it was false it may be
- * called again, by runs that have not heard of that.
+ * @progress is called now and then; if it returns false, the task ends and its result says so.
+ * Unless a task states otherwise, it is called by any of its threads, one at a time, with a lock of
+ * the task held: it must not call back into the task and must return soon. After returning false it
+ * may be called again, by threads that do not know yet.
  */
 typedef struct {
-    guint jobs;                                         /* threads; 0: as the work chooses */
-    bool (*progress)(void *data, const LhProgress *at); /* NULL: nobody is told */
+    guint jobs;                                         /* threads; 0: the task's choice */
+    bool (*progress)(void *data, const LhProgress *at); /* NULL: no progress wanted */
     void *data;
 } LhTask;
 
-/* False if whom @task tells ends it. @task may be NULL. Takes no lock: that is the caller's, which
- * knows what else it guards. */
+/* Reports progress; false if the receiver ends the task. @task may be NULL. Takes no lock: the
+ * caller does, which knows what else to guard. */
 static inline bool
 lh_task_tell(const LhTask *task, const LhProgress *at)
 {

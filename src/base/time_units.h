@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How many of a unit of time make up a longer one. */
+/* Conversion factors of time units. */
 #pragma once
 
 #include <stdint.h>

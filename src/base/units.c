@@ -14,7 +14,7 @@
 
 typedef struct {
     const char *text;
-    uint64_t numerator; /* base units per one of these, as a fraction */
+    uint64_t numerator; /* base units per suffix, as a fraction */
     uint64_t denominator;
 } Suffix;
 
@@ -52,7 +52,7 @@ static const Suffix bandwidth_suffixes[] = {
     { "Tbps", TERA, 8 }, BYTE_RATE_SUFFIXES,  { NULL, 0, 0 },
 };
 
-/* A bit of a port in bytes that transfers reach. */
+/* Usable bytes per nominal bit of a port. */
 #define PORT(bits) (bits) * LH_PORT_REACHED_PERCENT, 800
 
 static const Suffix port_suffixes[] = {
@@ -143,8 +143,8 @@ append_decimal(Decimal *number, char digit)
 }
 
 /*
- * Reads digits with an optional fraction; returns the end, or NULL with a reason. Zeros that end a
- * fraction say nothing and are dropped, so that they cannot overflow.
+ * Reads digits with an optional fraction; returns the end, or NULL with a reason. Trailing zeros of
+ * a fraction are dropped, so that they cannot overflow.
  */
 static const char *
 scan_decimal(const char *text, bool digits_only, Decimal *number, const char **reason)
@@ -202,7 +202,7 @@ find_suffix(const Suffix *suffixes, const char *text)
     return NULL;
 }
 
-/* Stores top / bottom as the unit's type; returns NULL, or the reason why it cannot. */
+/* Stores top / bottom in the unit's type; returns NULL, or the reason for failure. */
 static const char *
 store(LhWide top, LhWide bottom, LhUnit unit, void *value)
 {
@@ -213,7 +213,7 @@ store(LhWide top, LhWide bottom, LhUnit unit, void *value)
     if (unit == LH_UNIT_TIME) {
         LhWide time_ps = (top + bottom / 2) / bottom;
 
-        /* LH_TIME_NEVER itself is no duration. */
+        /* LH_TIME_NEVER itself is not a duration. */
         if (time_ps >= LH_TIME_NEVER)
             return "it is too large";
         *(LhTime *)value = (LhTime)time_ps;
@@ -335,7 +335,8 @@ lh_format_flops(double flops_per_s)
 {
     static const char *const names[] = { "GFLOP/s", "TFLOP/s", "PFLOP/s", NULL };
 
-    /* Nothing lies between FLOP/s and GFLOP/s; a slow machine is told exactly. */
+    /* There is no unit between FLOP/s and GFLOP/s; the speed of a slow machine is printed
+     * exactly. */
     if (flops_per_s < 1e9) {
         static const char *const plain[] = { "FLOP/s", NULL };
 

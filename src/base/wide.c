@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Digits are written from the last one on. */
+/* Digits are written last first. */
 #include "base/wide.h"
 
 #include <glib.h>
@@ -27,7 +27,7 @@ power_of_ten(int exponent)
     return power;
 }
 
-/* Takes the last digit off. Nearly all values fit 64 bits, which are divided much faster. */
+/* Takes the last digit off. Nearly all values fit 64 bits, which divide much faster. */
 static char
 take_digit(Magnitude *value)
 {

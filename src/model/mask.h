@@ -42,7 +42,7 @@ lh_mask_is_plain(const LhMaskRule *rule)
     return rule->window == 0 && rule->documents_count <= 1;
 }
 
-/* Whether two rules allow the same pairs. */
+/* Whether two masks allow the same pairs. */
 bool lh_mask_rules_equal(const LhMaskRule *a, const LhMaskRule *b);
 
 /* The keys that the query at @position attends to, in a sequence of @seq_length tokens. */

@@ -111,7 +111,7 @@ lh_constants_apply_framework(const LhConstants *c, LhFramework *framework)
         lay(c, LH_OWNER_FRAMEWORK, framework);
 }
 
-/* As the file has it; 0: it does not. */
+/* The file's value; 0: none. */
 static double
 value_at(LhConstant constant, const LhDevice *device, const LhTopology *topology,
          const LhFramework *framework)

@@ -18,7 +18,7 @@
 struct _LhAppendLog {
     char *path;
     int fd;
-    int cause; /* errno of the first write that failed; 0: none */
+    int cause; /* errno of the first failed write; 0: none */
 };
 
 static bool
@@ -29,7 +29,7 @@ fail_journal(const char *path, const char *what, int cause, GError **error)
     return false;
 }
 
-/* The whole file, which nobody else writes to. */
+/* Reads the whole file, after locking it against other writers. */
 static bool
 read_journal(const LhAppendLog *journal, GString *text, GError **error)
 {
@@ -54,7 +54,7 @@ read_journal(const LhAppendLog *journal, GString *text, GError **error)
     return taken == 0 || fail_journal(journal->path, "be read", errno, error);
 }
 
-/* The lines of @text that have an end. Returns the bytes that they take. */
+/* Splits off the complete lines of @text. Returns their bytes. */
 static gsize
 split(const GString *text, GPtrArray *lines)
 {
@@ -70,8 +70,8 @@ split(const GString *text, GPtrArray *lines)
     return at;
 }
 
-/* Takes what is there: the lines behind the first, if that is @first. A file without a complete
- * line must be the beginning of one that has it. */
+/* Reads the existing lines after the first, which must be @first. A file without a complete line
+ * must be a prefix of @first. */
 static bool
 take_lines(LhAppendLog *journal, const char *first, GPtrArray *lines, GError **error)
 {
@@ -84,8 +84,8 @@ take_lines(LhAppendLog *journal, const char *first, GPtrArray *lines, GError **e
     if (lines->len == 0 ? strncmp(first, text->str, text->len) != 0
                         : strcmp(g_ptr_array_index(lines, 0), first) != 0) {
         g_set_error(error, LH_ERROR, LH_ERROR_INPUT,
-                    "%s: it does not begin with what this command would write, so it is of another "
-                    "question, other inputs or another version; give another name, or remove it",
+                    "%s: it was written for another query, other inputs or another version; give "
+                    "another name, or remove it",
                     journal->path);
         return false;
     }

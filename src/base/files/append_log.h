@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A file of lines that is only ever appended to, so that long work which is killed at any byte goes
- * on from what it has written. Its first line says what the work is; a last line without its end is
- * dropped. One process writes it at a time.
+ * An append-only file of lines, so that long work can resume after being killed at any byte. Its
+ * first line identifies the work; an incomplete last line is dropped. Only one process writes it at
+ * a time.
  *
- * Errors are LH_ERROR_RUNTIME and name the path and the cause, unless said otherwise. A file that
- * is read or written otherwise is LH_ERROR_USAGE (file_uses.h).
+ * Errors are LH_ERROR_RUNTIME with path and cause, unless stated otherwise. A file that is
+ * otherwise read or written is LH_ERROR_USAGE (file_uses.h).
  */
 #pragma once
 
@@ -15,21 +15,21 @@
 typedef struct _LhAppendLog LhAppendLog;
 
 /*
- * Opens the file @path, which is made if it is not there, for the work that @first describes: one
- * line, without its end. LH_ERROR_INPUT if the file begins with another one, or is not a regular
- * file. @lines is set to the complete lines behind the first (of char *, without ends); the caller
- * unrefs them. Ends with lh_append_log_close().
+ * Opens or creates @path for the work that @first identifies: one line, without its line end.
+ * LH_ERROR_INPUT if the file begins with another line, or is not a regular file. @lines is set to
+ * the complete lines after the first (of char *, without line ends); caller unrefs. Ends with
+ * lh_append_log_close().
  */
 LhAppendLog *lh_append_log_open(const char *path, const char *first, GPtrArray **lines,
                                 GError **error);
 
-/* Appends a line, given without its end. What fails is said at the end; until then, further lines
- * are dropped. */
+/* Appends a line, given without its line end. A failure is reported by lh_append_log_close(); until
+ * then, further lines are dropped. */
 void lh_append_log_append(LhAppendLog *journal, const char *line);
 
-/* Whether all of it was written. Frees the journal. */
+/* Closes and frees the log; false with @error if a write failed. */
 bool lh_append_log_close(LhAppendLog *journal, GError **error);
 
-/* The same, where nobody asks. NULL is allowed. */
+/* The same without reporting errors. NULL is allowed. */
 void lh_append_log_free(LhAppendLog *journal);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhAppendLog, lh_append_log_free)

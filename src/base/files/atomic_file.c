@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Drafts, and the list of those there are.
+ * Drafts, and the list of unfinished ones.
  */
 #include "base/files/atomic_file.h"
 
@@ -15,9 +15,9 @@
 
 #define DRAFTS_MAX 8
 #define TRIES_MAX 100
-#define PIECE_MAX (1u << 30) /* what one write() surely takes */
+#define PIECE_MAX (1u << 30) /* a size that one write() always accepts */
 
-/* A name is in the list before its file exists, and leaves it after the file is gone. */
+/* A name is listed before its file exists, and unlisted after the file is gone. */
 static _Atomic(char *) unfinished[DRAFTS_MAX];
 
 static bool
@@ -58,7 +58,7 @@ lh_atomic_files_unlink(void)
     errno = cause;
 }
 
-/* A name that no one can foresee, in the folder of @target; NULL with errno. Caller frees. */
+/* An unpredictable name in the folder of @target; NULL with errno. Caller frees. */
 static char *
 random_name(const char *target)
 {
@@ -72,7 +72,7 @@ random_name(const char *target)
     return g_build_filename(folder, name, NULL);
 }
 
-/* One attempt: errno is EEXIST if the name is taken. */
+/* One attempt to create it; errno is EEXIST if the name is taken. */
 static LhAtomicFile *
 try(const char *target, mode_t mode)
 {
@@ -143,14 +143,14 @@ lh_atomic_file_rename(LhAtomicFile *draft, const char *target)
     return true;
 }
 
-/* Some files cannot be flushed and need not be. */
+/* Files that cannot be flushed need no flush. */
 bool
 lh_sync(int fd)
 {
     return fsync(fd) == 0 || errno == EINVAL || errno == ENOSYS || errno == ENOTSUP;
 }
 
-/* After a write that took nothing: whether it is worth another try. */
+/* Whether to retry after a write that wrote nothing. */
 static bool
 wait_for_room(int fd)
 {
@@ -171,7 +171,7 @@ lh_write_all(int fd, const char *text, gsize length)
             text += taken;
             length -= (gsize)taken;
         } else if (taken == 0) {
-            errno = ENOSPC; /* a device that is full and does not say so */
+            errno = ENOSPC; /* a full device that does not report it */
             return false;
         } else if (!wait_for_room(fd)) {
             return false;

@@ -16,18 +16,18 @@
 #define FILE_BYTES_MAX (64u << 20)
 #define COLUMNS_MAX 1024
 #define ROWS_MAX (1u << 20)
-#define LONE_RETURN "a carriage return that ends no line; allowed: LF or CR LF"
+#define LONE_RETURN "a carriage return that does not end a line; allowed: LF or CR LF"
 #define SHOWN_MAX 60 /* characters of a cell that a message quotes */
 
 struct _LhCsv {
     char *file;
     char *sha256;
     GPtrArray *columns; /* of char * */
-    GPtrArray *rows;    /* of GPtrArray * of char *, one for each column */
-    GArray *lines;      /* of guint: where each row begins */
+    GPtrArray *rows;    /* of GPtrArray * of char *, one per column */
+    GArray *lines;      /* of guint: line where each row begins */
 };
 
-/* @text in one line, not too long; caller frees. */
+/* @text on one line, truncated; caller frees. */
 static char *
 quote_cell(const char *text)
 {
@@ -74,7 +74,7 @@ find_row(LhTextReader *r)
     return false;
 }
 
-/* Of control characters a cell has tabs, and line breaks if it is in quotes. */
+/* Control characters allowed in a cell: tabs, and in quotes line breaks. */
 static bool
 check_character(const LhTextReader *r)
 {
@@ -82,13 +82,12 @@ check_character(const LhTextReader *r)
 
     if ((c >= ' ' && c != 0x7f) || c == '\t' || c == '\n' || c == '\r')
         return true;
-    return lh_text_fail(r, r->at,
-                        "the control character 0x%02x; a cell may have tabs, and in "
-                        "quotes line breaks",
-                        c);
+    return lh_text_fail(
+        r, r->at,
+        "the control character 0x%02x; a cell may contain tabs, and in quotes line breaks", c);
 }
 
-/* The cell that begins behind a quote, up to the closing one. */
+/* Reads a quoted cell, from its opening to its closing quote. */
 static bool
 read_quoted(LhTextReader *r, GString *cell)
 {
@@ -112,10 +111,10 @@ read_quoted(LhTextReader *r, GString *cell)
     r->at++;
     if (at_line_end(r) || *r->at == ',')
         return true;
-    return lh_text_fail(r, r->at,
-                        *r->at == '\r' ? LONE_RETURN
-                                       : "text behind a closing quote; allowed: a comma or the end "
-                                         "of the line");
+    return lh_text_fail(
+        r, r->at,
+        *r->at == '\r' ? LONE_RETURN
+                       : "text after a closing quote; allowed: a comma or the end of the line");
 }
 
 static bool
@@ -207,7 +206,7 @@ read_rows(LhTextReader *r, LhCsv *csv)
             return false;
         if (cells->len != csv->columns->len) {
             g_set_error(r->error, LH_ERROR, LH_ERROR_INPUT,
-                        "%s:%u: error: %u cells in this row, and %u columns have names", r->file,
+                        "%s:%u: error: %u cells in this row, but %u columns have names", r->file,
                         line, cells->len, csv->columns->len);
             return false;
         }
@@ -217,7 +216,7 @@ read_rows(LhTextReader *r, LhCsv *csv)
     return true;
 }
 
-/* The text has no NUL and is UTF-8. */
+/* Checks that the text is UTF-8 without NUL. */
 static bool
 check_csv_text(LhTextReader *r)
 {
@@ -243,7 +242,7 @@ free_cells(gpointer cells)
 LhCsv *
 lh_csv_parse(const char *file, const char *text, gsize length, GError **error)
 {
-    static const char mark[] = "\xef\xbb\xbf"; /* some programs put it before UTF-8 */
+    static const char mark[] = "\xef\xbb\xbf"; /* byte order mark that some programs write */
     const gsize skip = length >= 3 && memcmp(text, mark, 3) == 0 ? 3 : 0;
     LhTextReader r = { file, text + skip, text + length, text + skip, 1, error };
     g_autoptr(LhCsv) csv = g_new0(LhCsv, 1);
@@ -358,7 +357,8 @@ lh_csv_number(const LhCsv *csv, guint row, guint column, double *value, GError *
     double number;
 
     number = g_ascii_strtod(cell, &end);
-    /* strtod skips spaces and knows "inf", "nan" and "0x10", none of which is a measurement. */
+    /* strtod also skips spaces and accepts "inf", "nan" and "0x10", none of which is a
+     * measurement. */
     if (*cell != '\0' && *end == '\0' && isfinite(number) &&
         strspn(cell, "+-.0123456789eE") == strlen(cell)) {
         *value = number;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Strict reading of tables of text (CSV, RFC 4180): a line of column names, then rows with as many
- * cells. Cells are UTF-8 without control characters but tabs and line breaks; those with commas,
- * quotes or line breaks stand in double quotes, from their first character to their last. Lines end
- * with LF or CR LF. Empty lines, and lines that begin with '#', are skipped.
+ * Strict reader of CSV tables (RFC 4180): a line of column names, then rows with as many cells.
+ * Cells are UTF-8 without control characters except tabs and line breaks; cells with commas, quotes
+ * or line breaks are entirely in double quotes. Lines end with LF or CR LF. Empty lines, and lines
+ * that begin with '#', are skipped.
  *
  * Messages read "path:line: error: ...", or "path:line:column: error: ..." with the column of the
- * text, LH_ERROR_INPUT. A row that spans lines is at its first one.
+ * text, LH_ERROR_INPUT. A row that spans lines is reported at its first.
  */
 #pragma once
 
@@ -31,17 +31,17 @@ guint lh_csv_rows(const LhCsv *csv);
 guint lh_csv_columns(const LhCsv *csv);
 const char *lh_csv_column_name(const LhCsv *csv, guint column);
 
-/* The index of the column @name, which must be there: else -1, and @error lists those there are. */
+/* The index of the column @name; -1 if it is missing, and @error lists the columns. */
 int lh_csv_column(const LhCsv *csv, const char *name, GError **error);
 
 /* A cell, borrowed; and the line of its row in the file, from 1. */
 const char *lh_csv_cell(const LhCsv *csv, guint row, guint column);
 guint lh_csv_line(const LhCsv *csv, guint row);
 
-/* Sets @error to "file:line: error: <message>", for what a row says. Returns false. */
+/* Sets @error to "file:line: error: <message>" for a row. Returns false. */
 bool lh_csv_error(const LhCsv *csv, guint row, GError **error, const char *format, ...)
     G_GNUC_PRINTF(4, 5);
 
-/* A number as tables have them, "1.5", "-3", "2e6": all of the cell, finite. False, with @error at
- * the row, if it is none. */
+/* Reads a cell that is a finite number, "1.5", "-3", "2e6". False, with @error at the row, if it is
+ * not. */
 bool lh_csv_number(const LhCsv *csv, guint row, guint column, double *value, GError **error);

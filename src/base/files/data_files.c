@@ -11,9 +11,9 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* Which names are those of files in which folder, and what messages call such a file. */
+/* Kinds of names, their folders, and their description in messages. */
 static const struct {
-    const char *names; /* as longhaul list calls them */
+    const char *names; /* as in `longhaul list` */
     const char *kind;
     const char *word;
 } kinds[] = {

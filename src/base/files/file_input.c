@@ -23,7 +23,7 @@ lh_input_open(const char *path, GError **error)
     return file;
 }
 
-/* Makes room for half as much again. */
+/* Grows the buffer by half. */
 static bool
 grow(const char *path, char **text, gsize *capacity, GError **error)
 {
@@ -39,7 +39,7 @@ grow(const char *path, char **text, gsize *capacity, GError **error)
     return true;
 }
 
-/* Reads on until one byte more than @most is there: that is enough. */
+/* Reads until the end, or one byte more than @most. */
 static bool
 fill(const char *path, FILE *file, gsize most, char **text, gsize *length, GError **error)
 {

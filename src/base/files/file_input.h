@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reading files. Whatever is opened here is read by this command, and nothing that it writes may
- * overwrite it (file_uses.h); the only other readers are of files of the system's.
+ * Reads files. Every file opened here is an input of this command and is protected from its outputs
+ * (file_uses.h); only system files are read elsewhere.
  */
 #pragma once
 
@@ -9,13 +9,13 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* NULL with LH_ERROR_INPUT, which says why it cannot be read, or LH_ERROR_USAGE if the command
- * writes it. Caller closes. */
+/* NULL with LH_ERROR_INPUT and the cause, or LH_ERROR_USAGE if the command writes the file. Caller
+ * closes. */
 FILE *lh_input_open(const char *path, GError **error);
 
 /*
- * The whole of it, @most bytes at most, which are whole MiB, and a NUL behind. Memory grows with
- * what is there: the size of a pipe is not known, and /dev/zero has none. Errors as above. Caller
- * frees.
+ * Reads the whole file, at most @most bytes (a whole number of MiB), and appends a NUL. Memory
+ * grows with the contents: the size of a pipe is unknown, and /dev/zero has no end. Errors as
+ * above. Caller frees.
  */
 char *lh_input_read(const char *path, gsize most, gsize *length, GError **error);

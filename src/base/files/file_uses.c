@@ -9,7 +9,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define STDOUT_PATH "/dev/stdout" /* that no message needs */
+#define STDOUT_PATH "/dev/stdout" /* not shown in messages */
 
 const char *const lh_file_use_names[] = { [LH_FILE_USE_READ] = "read",
                                           [LH_FILE_USE_WRITTEN] = "written",
@@ -17,15 +17,15 @@ const char *const lh_file_use_names[] = { [LH_FILE_USE_READ] = "read",
 
 typedef struct {
     LhFileUse use;
-    char *word; /* that it was taken by; NULL: none */
-    char *name; /* what it is called without such a word; NULL: nothing */
-    char *path; /* as it was taken */
+    char *word; /* the option that named it; NULL: none */
+    char *name; /* its name in messages without an option; NULL: none */
+    char *path; /* as given */
 } Used;
 
-/* What a path is known by; either may be NULL. */
+/* Keys of a path; either may be NULL. */
 typedef struct {
-    char *file;  /* device, inode and birth */
-    char *place; /* those of the folder, and the name in it */
+    char *file;  /* device, inode and birth time */
+    char *place; /* device and inode of the folder, and the name in it */
 } Keys;
 
 static void
@@ -38,7 +38,7 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Keys, keys_clear)
 
 G_LOCK_DEFINE_STATIC(uses);
 static GPtrArray *all;      /* of Used *, owned; NULL: none */
-static GHashTable *by_keys; /* of Used *, by each of its keys */
+static GHashTable *by_keys; /* of Used *, by both keys */
 
 /* --- keys ---------------------------------------------------------------------------------------
  */
@@ -51,7 +51,7 @@ file_key(const struct stat *info, const char *name)
                            name != NULL ? name : "");
 }
 
-/* Of @folder, if it is there. Caller frees. */
+/* The key of @folder, if it exists. Caller frees. */
 static char *
 folder_key(const char *folder, const char *name)
 {
@@ -60,8 +60,8 @@ folder_key(const char *folder, const char *name)
     return stat(folder, &info) == 0 ? file_key(&info, name) : NULL;
 }
 
-/* With the time when it was made, where the file system knows that: the inode of a file that is
- * deleted may be the next one's. Caller frees. */
+/* Includes the birth time, where the file system has it: a deleted file's inode may be reused.
+ * Caller frees. */
 static char *
 inode_key(const char *path, const struct stat *info)
 {
@@ -74,7 +74,7 @@ inode_key(const char *path, const struct stat *info)
     return file_key(info, made);
 }
 
-/* False if @path is nothing that has a use. Folders have a key of their own. */
+/* False if uses do not apply to @path. Folders have a key of their own. */
 static bool
 find_keys(const char *path, Keys *keys)
 {
@@ -115,7 +115,7 @@ lookup(const char *key)
     return key == NULL || by_keys == NULL ? NULL : g_hash_table_lookup(by_keys, key);
 }
 
-/* That of the file counts before that of its name: with two, somebody has moved one of them. */
+/* The file's key takes precedence over its name's: if both exist, a file was moved. */
 static Used *
 find_used(const Keys *keys)
 {
@@ -140,7 +140,7 @@ add_used(const char *path)
     return used;
 }
 
-/* What is known of @path by @keys, which are taken. */
+/* The entry of @path; takes over @keys. */
 static Used *
 enter(const char *path, Keys *keys)
 {
@@ -155,7 +155,7 @@ enter(const char *path, Keys *keys)
     return used;
 }
 
-/* The word of the folder that @path is named in, or NULL. */
+/* The word of the folder that contains @path, or NULL. */
 static const char *
 folder_word(const char *path)
 {
@@ -169,7 +169,7 @@ folder_word(const char *path)
 /* --- messages -----------------------------------------------------------------------------------
  */
 
-/* What is overwritten, as @other calls its path. Caller frees. */
+/* Describes the file that would be overwritten; omits its path if that is @other. Caller frees. */
 static char *
 describe_victim(const Used *victim, const char *other)
 {
@@ -204,7 +204,7 @@ fail_overwrite(const Used *writer, const Used *victim, GError **error)
 /* --- the interface ------------------------------------------------------------------------------
  */
 
-/* Whether a file that has the use @has may have @wanted, too. */
+/* Whether a file with use @has may also have @wanted. */
 static bool
 agrees(LhFileUse has, LhFileUse wanted, const char *word)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writing results.
+ * Writes results.
  */
 #include "base/files/output.h"
 
@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #define MODE_NEW 0666     /* less the umask */
-#define MODE_PRIVATE 0600 /* until the file has the mode of the one that it replaces */
+#define MODE_PRIVATE 0600 /* until the file gets the mode of the one that it replaces */
 #define MODE_MASK 07777
 
 /* --- errors -------------------------------------------------------------------------------------
@@ -33,7 +33,7 @@ fail_output(const char *what, int cause, GError **error)
     return false;
 }
 
-/* ENOENT is about the folder: the file itself need not exist. */
+/* ENOENT refers to the folder: the file itself need not exist. */
 static bool
 fail_path(const char *path, int cause, GError **error)
 {
@@ -47,8 +47,8 @@ fail_path(const char *path, int cause, GError **error)
     return false;
 }
 
-/* --- where to -----------------------------------------------------------------------------------
- */
+/* --- targets
+ * ------------------------------------------------------------------------------------ */
 
 /* False with errno. */
 static bool
@@ -91,7 +91,7 @@ lh_output_refuse(const char *option, const char *path, const char *allowed, GErr
 /* --- writing ------------------------------------------------------------------------------------
  */
 
-/* Closes @fd; the first failure counts. */
+/* Closes @fd; reports the first failure. */
 static bool
 finish(int fd, bool ok)
 {
@@ -103,7 +103,7 @@ finish(int fd, bool ok)
     return ok && closed;
 }
 
-/* Standard output by another name need not be one that can be opened: a socket is none. */
+/* Standard output under another name may be impossible to open: a socket is. */
 static int
 open_special(const LhRealPath *target)
 {
@@ -122,7 +122,7 @@ write_special(const LhRealPath *target, const char *text, gsize length)
     return fd >= 0 && finish(fd, lh_write_all(fd, text, length));
 }
 
-/* Reserves room for @length bytes, where the file system can do that. */
+/* Reserves space for @length bytes, where the file system supports it. */
 static bool
 reserve(int fd, off_t length, off_t length_before)
 {
@@ -136,7 +136,7 @@ reserve(int fd, off_t length, off_t length_before)
     return false;
 }
 
-/* Overwrites a file, one writer after the other. */
+/* Overwrites a file, under a lock. */
 static bool
 overwrite(const char *path, const char *text, gsize length)
 {
@@ -145,14 +145,14 @@ overwrite(const char *path, const char *text, gsize length)
 
     if (fd < 0)
         return false;
-    flock(fd, LOCK_EX); /* where that is not possible it is as without */
+    flock(fd, LOCK_EX); /* without a lock where locking is impossible */
     return finish(fd, fstat(fd, &info) == 0 && reserve(fd, (off_t)length, info.st_size) &&
                           lh_write_all(fd, text, length) && ftruncate(fd, (off_t)length) == 0 &&
                           lh_sync(fd));
 }
 
-/* Gives the draft owner and mode of the file that it replaces; false with errno, EPERM if we may
- * not. */
+/* Gives the draft the owner and mode of the file that it replaces; false with errno, EPERM if that
+ * is not permitted. */
 static bool
 inherit(const LhAtomicFile *draft, const struct stat *before)
 {
@@ -196,7 +196,7 @@ replace(const LhRealPath *target, const char *text, gsize length)
     return lh_atomic_file_rename(draft, target->path);
 }
 
-/* Whether, after replacing a file failed with errno, overwriting it is another way. */
+/* Whether to overwrite a file after replacing it failed with errno. */
 static bool
 may_overwrite(const LhRealPath *target)
 {
@@ -243,13 +243,13 @@ lh_output_file(const char *path, const char *text, gsize length, GError **error)
 struct _LhOutputStream {
     char *path;
     LhRealPath target;
-    LhAtomicFile *draft; /* of what is replaced; else NULL */
-    int fd;              /* that is written to: the draft's, the special file's, or one aside */
+    LhAtomicFile *draft; /* for a replaced file; else NULL */
+    int fd;              /* of the draft, the special file, or a temporary one */
     bool aside;
     int cause; /* errno of the first failure; 0: none */
 };
 
-/* A file without a name. -1 with errno. */
+/* Opens a temporary file without a name. -1 with errno. */
 static int
 open_aside(void)
 {
@@ -316,7 +316,7 @@ lh_output_write(LhOutputStream *stream, const char *text, gsize length)
         stream->cause = errno;
 }
 
-/* Overwrites the file with what was written aside. False with errno. */
+/* Overwrites the file with the temporary one. False with errno. */
 static bool
 copy_aside(const LhOutputStream *stream)
 {
@@ -347,7 +347,7 @@ lh_output_close(LhOutputStream *stream, GError **error)
 {
     bool ok;
 
-    /* It may have been opened to be read since. */
+    /* The file may have been opened as an input since. */
     if (!lh_file_uses_check_write(stream->path, error)) {
         lh_output_discard(stream);
         return false;
@@ -371,7 +371,7 @@ lh_output_stdout(const char *text, gsize length, GError **error)
 {
     int copy;
 
-    /* Some file systems tell only at closing that they have no room. */
+    /* Some file systems report a full disk only at close. */
     if (!lh_write_all(STDOUT_FILENO, text, length) || (copy = dup(STDOUT_FILENO)) < 0 ||
         close(copy) != 0)
         return fail_output("standard output", errno, error);
@@ -396,7 +396,7 @@ on_signal(int number)
     raise(number);
 }
 
-/* Opens what is closed of the standard streams, for the wrong direction. */
+/* Opens closed standard streams on /dev/null, in the wrong direction. */
 static void
 occupy_streams(void)
 {
@@ -417,7 +417,7 @@ lh_output_init(void)
     signal(SIGXFSZ, SIG_IGN);
     sigemptyset(&action.sa_mask);
     for (guint i = 0; i < G_N_ELEMENTS(numbers); i++) {
-        /* What our parent ignores for us (nohup) stays ignored. */
+        /* Signals that the parent ignores for us (nohup) stay ignored. */
         if (sigaction(numbers[i], NULL, &before) == 0 && before.sa_handler == SIG_DFL)
             sigaction(numbers[i], &action, NULL);
     }

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writing results: a file appears whole or not at all, whatever fails and whoever else writes to
- * it.
+ * Writes results: a file appears completely or not at all, in spite of failures and concurrent
+ * writers.
  *
- * The text goes to a new file of a random name beside the one named, which is flushed to the disk
- * and then takes the name. As with an editor, a symbolic link stays and the file that it points to
- * is replaced, and a file that is replaced passes on its mode and its owner. Where replacing would
- * lose something (other hard links, the owner) or is not allowed (the folder is read-only, the file
- * is a mount point), the file is overwritten, after room for all of the text is reserved. What is
- * no regular file (a pipe, a terminal, /dev/null) is written to directly.
+ * The text goes to a new file with a random name in the same folder, which is flushed to disk and
+ * then renamed. As with an editor, a symbolic link stays and its target is replaced; the new file
+ * inherits the old one's mode and owner. Where replacing would lose something (other hard links,
+ * the owner) or is not permitted (read-only folder, mount point), the file is overwritten, after
+ * space for all of the text is reserved. Special files (a pipe, a terminal, /dev/null) are written
+ * directly.
  *
- * Errors are LH_ERROR_RUNTIME and name the path and the cause. A file that is read (file_uses.h) is
- * not written: that is LH_ERROR_USAGE.
+ * Errors are LH_ERROR_RUNTIME with path and cause. A file that is an input (file_uses.h) is not
+ * written: LH_ERROR_USAGE.
  */
 #pragma once
 
@@ -19,40 +19,37 @@
 #include <stdbool.h>
 
 /*
- * For the beginning of main(). Standard streams that are closed are replaced by some on which
- * nothing can be done, so that no file gets their number and writing to them fails. A file that
- * grows beyond the limit of its size is an error in place of a signal. Signals that end the process
- * (SIGINT, SIGTERM, ...) remove unfinished files and end children first.
+ * Call at the start of main(). Opens closed standard streams so that no file gets their number and
+ * writing to them fails. Turns exceeding the file size limit into an error instead of a signal.
+ * Makes terminating signals (SIGINT, SIGTERM, ...) first remove unfinished files and kill children.
  */
 void lh_output_init(void);
 
 /*
- * Whether @path can be written to, as far as can be known without changing it: to be called before
- * long work.
+ * Checks that @path can be written, as far as possible without changing it: for use before long
+ * work.
  */
 bool lh_output_check(const char *path, GError **error);
 
-/* Whether @path is there and is a pipe, a terminal or another device to which bytes are sent: what
- * is written replaces nothing. */
+/* Whether @path is an existing pipe, terminal or device: writing to it replaces nothing. */
 bool lh_output_is_stream(const char *path);
 
-/* Sets @error (LH_ERROR_USAGE), which says what is @allowed in place of @path, and returns false.
- */
+/* Sets @error (LH_ERROR_USAGE) with what is @allowed in place of @path; returns false. */
 bool lh_output_refuse(const char *option, const char *path, const char *allowed, GError **error);
 
 bool lh_output_file(const char *path, const char *text, gsize length, GError **error);
 /*
- * A file that is written piece by piece, of any length, and appears as if it had been written at
- * once. A file that can only be overwritten (see above) is written elsewhere first.
+ * A file written in pieces, of any length; it appears as if written at once. A file that can only
+ * be overwritten (see above) is first written elsewhere.
  */
 typedef struct _LhOutputStream LhOutputStream;
 
 LhOutputStream *lh_output_open(const char *path, GError **error);
 
-/* What fails is said at the end; until then, further pieces are dropped. */
+/* A failure is reported by lh_output_close(); until then, further pieces are dropped. */
 void lh_output_write(LhOutputStream *stream, const char *text, gsize length);
 
-/* Whether all of it was written. If not, the file is as it was before. Frees the stream. */
+/* Completes the file and frees the stream. On failure the file is as before. */
 bool lh_output_close(LhOutputStream *stream, GError **error);
 
 /* Leaves the file as it was before; NULL is allowed. Frees the stream. */
@@ -61,6 +58,5 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhOutputStream, lh_output_discard)
 
 bool lh_output_stdout(const char *text, gsize length, GError **error);
 
-/* Removes the files that are not complete yet: for those who end the process at once. It is safe in
- * signal handlers and allocates nothing. */
+/* Removes unfinished files: for code that exits at once. Async-signal-safe; allocates nothing. */
 void lh_files_discard_unfinished(void);

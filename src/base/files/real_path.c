@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <unistd.h>
 
-#define LINKS_MAX 40 /* as the kernel follows */
+#define LINKS_MAX 40 /* the kernel's limit */
 #define LINK_BYTES_MAX 4096
 
 void
@@ -13,7 +13,8 @@ lh_real_path_clear(LhRealPath *place)
     g_clear_pointer(&place->path, g_free);
 }
 
-/* What the symbolic link @path points to, seen from here; NULL with errno, EINVAL if it is none. */
+/* Target of the symbolic link @path, relative to the working folder; NULL with errno, EINVAL if it
+ * is not a link. */
 static char *
 read_link(const char *path)
 {
@@ -28,8 +29,8 @@ read_link(const char *path)
     return text[0] == '/' ? g_strdup(text) : g_build_filename(folder, text, NULL);
 }
 
-/* The name at the end of @path's symbolic links, whether or not there is such a file. NULL with
- * errno. Caller frees. */
+/* The name at the end of @path's symbolic links, whether or not that file exists. NULL with errno.
+ * Caller frees. */
 static char *
 follow(const char *path)
 {
@@ -53,8 +54,8 @@ lh_real_path_is_special(const LhRealPath *place)
     return place->exists && !S_ISREG(place->info.st_mode);
 }
 
-/* stat() comes first: it knows which links the system does not let us follow, and those that end
- * nowhere by name, as /dev/stdout at a pipe does. */
+/* Calls stat() first: it handles links that we may not follow, and links whose target is not a
+ * name, such as /dev/stdout for a pipe. */
 bool
 lh_real_path_find(LhRealPath *place, const char *path)
 {

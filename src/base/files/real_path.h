@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a path names, whatever it is written as: symbolic links are followed to their end, also
- * where there is no file yet.
+ * Resolves a path: follows symbolic links to their end, also if the file does not exist.
  */
 #pragma once
 
@@ -10,7 +9,7 @@
 #include <sys/stat.h>
 
 typedef struct {
-    char *path; /* of regular files and new ones with symbolic links followed; owned */
+    char *path; /* for regular and new files, with symbolic links resolved; owned */
     bool exists;
     struct stat info; /* if it exists */
 } LhRealPath;
@@ -20,5 +19,5 @@ bool lh_real_path_find(LhRealPath *place, const char *path);
 void lh_real_path_clear(LhRealPath *place);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(LhRealPath, lh_real_path_clear)
 
-/* Whether it is there and no regular file: a pipe, a terminal, a folder. */
+/* Whether it exists and is not a regular file: a pipe, a terminal, a folder. */
 bool lh_real_path_is_special(const LhRealPath *place);

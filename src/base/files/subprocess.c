@@ -19,21 +19,21 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define QUOTED_MAX 600         /* bytes of its standard error that a message quotes */
-#define OUTPUT_MAX 1073741824u /* more than this is not kept */
+#define QUOTED_MAX 600         /* bytes of its standard error to quote in a message */
+#define OUTPUT_MAX 1073741824u /* output beyond this is dropped */
 #define TICK_US 2000
 #define US_PER_S 1000000
 #define US_PER_MS 1000
 
 static _Atomic(pid_t) running; /* the leader of its process group; 0: none */
 
-/* A child at work. */
+/* A running child. */
 typedef struct {
     const LhSubprocess *child;
     pid_t pid;
-    int fds[2];        /* its standard output and error; -1 after their end */
-    GString *texts[2]; /* what came of them */
-    gint64 end_us;     /* of its time */
+    int fds[2];        /* its standard output and error; -1 once closed */
+    GString *texts[2]; /* their contents */
+    gint64 end_us;     /* its deadline */
 } Work;
 
 void
@@ -45,8 +45,8 @@ lh_subprocess_kill(void)
         kill(-pid, SIGKILL);
 }
 
-/* In the child, before the program starts. It leads a group, so that what it starts ends with it,
- * and is killed if we end without a word. */
+/* Runs in the child before the program starts. The child leads a process group, so that its own
+ * children end with it, and is killed if this process ends. */
 static void
 prepare_child(gpointer parent)
 {
@@ -57,7 +57,7 @@ prepare_child(gpointer parent)
         _exit(1);
 }
 
-/* A file of no folder that holds @child's input, to be read from its beginning. -1 with errno. */
+/* An anonymous file with @child's input, positioned at its start. -1 with errno. */
 static int
 open_input(const LhSubprocess *child)
 {
@@ -101,7 +101,7 @@ start(Work *work, GError **error)
     return false;
 }
 
-/* Takes what there is of stream @i. */
+/* Reads what is available from stream @i. */
 static void
 take_output(Work *work, int i)
 {
@@ -116,7 +116,7 @@ take_output(Work *work, int i)
     work->fds[i] = -1;
 }
 
-/* Reads until both streams have ended; false if time is up. */
+/* Reads until both streams end; false at the deadline. */
 static bool
 read_streams(Work *work)
 {
@@ -137,7 +137,7 @@ read_streams(Work *work)
     return true;
 }
 
-/* Waits for its end; false if time is up. */
+/* Waits for the child to end; false at the deadline. */
 static bool
 wait_for_end(const Work *work, int *status)
 {
@@ -149,14 +149,14 @@ wait_for_end(const Work *work, int *status)
     return true;
 }
 
-/* What it said, its end if it is long. Caller frees. */
+/* The end of its messages. Caller frees. */
 static char *
 quote(const GString *said)
 {
     const char *from = said->str + (said->len > QUOTED_MAX ? said->len - QUOTED_MAX : 0);
     g_autofree char *text = lh_escaped_lines(from);
 
-    return g_strdup(*g_strstrip(text) != '\0' ? text : "it says nothing");
+    return g_strdup(*g_strstrip(text) != '\0' ? text : "it prints nothing");
 }
 
 static bool
@@ -199,10 +199,10 @@ run(Work *work, GError **error)
 
 /* ---- questions ---- */
 
-#define ANSWER '+' /* what the text begins with */
+#define ANSWER '+' /* first byte of the text */
 #define NO_ANSWER '-'
 
-/* In the child: answers, and is gone. What it prints goes where its errors go. */
+/* Runs in the child: answers and exits. Its standard output goes to its standard error. */
 G_GNUC_NORETURN static void
 answer(LhQuestion question, const void *data, const int out[2], const int err[2], pid_t parent)
 {

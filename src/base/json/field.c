@@ -23,7 +23,7 @@ has_upper_bound(const LhField *field)
     return field->max >= field->min && !isinf(field->max);
 }
 
-/* A bound in the field's unit, as people read it. */
+/* A bound in the field's unit, as text. */
 static char *
 format_bound(const LhField *field, double bound)
 {

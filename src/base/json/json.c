@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * JSON documents: their text, read whole and scanned strictly (json_scan.c), the tree that cJSON
- * makes of it (json_tree.c), and the way to a value in that.
+ * JSON documents: their text, scanned strictly (json_scan.c), the tree that cJSON builds of it
+ * (json_tree.c), and paths to its values.
  */
 #include "base/json/json.h"
 
@@ -23,7 +23,7 @@ check_length(const char *name, gsize length, GError **error)
     return false;
 }
 
-/* @text, of @length and a NUL behind it, is the document's from now on. */
+/* Takes over @text, of @length and with a NUL after it. */
 static LhJson *
 take_text(const char *name, char *text, gsize length, bool python, GError **error)
 {
@@ -111,9 +111,9 @@ lh_json_sha256(const LhJson *json)
 
 /* --- paths --- */
 
-/* One step of a path such as "ranks[3].after", from @value; NULL if there is no such value, or no
- * such step: a file's own keys, which may be of any characters, are in paths, too. `*path` moves
- * on. */
+/* Follows one step of a path such as "ranks[3].after" from @value and advances `*path`. NULL if the
+ * value or the step does not exist: paths also contain a file's own keys, which may have any
+ * characters. */
 static const cJSON *
 step(const cJSON *value, const char **path)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Decoding of JSON objects by tables of fields, with a message for everything that can be wrong.
+ * Decodes JSON objects by tables of fields, with a message for every error.
  */
 #include "base/json/json_decode.h"
 
@@ -110,7 +110,7 @@ decode_strings(LhJsonDecoder *d, const cJSON *item, const LhField *field, void *
     return true;
 }
 
-/* Notes where the first element stands. */
+/* Records the position of the first element. */
 static bool
 decode_later(LhJsonDecoder *d, const cJSON *item, const LhField *field, void *value)
 {
@@ -216,7 +216,7 @@ decode_member(LhJsonDecoder *d, const cJSON *item, const LhField *field, void *o
 
     if (cJSON_IsNull(item) && (field->flags & LH_FIELD_OR_NULL) != 0)
         return true;
-    if (field->derive != NULL) /* it follows from the others */
+    if (field->derive != NULL) /* derived from other fields */
         return true;
     g_string_append_printf(d->path, "%s%s", path_length > 0 ? "." : "", field->name);
     if (!decode_value(d, item, field, (char *)out + field->offset))
@@ -259,7 +259,7 @@ decode_object(LhJsonDecoder *d, const cJSON *object, const LhField *fields, void
     return check_required(d, object, fields);
 }
 
-/* The whole of one call: `d->path` is where `object` stands, and is freed. */
+/* Completes one call: @object is at `d->path`, which is freed. */
 static bool
 decode_and_free(LhJsonDecoder *d, const cJSON *object, const LhField *fields, void *out)
 {
@@ -288,7 +288,7 @@ lh_json_decode(const LhJson *json, const LhField *fields, void *out, bool allow_
     LhJsonDecoder d = { json, g_string_new(NULL), allow_unknown, false, error };
     const bool ok = decode_and_free(&d, lh_json_root(json), fields, out);
 
-    if (d.later) /* most of the document: no tree of all of it while its elements are decoded */
+    if (d.later) /* frees the tree of most of the document while its elements are decoded */
         lh_json_forget(json);
     return ok;
 }
@@ -306,7 +306,7 @@ lh_json_decode_at(const LhJson *json, const char *path, const LhField *fields, v
     return decode_and_free(&d, object, fields, out);
 }
 
-/* An element of an array of values. `d->path` is freed. */
+/* Decodes an element of an array of values. Frees `d->path`. */
 static bool
 decode_value_and_free(LhJsonDecoder *d, const cJSON *item, const LhField *field, void *out)
 {

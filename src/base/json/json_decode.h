@@ -11,9 +11,8 @@ typedef struct _LhJson LhJson; /* json.h */
 /*
  * Decodes the root object into @out by @fields. Absent optional fields leave @out as the caller
  * preset it (presets must not own memory; strings and arrays start NULL). With @allow_unknown,
- * unknown keys are skipped (formats that are not ours); otherwise they are errors with a
- * suggestion. On failure everything allocated is released and @out is zeroed from the caller's
- * point of view: call nothing.
+ * unknown keys are skipped (foreign formats); otherwise they are errors with a suggestion. On
+ * failure everything allocated is released and the caller need not clear @out.
  */
 bool lh_json_decode(const LhJson *json, const LhField *fields, void *out, bool allow_unknown,
                     GError **error);
@@ -24,9 +23,9 @@ bool lh_json_decode_at(const LhJson *json, const char *path, const LhField *fiel
 
 /*
  * Decodes the next element of an array of the field @field (LH_FIELD_LATER or LH_FIELD_VALUES),
- * which must have one, and moves @later behind it. @path is that of the array, for messages. The
- * caller clears @element with lh_json_clear(field->fields, element); on failure there is nothing in
- * it to clear.
+ * which must have one, and advances @later. @path is the path of the array, for messages. The
+ * caller clears @element with lh_json_clear(field->fields, element); on failure there is nothing to
+ * clear.
  */
 bool lh_json_decode_next(const LhJson *json, const LhField *field, const char *path,
                          LhFieldLater *later, void *element, GError **error);
@@ -37,5 +36,5 @@ void lh_field_members_free(GArray *members);
 /* Frees what lh_json_decode allocated inside @out (not @out itself) and zeroes those pointers. */
 void lh_json_clear(const LhField *fields, void *out);
 
-/* Frees what LH_FIELD_MEMBERS has, of LhFieldMember. */
+/* Frees the value of an LH_FIELD_MEMBERS field, of LhFieldMember. */
 void lh_field_members_free(GArray *members);

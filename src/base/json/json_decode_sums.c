@@ -18,11 +18,12 @@ __extension__ typedef unsigned __int128 Magnitude;
 
 typedef enum {
     SUM_OK,
-    SUM_TOO_FINE,  /* it has more decimals than there may be */
+    SUM_TOO_FINE,  /* more decimals than allowed */
     SUM_TOO_LARGE, /* beyond 128 bits */
 } SumResult;
 
-/* All that is asked of the document: the text of the number at @item; NULL if it is none. */
+/* The text of the number at @item; NULL if it is not a number. The only access to the document
+ * here. */
 static const char *
 number_text(const LhJsonDecoder *d, const cJSON *item)
 {
@@ -42,14 +43,14 @@ shift(Magnitude *value, gint64 places)
 }
 
 /*
- * Reads the digits at @text and moves it behind them: they are @value times 10^@exponent. Zeros at
- * the end wait until a digit follows them, so that 1.000 is an integer. False if they do not fit.
+ * Reads the digits at @text and advances it: they are @value times 10^@exponent. Trailing zeros are
+ * counted until a digit follows, so that 1.000 is an integer. False on overflow.
  */
 static bool
 read_digits(const char **text, Magnitude *value, gint64 *exponent)
 {
     bool fraction = false, fits = true;
-    gint64 places = 0; /* behind the last digit that is not 0 */
+    gint64 places = 0; /* after the last digit that is not 0 */
 
     *value = 0;
     *exponent = 0;
@@ -69,8 +70,7 @@ read_digits(const char **text, Magnitude *value, gint64 *exponent)
     return fits;
 }
 
-/* Sets @value to the number, which obeys the grammar of JSON, times 10^decimals, without its
- * sign. */
+/* Sets @value to the magnitude of the number, which is in JSON syntax, times 10^decimals. */
 static SumResult
 read_sum(const char *text, int decimals, Magnitude *value)
 {
@@ -88,7 +88,7 @@ read_sum(const char *text, int decimals, Magnitude *value)
     return fits && shift(value, exponent) ? SUM_OK : SUM_TOO_LARGE;
 }
 
-/* What the type of @field holds, without the number that says that there is nothing. */
+/* Range of the field's type, without the value that means none. */
 static void
 find_limits(const LhField *field, LhWide *low, LhWide *high)
 {
@@ -134,7 +134,7 @@ store(const LhField *field, LhWide sum, void *value)
         *(LhWide *)value = sum;
 }
 
-/* Whether the field takes @sum. */
+/* Whether the field allows @sum. */
 static bool
 check_sum(LhJsonDecoder *d, const cJSON *item, const LhField *field, LhWide sum)
 {

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-/* One value that is written: where it is, and what stands there in a struct with the presets. */
+/* A value to encode: its place, and its default in a struct with the presets. */
 typedef struct {
     const LhField *field;
     const void *at;
@@ -98,7 +98,7 @@ fine_text(const Value *v)
                              time ? (double)*(const LhTime *)v->at : *(const double *)v->at);
 }
 
-/* Caller frees; NULL: it is written as a number. */
+/* The value as a string; caller frees; NULL: encode it as a number. */
 static char *
 unit_text(const Value *v, bool fine)
 {
@@ -252,11 +252,11 @@ encode_func_of(const LhField *field)
 {
     const EncodeFunc encode = encode_funcs[field->type];
 
-    g_assert(encode != NULL); /* a type that is only read */
+    g_assert(encode != NULL); /* a type that is only decoded */
     return encode;
 }
 
-/* ---- what is left out ---- */
+/* ---- omission of members ---- */
 
 static bool
 may_be_none(const LhField *field)
@@ -343,7 +343,7 @@ is_usual(const Value *v)
     return memcmp(v->at, usual, size) == 0;
 }
 
-/* Whether it is what a reader takes if it is absent; an object, if all that is in it is. */
+/* Whether the value is its default; for an object, whether all its members are. */
 static bool
 is_as_absent(const Value *v)
 {
@@ -365,7 +365,8 @@ is_left_out(const Value *v)
     return (v->field->flags & (LH_FIELD_REQUIRED | LH_FIELD_OR_NULL)) == 0 && is_as_absent(v);
 }
 
-/* Of what must be there, nothing is a mistake of the program's: null, rather than no document. */
+/* A required value that is missing is a programming error: writes null, so that there is a
+ * document. */
 static void
 encode_value(LhJsonWriter *w, const Value *v)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two documents beside each other, value by value in their order. */
+/* Compares two documents value by value, in order. */
 #include "base/json/json_same.h"
 
 #include "base/escape.h"
@@ -7,16 +7,16 @@
 
 #include <string.h>
 
-#define VALUE_SHOWN_MAX 80 /* bytes of a value in a difference */
+#define VALUE_SHOWN_MAX 80 /* bytes of a value shown in a difference */
 
 typedef struct {
     const LhJson *a, *b;
     bool (*counts)(const char *path);
-    GString *path; /* of the values that are looked at */
+    GString *path; /* of the values being compared */
     LhJsonDifference *found;
 } Pair;
 
-/* As messages show it, without space. Caller frees. */
+/* The value as messages show it, without spaces. Caller frees. */
 static char *
 quote_value(const LhJson *json, const cJSON *value)
 {
@@ -46,7 +46,7 @@ differs(const Pair *p, const cJSON *a, const cJSON *b)
 
 static bool same_values(Pair *p, const cJSON *a, const cJSON *b);
 
-/* Behind @length bytes of the path comes what leads to @item, or the @index-th of an array. */
+/* Sets the path after its first @length bytes to @item's key, or to index @index of an array. */
 static void
 go_to(Pair *p, gsize length, const cJSON *item, guint index)
 {
@@ -57,7 +57,7 @@ go_to(Pair *p, gsize length, const cJSON *item, guint index)
         g_string_append_printf(p->path, "%s%s", length > 0 ? "." : "", item->string);
 }
 
-/* Members stand in the same order: documents of one writer do. */
+/* Members must be in the same order, as in documents of one writer. */
 static bool
 same_containers(Pair *p, const cJSON *a, const cJSON *b)
 {
@@ -83,8 +83,8 @@ begins_number(char c)
     return c == '-' || g_ascii_isdigit(c);
 }
 
-/* Written differently: "1" and "1.0". Integers, which may be larger than a double is exact, are
- * only written in one way. */
+/* Compares numbers that are written differently: "1" and "1.0". Two integers, which may exceed a
+ * double's exact range, differ if their digits do. */
 static bool
 same_numbers(const char *a, const char *b)
 {

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whether two JSON documents say the same, and where they differ.
+ * Compares two JSON documents and finds their first difference.
  */
 #pragma once
 
 #include "base/json/json.h"
 
-/* Where two documents differ, and the values there as texts, the first bytes of them. Owned. */
+/* A difference: the path, and the first bytes of both values. Owned. */
 typedef struct {
     char *path, *a, *b;
 } LhJsonDifference;
 
 /*
- * Whether two documents have the same values under the same keys in the same order; white space
- * does not count, nor how a number is written, nor what @counts says so of. If not, the first
- * @difference, by path.
+ * Whether two documents have the same values under the same keys in the same order. White space and
+ * the notation of numbers are ignored, as are paths for which @counts is false. If they differ,
+ * sets @difference to the first difference.
  */
 bool lh_json_same(const LhJson *a, const LhJson *b, bool (*counts)(const char *path),
                   LhJsonDifference *difference);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A strict scanner over JSON text. It builds nothing: it checks the grammar, in which cJSON lets
- * much pass, and words every such error.
+ * Strict scanner of JSON text. It builds nothing: it checks the grammar, in which cJSON is lenient,
+ * and words every such error.
  */
 #include "base/json/json_private.h"
 
@@ -10,7 +10,7 @@
 #include <math.h>
 #include <string.h>
 
-/* No number that a file needs is longer, and sums of exponents stay small. */
+/* Longer than any number a file needs; keeps sums of exponents small. */
 #define NUMBER_LENGTH_MAX 60
 
 typedef struct {
@@ -19,7 +19,7 @@ typedef struct {
     gsize length;
     gsize at;
     unsigned depth;
-    bool python; /* takes its numbers, too */
+    bool python; /* allow Python's numbers */
     GError **error;
 } Scanner;
 
@@ -75,7 +75,7 @@ at_end(const Scanner *s)
     return s->at >= s->length;
 }
 
-/* The next byte behind white space; NUL at the end, too. */
+/* The next byte after white space; NUL at the end. */
 static char
 next_byte(Scanner *s)
 {
@@ -83,7 +83,7 @@ next_byte(Scanner *s)
     return s->text[s->at];
 }
 
-/* What stands at the cursor, for "... but found %s". */
+/* Describes the text at the cursor, for "... but found %s". */
 static char *
 describe_next(const Scanner *s)
 {
@@ -329,14 +329,14 @@ skip_word(Scanner *s, const char *word)
     return true;
 }
 
-/* What Python's json writes for floating-point numbers that JSON has not. */
+/* Python's spelling of floating-point values that JSON does not have. */
 static bool
 skip_python_number(Scanner *s)
 {
     return skip_word(s, "Infinity") || skip_word(s, "-Infinity") || skip_word(s, "NaN");
 }
 
-/* `before` is the token that calls for the value; NULL where ']' would do as well. */
+/* `before` is the token that requires the value; NULL where ']' is allowed, too. */
 static bool
 scan_value(Scanner *s, const char *before)
 {

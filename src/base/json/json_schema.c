@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * JSON Schema (draft 2020-12) from a table of fields. Bounds of values with a unit are told in the
+ * JSON Schema (draft 2020-12) of a table of fields. Bounds of values with a unit are stated in the
  * description: a schema cannot compare "64MiB" with a number.
  */
 #include "base/json/json_schema.h"
@@ -150,7 +150,7 @@ write_members(LhJsonWriter *w, const LhField *field)
     lh_jsonw_object_end(w);
 }
 
-/* The keywords that say which values @field takes. */
+/* Writes the keywords for the values that @field allows. */
 static void
 write_value(LhJsonWriter *w, const LhField *field)
 {
@@ -236,7 +236,7 @@ write_properties(LhJsonWriter *w, const LhField *fields)
     }
 }
 
-/* The keywords of an object except its type. */
+/* Writes the keywords of an object except its type. */
 static void
 write_object(LhJsonWriter *w, const LhField *fields)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The tree that the library cJSON makes of a text, and what it leaves out: where each value stands
- * (which goes into `valueint`, the one field of a value that cJSON itself no longer uses; a text is
- * far below 2 GiB), and that keys do not appear twice. Numbers are read from the text at their
- * place, exactly and in every locale: cJSON has them as doubles.
+ * The tree that the library cJSON builds of a text, and what cJSON lacks: the position of each
+ * value (stored in `valueint`, the one member of a value that cJSON no longer uses; a text is far
+ * below 2 GiB), and a check for duplicate keys. Numbers are read from the text at their position,
+ * exactly and in every locale: cJSON stores doubles.
  */
 #include "base/json/json_private.h"
 
@@ -17,10 +17,10 @@ G_STATIC_ASSERT(LH_JSON_BYTES_MAX < INT_MAX);
 
 /* --- memory ---
  *
- * Values are many and small, and go together: they lie in blocks, which takes three tenths less
- * memory than one allocation for each. */
+ * Values are many and small, and are freed together: they are allocated in blocks, which takes 30 %
+ * less memory than one allocation each. */
 
-/* The tree that this thread has cJSON read; NULL outside. */
+/* The tree that cJSON is building in this thread; NULL otherwise. */
 static _Thread_local LhJsonTree *tree_being_read;
 
 static void *
@@ -44,8 +44,8 @@ allocate(size_t bytes)
     return tree->last;
 }
 
-/* Of a tree all is freed at once, but for what was taken last: later versions copy the text of each
- * number for a moment. */
+/* A tree is freed as a whole, except for the last allocation: newer versions of cJSON copy the text
+ * of each number temporarily. */
 static void
 deallocate(void *memory)
 {
@@ -59,7 +59,7 @@ deallocate(void *memory)
     }
 }
 
-/* Without memory g_malloc ends the process, so that cJSON never fails for want of it. */
+/* g_malloc aborts when out of memory, so cJSON never fails for lack of it. */
 static void
 use_our_memory(void)
 {
@@ -72,7 +72,7 @@ use_our_memory(void)
     g_once_init_leave(&done, 1);
 }
 
-/* --- text that has been scanned --- */
+/* --- scanned text --- */
 
 static bool
 is_space(char c)
@@ -88,7 +88,7 @@ lh_json_skip_space(const char *text, gsize at)
     return at;
 }
 
-/* Behind the closing quote of the string at @at. */
+/* The position after the closing quote of the string at @at. */
 static gsize
 end_of_string(const char *text, gsize at)
 {
@@ -97,7 +97,7 @@ end_of_string(const char *text, gsize at)
     return at + 1;
 }
 
-/* Of a number, true, false or null, or a space or comma within a container. */
+/* Skips a number, true, false or null, or a space or comma within a container. */
 static gsize
 end_of_word(const char *text, gsize at)
 {
@@ -124,7 +124,7 @@ lh_json_end(const char *text, gsize at)
     return at;
 }
 
-/* --- places --- */
+/* --- positions --- */
 
 gsize
 lh_json_place(const cJSON *value)
@@ -132,7 +132,7 @@ lh_json_place(const cJSON *value)
     return (gsize)value->valueint;
 }
 
-/* A quote within a string has a backslash in front of it, the one that opens it has not. */
+/* A quote within a string has a backslash before it; the opening quote has none. */
 gsize
 lh_json_key_place(const char *text, const cJSON *value)
 {
@@ -148,8 +148,8 @@ lh_json_key_place(const char *text, const cJSON *value)
     return at;
 }
 
-/* Notes where each value of a tree stands, of which @value stands at @at or behind white space and
- * a comma there. Returns what is behind it. The scan bounds the depth. */
+/* Records the position of each value of a tree; @value is at @at, or after white space and a comma
+ * there. Returns the position after it. The scan bounds the depth. */
 /* NOLINTNEXTLINE(misc-no-recursion) */
 static gsize
 note_places(cJSON *value, const char *text, gsize at)
@@ -170,8 +170,8 @@ note_places(cJSON *value, const char *text, gsize at)
 
 /* --- keys --- */
 
-/* In the order in which objects end. Not a hash table: a file can be made so that all its keys have
- * one hash. */
+/* Checks objects in the order in which they end. Uses no hash table: a file can be crafted so that
+ * all its keys collide. */
 /* NOLINTNEXTLINE(misc-no-recursion) */
 static const cJSON *
 find_second_key(const cJSON *value)
@@ -206,8 +206,8 @@ lh_json_check_keys(const LhJson *json, GError **error)
 
 /* --- reading --- */
 
-/* The text with numbers in place of NaN and Infinity, which cJSON does not know; what they are is
- * read from the text itself. Caller frees. */
+/* The text with numbers in place of NaN and Infinity, which cJSON does not support; their values
+ * are read from the original text. Caller frees. */
 static char *
 replace_python_numbers(const LhJson *json)
 {

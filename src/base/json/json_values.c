@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The values of fields that are no containers: numbers, truths, strings, units and choices.
+ * Decodes scalar fields: numbers, booleans, strings, units and choices.
  */
 #include "base/error.h"
 #include "base/json/json_private.h"
@@ -84,7 +84,7 @@ lh_json_check_range(LhJsonDecoder *d, const cJSON *item, const LhField *field, d
                               d->path->str, found, allowed);
 }
 
-/* The exact integer that a JSON number stands for, as sign and magnitude. */
+/* The exact integer value of a JSON number, as sign and magnitude. */
 typedef enum {
     INTEGER_OK,
     INTEGER_FRACTION,  /* 1.5, 1e-3 */
@@ -99,7 +99,7 @@ append_digit(uint64_t *value, unsigned digit)
 
 /*
  * `text` obeys the JSON grammar and has at most 60 characters. The number is digits * 10^exponent;
- * zeros at its end wait in `zeros` until a digit follows them, so that 1.000 and 1000e-3 are
+ * trailing zeros are counted in `zeros` until a digit follows, so that 1.000 and 1000e-3 are
  * integers.
  */
 static IntegerResult
@@ -151,7 +151,7 @@ fail_integer_range(LhJsonDecoder *d, const cJSON *item, const LhField *field, co
                               d->path->str, found, bounds != NULL ? bounds : widest);
 }
 
-/* Any integer of 64 bits, with or without a sign; @widest are those that the field could take. */
+/* Reads any 64-bit integer, signed or unsigned; @widest describes the range of the field's type. */
 static bool
 decode_integer(LhJsonDecoder *d, const cJSON *item, const LhField *field, const char *widest,
                bool *negative, uint64_t *magnitude)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The streaming JSON writer. Its only state is the stack of open containers.
+ * Streaming JSON writer. Its only state is the stack of open containers.
  */
 #include "base/json/json_writer.h"
 
@@ -70,7 +70,7 @@ new_line(LhJsonWriter *w)
     memset(w->out->str + end - 2 * w->depth, ' ', 2 * w->depth);
 }
 
-/* The bytes of @text up to the first that is not written as it is, whatever is around it. */
+/* Length of the prefix of @text that needs no escape in any context. */
 static gsize
 plain_length(const char *text)
 {
@@ -82,7 +82,7 @@ plain_length(const char *text)
     return length;
 }
 
-/* As RFC 8259 has it: beyond U+FFFF, as two halves. */
+/* As in RFC 8259: a surrogate pair beyond U+FFFF. */
 static void
 append_code(GString *out, gunichar c)
 {
@@ -93,7 +93,7 @@ append_code(GString *out, gunichar c)
                                0xdc00 + ((c - 0x10000) & 0x3ff));
 }
 
-/* @text is UTF-8. What a terminal obeys or hides is escaped too. */
+/* Escapes UTF-8 text, including what a terminal interprets or hides. */
 static void
 append_escaped(GString *out, const char *text)
 {
@@ -115,7 +115,7 @@ append_escaped(GString *out, const char *text)
     g_string_append_c(out, '"');
 }
 
-/* Nearly all texts are plain. */
+/* Fast path: nearly all texts are plain. */
 static void
 append_string(GString *out, const char *text)
 {
@@ -136,7 +136,7 @@ append_string(GString *out, const char *text)
     append_escaped(out, valid);
 }
 
-/* Everything that stands before a value: comma, line break, key. */
+/* Writes what precedes a value: comma, line break, key. */
 static void
 begin_value(LhJsonWriter *w, const char *key)
 {
@@ -145,7 +145,7 @@ begin_value(LhJsonWriter *w, const char *key)
     g_assert(!w->done);
     if (w->depth == 0) {
         g_assert(key == NULL);
-        w->done = true; /* for a scalar; object_begin and array_begin take it back */
+        w->done = true; /* for a scalar; object_begin and array_begin reset it */
         return;
     }
     level = &w->levels[w->depth - 1];

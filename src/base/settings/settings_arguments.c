@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Settings as arguments of the commands of a shell script, or as a list of them: words that begin
- * with "-" are names, and those behind them values. What a script is, base/shell/shell.h says.
+ * Reads settings from arguments of the commands of a shell script, or from a list of arguments:
+ * words that begin with "-" are names, the words after them values. base/shell/shell.h describes
+ * what is followed in a script.
  */
 #include "base/settings/settings_arguments.h"
 
@@ -11,12 +12,12 @@
 
 typedef struct {
     LhSettingsFile *entries;
-    LhSettingsEntry *entry; /* the argument that values are added to; NULL: none */
-    LhSettingsEntry *last;  /* the last one; NULL: the command has none yet */
-    bool overrides;         /* of a file that it was given: "name=value" */
+    LhSettingsEntry *entry; /* the argument that further values belong to; NULL: none */
+    LhSettingsEntry *last;  /* the last argument; NULL: the command has none yet */
+    bool overrides;         /* the command has a settings file, which "name=value" overrides */
 } ArgumentReader;
 
-/* Commands whose arguments are no settings: they serve files, folders, text and machines. */
+/* Commands whose arguments are not settings: they handle files, folders, text and machines. */
 static const char *const utilities[] = {
     ".",        "alias",    "apt",      "apt-get",  "awk",     "basename", "break",    "cat",
     "cd",       "chmod",    "chown",    "cmp",      "command", "conda",    "continue", "cp",
@@ -32,7 +33,7 @@ static const char *const utilities[] = {
     "unzip",    "wait",     "wc",       "wget",     "which",   "xargs",    NULL
 };
 
-/* "--name", "-name"; not "-1". */
+/* Whether it is an option: "--name", "-name"; not "-1". */
 static bool
 is_argument(const char *text)
 {
@@ -41,8 +42,8 @@ is_argument(const char *text)
     return text[0] == '-' && g_ascii_isalpha(name[0]) && strpbrk(name, " \t\n") == NULL;
 }
 
-/* "model.num_layers=32", as programs with trees of settings take them; "+" and "~" may stand before
- * it. @any: without a tree, too, as they stand behind a file of settings. */
+/* Whether it is an override "model.num_layers=32", as programs with trees of settings accept; "+"
+ * and "~" may precede it. @any: also without a tree, as after a settings file. */
 static bool
 is_override(const char *text, bool any)
 {
@@ -81,7 +82,7 @@ take_argument(ArgumentReader *r, const LhShellWord *word, GError **error)
     return true;
 }
 
-/* The setting at hand is as open as a word of it, or its command, is. */
+/* Marks the current setting as undecided if one of its words, or its command, is. */
 static void
 take_openness(ArgumentReader *r, const LhShellWord *word, LhShellOpen open)
 {
@@ -93,7 +94,7 @@ take_openness(ArgumentReader *r, const LhShellWord *word, LhShellOpen open)
     r->last->open_variable = g_strdup(open.variable);
 }
 
-/* A word that is no option, nor all of one's value. */
+/* Keeps a word that is not an option, or not only its value. */
 static void
 keep_word(GPtrArray **words, const char *name, const LhShellWord *word)
 {
@@ -115,7 +116,8 @@ take_operand_of(ArgumentReader *r, const LhShellWord *word, GError **error)
 {
     const char *text = word->text->str;
 
-    /* What the last option of a launcher seems to have may be what it launches. */
+    /* The last option of a launcher may seem to own the word, which may be the program to
+     * launch. */
     if ((r->entry == NULL || r->entry->values->len > 0) && word->open_line == 0 &&
         (g_str_has_suffix(text, ".yaml") || g_str_has_suffix(text, ".yml"))) {
         keep_word(&r->entries->operands, "configuration", word);
@@ -133,7 +135,7 @@ take_operand_of(ArgumentReader *r, const LhShellWord *word, GError **error)
     return true;
 }
 
-/* "--a 1 --b" as one word, which another script takes apart. */
+/* Whether it is one word "--a 1 --b", which another script splits. */
 static bool
 is_string_of_options(const char *text)
 {

@@ -6,7 +6,7 @@
 
 #include "base/settings/settings_file.h"
 
-/* lh_settings_arguments() with @variables ("NAME=VALUE") that have these values whatever the script
- * sets; one that the script never names is refused. */
+/* lh_settings_arguments() with fixed @variables ("NAME=VALUE"), whatever the script sets; a
+ * variable that the script never uses is rejected. */
 LhSettingsFile *lh_settings_script(const char *file, const char *text, gsize length,
                                    const GPtrArray *variables, GError **error);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each syntax has a file of its own. */
+/* Common part of the readers; each syntax has a file of its own. */
 #include "base/settings/settings_file.h"
 
 #include "base/error.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Settings in JSON, which is scanned as all JSON is: no key twice, nothing behind the document.
+ * Reads settings from JSON, scanned as strictly as all JSON: no duplicate keys, nothing after the
+ * document.
  */
 #include "base/settings/settings_file.h"
 
@@ -11,15 +12,15 @@
 typedef struct {
     LhSettingsFile *entries;
     const char *text;
-    gsize at, line_start; /* of the place that was asked for last, and of its line */
+    gsize at, line_start; /* of the last position requested, and of its line */
     guint line;
     GError **error;
 } JsonReader;
 
 static bool take_json_value(JsonReader *r, const char *path, const cJSON *value);
 
-/* The column of byte @offset, in r->line. Places are asked for from the first on. Columns count
- * characters, from 1. */
+/* The column of byte @offset, in r->line. Offsets must be requested in ascending order. Columns
+ * count characters, from 1. */
 static guint
 move_to(JsonReader *r, gsize offset)
 {
@@ -48,7 +49,7 @@ is_container(const cJSON *value)
     return cJSON_IsObject(value) || cJSON_IsArray(value);
 }
 
-/* A list of values that are not lists or objects themselves. */
+/* Whether it is a list of scalars. */
 static bool
 is_flat(const cJSON *value)
 {
@@ -78,7 +79,7 @@ add_json_value(JsonReader *r, const char *path, LhSettingsKind kind, const cJSON
     return true;
 }
 
-/* Depths are bounded by the scan. */
+/* The scan bounds the depth. */
 /* NOLINTBEGIN(misc-no-recursion) */
 static bool
 take_members(JsonReader *r, const char *path, const cJSON *container)

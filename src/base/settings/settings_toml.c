@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Settings in TOML 1.0. Everything of the language is read, but for NUL in texts; dates stay text,
- * integers are written in decimal without underscores. Tables may be opened in any order, but no
- * table and no key twice. A key that would be taken for a path stands in quotes in the path.
+ * Reads settings from TOML 1.0, the whole language except NUL in texts; dates stay text, integers
+ * are converted to decimal without underscores. Tables may be opened in any order, but no table and
+ * no key twice. A key that contains path characters is quoted in the path.
  */
 #include "base/settings/settings_file.h"
 
@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-/* How a table came to be, by its path. What was said in full is closed: nothing is added to it. */
+/* How a table was defined, by its path. A closed one accepts no additions. */
 typedef enum {
     TABLE_IMPLIED = 1, /* [a.b] implies a */
     TABLE_DOTTED,      /* a.b = 1 makes a */
@@ -25,7 +25,7 @@ typedef struct {
     LhTextReader text;
     LhSettingsFile *entries;
     GHashTable *tables; /* path -> TableState */
-    GHashTable *counts; /* path of a list of tables -> how many there are */
+    GHashTable *counts; /* path of a list of tables -> number of tables */
     unsigned depth;
 } TomlReader;
 
@@ -39,14 +39,14 @@ fail_toml(TomlReader *r, const char *message)
     return lh_text_fail(&r->text, r->text.at, "%s", message);
 }
 
-/* NUL at the end. */
+/* The next character; NUL at the end. */
 static char
 toml_look(const TomlReader *r)
 {
     return r->text.at < r->text.end ? *r->text.at : '\0';
 }
 
-/* Says what stands at the place, and what may. */
+/* Fails with what was found at the position and what is allowed. */
 static bool
 fail_found(TomlReader *r, const char *allowed)
 {
@@ -85,9 +85,9 @@ skip_blanks(TomlReader *r)
         r->text.at++;
 }
 
-#define NO_CONTROL "of the control characters tabs are allowed, and line ends of LF or CR LF"
+#define NO_CONTROL "allowed control characters: tabs, and line ends of LF or CR LF"
 
-/* Control characters stand nowhere, and a carriage return only before a line feed. */
+/* Control characters are not allowed, and a carriage return only before a line feed. */
 static bool
 is_control(char c)
 {
@@ -123,7 +123,7 @@ skip_lines(TomlReader *r)
     }
 }
 
-/* Nothing but a comment may stand behind a value or a header. */
+/* Only a comment may follow a value or a header. */
 static bool
 take_line_end(TomlReader *r)
 {
@@ -157,14 +157,15 @@ take_unicode(TomlReader *r, unsigned digits, GString *out)
         r->text.at++;
     }
     if (c == 0)
-        return fail_toml(r, "a NUL, which no setting of longhaul can hold");
+        return fail_toml(r, "a NUL, which longhaul's settings cannot contain");
     if (!g_unichar_validate(c))
-        return fail_toml(r, "no character has this number; allowed: 1 to D7FF, and E000 to 10FFFF");
+        return fail_toml(r,
+                         "not the number of a character; allowed: 1 to D7FF, and E000 to 10FFFF");
     g_string_append_unichar(out, c);
     return true;
 }
 
-/* What stands behind a backslash. */
+/* Reads an escape after its backslash. */
 static bool
 take_escape(TomlReader *r, GString *out)
 {
@@ -184,7 +185,7 @@ take_escape(TomlReader *r, GString *out)
     return true;
 }
 
-/* A backslash at the end of a line takes it away, and all space behind it. */
+/* Skips a backslash at the end of a line, with all white space after it. */
 static bool
 skip_fold(TomlReader *r)
 {
@@ -212,7 +213,7 @@ take_short_string(TomlReader *r, char quote, GString *out)
     r->text.at++;
     while (toml_look(r) != quote) {
         if (r->text.at >= r->text.end || is_control(toml_look(r)))
-            return fail_found(r, "the text should end in this line, with its quote");
+            return fail_found(r, "the closing quote of the text is missing in this line");
         if (quote == '"' && toml_look(r) == '\\') {
             r->text.at++;
             if (!take_escape(r, out))
@@ -225,7 +226,7 @@ take_short_string(TomlReader *r, char quote, GString *out)
     return true;
 }
 
-/* One character of a text of several lines. */
+/* Reads one character of a multi-line text. */
 static bool
 take_long_character(TomlReader *r, char quote, GString *out)
 {
@@ -258,12 +259,12 @@ take_long_string(TomlReader *r, char quote, GString *out)
         end_line(r);
     while (!starts(r, three)) {
         if (r->text.at >= r->text.end)
-            return fail_toml(r, "the text never ends: its three quotes are missing");
+            return fail_toml(r, "the three closing quotes of the text are missing");
         if (!take_long_character(r, quote, out))
             return false;
     }
     r->text.at += strlen(three);
-    /* Quotes of the text before the last three. */
+    /* Up to two quotes before the closing three belong to the text. */
     for (int i = 0; i < 2 && toml_look(r) == quote; i++)
         g_string_append_c(out, *r->text.at++);
     return true;
@@ -277,7 +278,7 @@ is_bare(char c)
     return g_ascii_isalnum(c) || c == '_' || c == '-';
 }
 
-/* One word of a key. */
+/* Reads one component of a key. */
 static bool
 take_bare_key(TomlReader *r, GString *out)
 {
@@ -286,13 +287,13 @@ take_bare_key(TomlReader *r, GString *out)
     if (c == '"' || c == '\'')
         return take_short_string(r, c, out);
     if (!is_bare(c))
-        return fail_found(r, "here should be a key: letters, digits, _ and -, or text in quotes");
+        return fail_found(r, "expected a key: letters, digits, _ and -, or text in quotes");
     while (is_bare(toml_look(r)))
         g_string_append_c(out, *r->text.at++);
     return true;
 }
 
-/* A word that a path could not be told from stands in quotes. */
+/* Appends a component of a key; quotes it if it could be mistaken for a path. */
 static void
 append_key(GString *path, const char *word)
 {
@@ -308,8 +309,8 @@ append_key(GString *path, const char *word)
     g_string_append_c(path, '"');
 }
 
-/* A key of one word or several, appended to @path: "a.b.c". Each but the last word is a table,
- * which @state makes. */
+/* Reads a key with one or more components and appends it to @path: "a.b.c". All but the last are
+ * tables, which @state defines. */
 static bool
 take_key(TomlReader *r, GString *path, TableState state)
 {
@@ -333,8 +334,8 @@ take_key(TomlReader *r, GString *path, TableState state)
             g_hash_table_insert(r->tables, g_strdup(path->str), GINT_TO_POINTER(state));
         } else if (found == TABLE_CLOSED || (state == TABLE_DOTTED && found != TABLE_DOTTED)) {
             shown = g_strescape(path->str, NULL);
-            return lh_text_fail(&r->text, r->text.at, "\"%.80s\" is complete, and takes no more",
-                                shown);
+            return lh_text_fail(&r->text, r->text.at,
+                                "\"%.80s\" is complete and cannot be extended", shown);
         } else if (found == TABLE_LIST) {
             g_string_append_printf(path, "[%d]",
                                    GPOINTER_TO_INT(g_hash_table_lookup(r->counts, path->str)) - 1);
@@ -342,7 +343,7 @@ take_key(TomlReader *r, GString *path, TableState state)
     }
 }
 
-/* Marks @path, if it may become @state. */
+/* Sets @path to @state, if that is allowed. */
 static bool
 make(TomlReader *r, const char *path, TableState state)
 {
@@ -362,7 +363,7 @@ make(TomlReader *r, const char *path, TableState state)
 
 #define A_VALUE "text in quotes, a number, true, false, a date, [list] or {table}"
 
-/* @reason is NULL if the word is nothing that could be one. */
+/* @reason is NULL if the word does not resemble any value. */
 static bool
 fail_word(TomlReader *r, const char *word, const char *reason)
 {
@@ -385,7 +386,7 @@ take_plain(TomlReader *r, GPtrArray *values)
     while (at < r->text.end && (is_bare(*at) || strchr("+.:", *at) != NULL))
         at++;
     if (at - start == 10 && at + 1 < r->text.end && *at == ' ' && g_ascii_isdigit(at[1]) &&
-        start[4] == '-') { /* a date, and the time behind it */
+        start[4] == '-') { /* a date followed by a time */
         for (at++; at < r->text.end && (is_bare(*at) || strchr("+.:", *at) != NULL);)
             at++;
     }
@@ -474,7 +475,7 @@ take_table(TomlReader *r, const char *path)
     return true;
 }
 
-/* A value: into @values if it is a scalar of a list, else a setting. */
+/* Reads a value: appends it to @values if it is a scalar of a list, else adds a setting. */
 static bool
 take_value(TomlReader *r, const char *path, GPtrArray *values)
 {
@@ -502,7 +503,7 @@ take_value(TomlReader *r, const char *path, GPtrArray *values)
 
 /* ---- lines ---- */
 
-/* [a.b] or [[a.b]]: sets @table to where the next keys belong. */
+/* Reads [a.b] or [[a.b]]: sets @table to the path of the following keys. */
 static bool
 take_header(TomlReader *r, GString *table)
 {
@@ -561,7 +562,7 @@ lh_settings_toml(const char *file, const char *text, gsize length, GError **erro
     g_autoptr(LhSettingsFile) e = lh_settings_new(file, text, length, false, error);
     g_autoptr(GHashTable) tables = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     g_autoptr(GHashTable) counts = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
-    static const char mark[] = "\xef\xbb\xbf"; /* some programs put it before UTF-8 */
+    static const char mark[] = "\xef\xbb\xbf"; /* byte order mark that some programs write */
     const char *start = text + (length >= 3 && memcmp(text, mark, 3) == 0 ? 3 : 0);
     TomlReader r = { .text = { .file = file,
                                .at = start,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Settings in YAML, by libyaml's events. What would make a value depend on another place (aliases,
- * merge keys) or on a program's types (tags) is refused.
+ * Reads settings from YAML through libyaml's events. Rejects what makes a value depend on another
+ * place (aliases, merge keys) or on a program's types (tags).
  */
 #include "base/settings/settings_file.h"
 
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <yaml.h>
 
-/* Of the scalars in no quotes that YAML 1.1 takes for these. */
+/* Unquoted scalars that YAML 1.1 takes for these values. */
 static const char *const yes[] = { "true", "True", "TRUE", "yes", "Yes",
                                    "YES",  "on",   "On",   "ON",  NULL };
 static const char *const no[] = { "false", "False", "FALSE", "no",  "No",
@@ -44,11 +44,11 @@ next_event(YamlReader *r, yaml_event_t *event)
         return true;
     message = g_strdup_printf("%s%s%s", p->context != NULL ? p->context : "",
                               p->context != NULL ? ": " : "",
-                              p->problem != NULL ? p->problem : "no YAML");
+                              p->problem != NULL ? p->problem : "invalid YAML");
     return fail_yaml(r, &p->problem_mark, message);
 }
 
-/* Refuses what would not be read as it stands. */
+/* Rejects events with a meaning beyond their text. */
 static bool
 check(const YamlReader *r, const yaml_event_t *event)
 {
@@ -63,7 +63,7 @@ check(const YamlReader *r, const yaml_event_t *event)
     return true;
 }
 
-/* The text of a scalar: NULL if it is null. Caller frees. */
+/* The text of a scalar; NULL if it is null. Caller frees. */
 static char *
 scalar_text(const yaml_event_t *event, bool *plain)
 {
@@ -107,7 +107,7 @@ add_scalar(YamlReader *r, const char *path, const yaml_event_t *event)
 }
 
 /* NOLINTBEGIN(misc-no-recursion) */
-/* The elements of a list; those that are lists or mappings are settings of their own. */
+/* Reads the elements of a list; lists or mappings among them become settings of their own. */
 static bool
 take_list(YamlReader *r, const char *path, const yaml_event_t *start)
 {
@@ -138,7 +138,7 @@ take_list(YamlReader *r, const char *path, const yaml_event_t *start)
     return ok;
 }
 
-/* One key and its value. */
+/* Reads one key and its value. */
 static bool
 take_pair(YamlReader *r, const char *path, const yaml_event_t *key)
 {
@@ -148,7 +148,7 @@ take_pair(YamlReader *r, const char *path, const yaml_event_t *key)
     bool ok;
 
     if (key->type != YAML_SCALAR_EVENT)
-        return fail_yaml(r, &key->start_mark, "a key that is no text");
+        return fail_yaml(r, &key->start_mark, "a key that is not text");
     if (!check(r, key) || !check_scalar(r, key))
         return false;
     name = (const char *)key->data.scalar.value;
@@ -207,7 +207,8 @@ take_node(YamlReader *r, const char *path, yaml_event_t *event)
 }
 /* NOLINTEND(misc-no-recursion) */
 
-/* What comes before the root, the root, and what comes behind it. An empty file has no settings. */
+/* Reads the document: what precedes the root, the root, and what follows it. An empty file has no
+ * settings. */
 static bool
 take_document(YamlReader *r)
 {

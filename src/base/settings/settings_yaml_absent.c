@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* In place of settings_yaml.c where libyaml is absent. */
+/* Replaces settings_yaml.c in builds without libyaml. */
 #include "base/settings/settings_file.h"
 
 #include "base/error.h"
@@ -10,6 +10,6 @@ lh_settings_yaml(const char *file, const char *text, gsize length, GError **erro
     (void)text;
     (void)length;
     g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME,
-                "%s: this program was built without libyaml, so it reads no YAML", file);
+                "%s: this program was built without libyaml and cannot read YAML", file);
     return NULL;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The grammar of numbers (TOML 1.0, "Integer" and "Float") and of dates and times (RFC 3339, as
- * TOML narrows it). Integers have 64 bits and a sign; what does not fit is refused, as TOML wants.
+ * Grammar of numbers (TOML 1.0, "Integer" and "Float") and of dates and times (RFC 3339, as
+ * restricted by TOML). Integers are signed 64-bit; larger ones are rejected, as TOML requires.
  */
 #include "base/settings/toml_scalar.h"
 
@@ -19,7 +19,7 @@ is_digit_of(char c, unsigned base)
     return digit >= 0 && (unsigned)digit < base;
 }
 
-/* Digits, with single underscores between them; appends the digits. */
+/* Reads digits with single underscores between them; appends the digits. */
 static bool
 take_digits(const char **at, unsigned base, GString *out)
 {
@@ -39,7 +39,7 @@ take_digits(const char **at, unsigned base, GString *out)
 static const char *const too_large =
     "does not fit into 64 bits; allowed: -9223372036854775808 to 9223372036854775807";
 
-/* 0xff, 0o17, 0b11; @at is behind the prefix. */
+/* Reads 0xff, 0o17, 0b11; @at is after the prefix. */
 static char *
 based_integer(const char *at, unsigned base, const char **reason)
 {
@@ -54,7 +54,7 @@ based_integer(const char *at, unsigned base, const char **reason)
     return NULL;
 }
 
-/* ".5" and "e-3" behind the digits of a number, either or both; false if they are wrong. */
+/* Reads ".5" and "e-3" after the digits of a number, either or both; false if they are invalid. */
 static bool
 take_fraction(const char **at, GString *out)
 {
@@ -87,7 +87,8 @@ decimal_number(const char *word, const char **reason)
     if (!take_fraction(&at, text) || *at != '\0')
         return NULL;
     if (digits[0] == '0' && (g_ascii_isdigit(digits[1]) || digits[1] == '_')) {
-        *reason = "begins with a zero; allowed: a number without it, or 0x, 0o or 0b in front";
+        *reason =
+            "begins with a zero; allowed: a number without it, or with the prefix 0x, 0o or 0b";
         return NULL;
     }
     if (whole && !g_ascii_string_to_signed(text->str, 10, G_MININT64, G_MAXINT64, &number, NULL)) {
@@ -111,7 +112,7 @@ number_of(const char *word, const char **reason)
 
 /* ---- dates and times ---- */
 
-/* A number of so many digits, and @after behind it, if that is not NUL. */
+/* Reads a number with @digits digits, followed by @after if that is not NUL. */
 static bool
 take_part(const char **at, unsigned digits, char after, unsigned *value)
 {
@@ -190,7 +191,7 @@ take_zone(const char **at, bool *real)
     return true;
 }
 
-/* A day, a time of day, or both, and then perhaps a zone. */
+/* Reads a date, a time, or both, and an optional zone. */
 static bool
 is_date(const char *word, const char **reason)
 {
@@ -210,8 +211,7 @@ is_date(const char *word, const char **reason)
     if (*at != '\0')
         return false;
     if (!real)
-        *reason =
-            "is not in the calendar or on the clock; allowed: a day and a time that there are";
+        *reason = "is not in the calendar or on the clock; allowed: an existing date and time";
     return real;
 }
 

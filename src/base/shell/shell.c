@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A whole script: what it is given, how it runs, and what is told of it at its end.
+ * Follows a whole script: sets the given variables, runs it, and reports at its end.
  */
 #include "base/shell/shell_private.h"
 
@@ -50,7 +50,7 @@ give(LhShell *sh, const char *text)
     return true;
 }
 
-/* A variable that the script never asks for nor sets is a mistake of who gives it. */
+/* Rejects a given variable that the script neither uses nor sets. */
 static bool
 check_given(const LhShell *sh, const GPtrArray *given)
 {
@@ -69,7 +69,7 @@ check_given(const LhShell *sh, const GPtrArray *given)
     return true;
 }
 
-/* The first word of a variable. */
+/* A variable and its first word. */
 typedef struct {
     const char *name;
     const LhShellWord *word;
@@ -83,7 +83,7 @@ compare_places(gconstpointer a, gconstpointer b)
     return x->line != y->line ? (x->line < y->line ? -1 : 1) : (x->column < y->column ? -1 : 1);
 }
 
-/* A file that the script writes and does not run. */
+/* Adds a file that the script writes but does not run. */
 static void
 add_unused_file(GArray *all, GPtrArray *words, const char *name, const LhShellText *text)
 {
@@ -162,7 +162,7 @@ bool
 lh_shell_run(const char *file, const char *text, gsize length, const LhShellAsked *asked,
              GError **error)
 {
-    g_autofree char *copy = g_strndup(text, length); /* which ends in a NUL */
+    g_autofree char *copy = g_strndup(text, length); /* with a terminating NUL */
     LhShell sh = { .file = file,
                    .here = { copy, copy + length, 1, 1 },
                    .variables =

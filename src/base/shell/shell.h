@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the commands of a shell script are told, without running anything. Understood are quotes,
- * comments, variables and arrays with +=, "$1" and "${NAME:-value}", $((arithmetic)), if, case,
- * for, &&, functions, eval and expr. Commands themselves do nothing: their files, output and
- * status are not known, so "$(command)" stays as it is written.
+ * Finds the commands that a shell script would run and their arguments, without running anything.
+ * Supported: quotes, comments, variables and arrays with +=, "$1" and "${NAME:-value}",
+ * $((arithmetic)), if, case, for, &&, functions, eval and expr. Commands have no effect: their
+ * files, output and status are unknown, so "$(command)" stays as written.
  *
- * Scripts within the script are followed like it: documents ("<<END") that a shell or a queue
- * reads, files that it writes by them and runs, the text behind "bash -c", what is given to another
- * host.
+ * Scripts within the script are followed, too: here-documents ("<<END") read by a shell or a queue,
+ * files written by them and run, the text after "bash -c", and what is sent to another host.
  *
- * A condition that the script does not decide (it asks for a variable that nothing sets, or for a
- * file) leaves open what is set in its branches; only where that reaches a command does it matter,
- * and the word says so. What a variable begins with in every case stays certain; options that it
- * has in some of them are its words, and open.
+ * A condition that the script does not decide (it needs a variable that nothing sets, or a file)
+ * leaves the settings of its branches undecided ("open"). This matters only if such a word reaches
+ * a command, and the word is then marked. The common prefix of a variable's values in all branches
+ * stays certain; options that it has only in some branches become words that are open.
  */
 #pragma once
 
@@ -21,41 +20,43 @@
 
 #define LH_SHELL_WORD_BYTES_MAX 65536
 
-/* A word that a command is given. */
+/* A word of a command. */
 typedef struct {
     GString *text;
-    guint line, column; /* where its text was written */
-    char *unknown;   /* a variable in it that the script does not set, "" for what only a shell can
-                        work out; NULL: none */
-    guint open_line; /* of the condition that leaves it open; 0: none does */
-    const char *open_variable; /* that would decide it; interned; "": none */
-    gsize open_from;           /* where in the text that begins: what stands before is certain */
+    guint line, column; /* position of its text */
+    /* A variable in it that the script does not set; "": something only a shell can compute; NULL:
+     * none. */
+    char *unknown;
+    guint open_line;           /* line of the condition that leaves it open; 0: none */
+    const char *open_variable; /* variable that would decide it; interned; "": none */
+    /* Where the open part of the text begins: the part before is certain. */
+    gsize open_from;
 } LhShellWord;
 
-/* Where a command stands that may not be run: the line of the condition, and the variable that
- * would decide it ("" for none). */
+/* An undecided command: the line of its condition, and the variable that would decide it ("" if
+ * none). */
 typedef struct {
-    guint line; /* 0: it is run */
+    guint line; /* 0: it is certainly run */
     const char *variable;
 } LhShellOpen;
 
-/* Is told of a command; @words: of LhShellWord *, at least one. */
+/* Called for a command; @words: of LhShellWord *, at least one. */
 typedef bool LhShellCommand(void *data, const GPtrArray *words, LhShellOpen open, GError **error);
 
-/* What is asked of a script. */
+/* What to report of a script. */
 typedef struct {
-    const GPtrArray *variables; /* "NAME=VALUE": these have that value whatever it sets; or NULL */
-    LhShellCommand *call;       /* of each command */
-    /* Of each variable that begins with "-", by its place, and that nothing of the script reads:
-     * @word is its first, and has its place. NULL: not asked. */
+    const GPtrArray *variables; /* "NAME=VALUE": fixed values, whatever the script sets; or NULL */
+    LhShellCommand *call;       /* called for each command */
+    /* Called for each variable that begins with "-" and that the script never uses, by position:
+     * @word is its first word, with its position. NULL: not wanted. */
     void (*unused)(void *data, const char *name, const LhShellWord *word);
-    /* Of each file that the script writes in any case, at its end. NULL: not asked. */
+    /* Called at the end for each file that the script certainly writes. NULL: not wanted. */
     void (*written)(void *data, const char *path, const char *text);
-    /* Where "exit" ends the script with a status that is not 0. NULL: not asked. */
+    /* Called if an "exit" with a status other than 0 ends the script. NULL: not wanted. */
     void (*ended)(void *data, guint line);
-    void *data; /* of all */
+    void *data; /* for all callbacks */
 } LhShellAsked;
 
-/* Messages are "FILE:LINE:COLUMN: error: ...", LH_ERROR_INPUT. */
+/* Follows the script. Messages are "FILE:LINE:COLUMN: error: ...", LH_ERROR_INPUT. */
 bool lh_shell_run(const char *file, const char *text, gsize length, const LhShellAsked *asked,
                   GError **error);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The values of expressions: "$((...))", "((...))" and expr.
+ * Evaluates expressions: "$((...))", "((...))" and expr.
  */
 #include "base/shell/shell_private.h"
 
@@ -9,14 +9,14 @@
 typedef struct {
     const LhShell *sh;
     const char *at;
-    const char *unknown; /* interned; NULL: all is known */
+    const char *unknown; /* interned; NULL: everything is known */
     unsigned depth;
     bool ok;
 } Sum;
 
 static gint64 take_sum(Sum *s, unsigned level);
 
-/* Binary operators, the loosest first; longer ones of a level before those that they begin with. */
+/* Binary operators, lowest precedence first; in a level, longer ones before their prefixes. */
 static const char *const levels[][5] = { { "||" },       { "&&" },
                                          { "==", "!=" }, { "<=", ">=", "<", ">" },
                                          { "+", "-" },   { "*", "/", "%" } };
@@ -68,7 +68,7 @@ apply(Sum *s, const char *sign, gint64 a, gint64 b)
     }
 }
 
-/* A variable: what it has must be a number. */
+/* Reads a variable, whose value must be a number. */
 static gint64
 take_name(Sum *s, gsize length)
 {
@@ -87,7 +87,7 @@ take_name(Sum *s, gsize length)
     return 0;
 }
 
-/* "NAME", "$NAME", "${NAME}", "12", "(...)", "-x", "!x". */
+/* Reads "NAME", "$NAME", "${NAME}", "12", "(...)", "-x", "!x". */
 static gint64
 take_number(Sum *s)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * "NAME=", "NAME+=", "NAME[1]=" and the lists behind them.
+ * Assignments: "NAME=", "NAME+=", "NAME[1]=", and lists.
  */
 #include "base/shell/shell_private.h"
 
@@ -22,7 +22,7 @@ lh_shell_sees_assignment(const LhShell *sh)
            (*at == '=' || (*at == '+' && at + 1 < sh->here.end && at[1] == '='));
 }
 
-/* The elements in "(...)". */
+/* Reads the elements in "(...)". */
 static bool
 take_elements(LhShell *sh, GPtrArray *words)
 {
@@ -34,7 +34,7 @@ take_elements(LhShell *sh, GPtrArray *words)
 
         if (sh->here.at >= sh->here.end)
             return lh_shell_fail(sh, start.line, start.column, "the list has no end");
-        if (lh_shell_look(sh) == '(') { /* no shell takes it, but people write it */
+        if (lh_shell_look(sh) == '(') { /* invalid in a shell, but people write it */
             LhShellWord *word = lh_shell_word_new("", sh->here.line, sh->here.column);
 
             g_ptr_array_add(words, word);
@@ -51,7 +51,7 @@ take_elements(LhShell *sh, GPtrArray *words)
     return true;
 }
 
-/* Puts what the variable has before @words. */
+/* Prepends the variable's present value to @words. */
 static void
 prepend(const LhShell *sh, const char *name, GPtrArray *words, bool *list)
 {
@@ -60,7 +60,7 @@ prepend(const LhShell *sh, const char *name, GPtrArray *words, bool *list)
 
     if (variable == NULL)
         return;
-    if (!*list && variable->words->len > 0) { /* text goes to the end of the first element */
+    if (!*list && variable->words->len > 0) { /* text is appended to the first element */
         const LhShellWord *added = g_ptr_array_index(words, 0);
 
         first = lh_shell_word_copy(g_ptr_array_index(variable->words, 0));
@@ -77,7 +77,7 @@ prepend(const LhShell *sh, const char *name, GPtrArray *words, bool *list)
     *list = *list || variable->list;
 }
 
-/* Element @index becomes the one of @words. */
+/* Replaces element @index by the word in @words. */
 static void
 replace_element(const LhShell *sh, const char *name, guint index, GPtrArray *words)
 {

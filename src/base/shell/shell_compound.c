@@ -21,7 +21,7 @@ sees_any(const LhShell *sh, const char *const *words)
     return false;
 }
 
-/* "[[ ... ]]": words of which "&&", "||", "(" and "<" are some. */
+/* "[[ ... ]]", whose words include "&&", "||", "(" and "<". */
 static bool
 run_brackets(LhShell *sh)
 {
@@ -74,7 +74,7 @@ run_arithmetic(LhShell *sh)
     return true;
 }
 
-/* Over @word, which must stand here. */
+/* Skips @word, which must be next. */
 static bool
 expect(LhShell *sh, const char *word, const LhShellPlace *start, const char *what)
 {
@@ -89,7 +89,7 @@ expect(LhShell *sh, const char *word, const LhShellPlace *start, const char *wha
     return true;
 }
 
-/* From behind "if" or "elif": *@left is how what follows is to be taken. */
+/* Runs a branch, after "if" or "elif": *@left is the mode of what follows. */
 static bool
 run_branch(LhShell *sh, const LhShellPlace *start, LhShellMode *left)
 {
@@ -144,7 +144,7 @@ run_if(LhShell *sh)
     return expect(sh, "fi", &start, "if");
 }
 
-/* The patterns up to ")": whether one fits @word. */
+/* Reads the patterns up to ")"; decides whether one matches @word. */
 static bool
 take_patterns(LhShell *sh, const LhShellWord *word, const LhShellPlace *start, LhShellStatus *fits)
 {
@@ -219,8 +219,7 @@ run_case(LhShell *sh)
     return ok;
 }
 
-/* What is done once, at most, of a loop: its body, with a variable that has the value of each time
- * in turn, where that is known. */
+/* Runs a loop's body once at most. run_times() calls it for each value of the variable. */
 static bool
 run_body(LhShell *sh, const LhShellPlace *start, LhShellMode mode)
 {
@@ -304,7 +303,7 @@ run_while(LhShell *sh)
     return run_body(sh, &start, mode);
 }
 
-/* "(...)" and "{ ...; }". */
+/* Runs "(...)" or "{ ...; }". */
 static bool
 run_group(LhShell *sh, const char *end)
 {

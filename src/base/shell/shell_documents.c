@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Documents ("<<END"): where they stand, and what is in them.
+ * Here-documents ("<<END"): their position and contents.
  */
 #include "base/shell/shell_private.h"
 
 #include <string.h>
 
-/* The line here without its end, and over both; caller frees. */
+/* Reads a line without its line end, and skips the line end; caller frees. */
 static char *
 take_line(LhShell *sh)
 {
@@ -20,7 +20,7 @@ take_line(LhShell *sh)
     return g_strndup(from, (gsize)(to - from - (to > from && to[-1] == '\r' ? 1 : 0)));
 }
 
-/* To where the next line begins, over what "\" joins. */
+/* Moves to the start of the next line; lines joined by "\" count as one. */
 static void
 skip_to_line(LhShell *sh)
 {
@@ -34,7 +34,7 @@ skip_to_line(LhShell *sh)
     lh_shell_step(sh);
 }
 
-/* Over the lines up to @end; returns where they stop. */
+/* Skips the lines up to @end; returns where they end. */
 static const char *
 skip_body(LhShell *sh, const char *end, bool tabs)
 {
@@ -51,7 +51,7 @@ skip_body(LhShell *sh, const char *end, bool tabs)
     return more ? sh->here.end : stop;
 }
 
-/* Without the tabs that lines begin with. Caller frees. */
+/* Removes leading tabs from all lines. Caller frees. */
 static char *
 without_tabs(const char *text)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What commands run as a script: the text behind "bash -c", a document that a shell or a queue
- * reads, a file that the script has written itself, and what is given to another host.
+ * Finds scripts that commands run: the text after "bash -c", a here-document read by a shell or a
+ * queue, a file that the script wrote, and what is sent to another host.
  */
 #include "base/shell/shell_private.h"
 
@@ -10,7 +10,7 @@
 static const char *const shells[] = { "bash", "sh", "dash", "ksh", "zsh", NULL };
 static const char *const queues[] = { "sbatch", "qsub", "bsub", "msub", NULL };
 static const char *const sources[] = { "source", ".", NULL };
-/* Commands that run the one that is given behind their options. */
+/* Commands that run the command after their options. */
 static const char *const launchers[] = {
     "srun",   "mpirun", "mpiexec", "nohup",       "exec",      "time",    "timeout", "env", "sudo",
     "docker", "podman", "enroot",  "singularity", "apptainer", "kubectl", "numactl", NULL
@@ -36,8 +36,8 @@ script_of(const GPtrArray *words, guint index)
     return lh_shell_text_new(lh_shell_text_at(words, index), g_ptr_array_index(words, index));
 }
 
-/* Behind the options of the shell at @at: the first word that is none. *@letter: whether one of
- * them has it ("-xec"). */
+/* Index of the first word after the options of the shell at @at. *@letter: whether an option
+ * contains the letter ("-xec"). */
 static guint
 behind_options(const GPtrArray *words, guint at, char letter, bool *has)
 {
@@ -56,7 +56,7 @@ behind_options(const GPtrArray *words, guint at, char letter, bool *has)
     return MIN(at, words->len);
 }
 
-/* "bash -c TEXT NAME ARGUMENT..." */
+/* Finds "bash -c TEXT NAME ARGUMENT...". */
 static bool
 find_command(const GPtrArray *words, LhShellInner *inner)
 {
@@ -75,7 +75,7 @@ find_command(const GPtrArray *words, LhShellInner *inner)
     return false;
 }
 
-/* Files of settings and programs are no scripts. */
+/* Whether a file may be a script: settings files and programs are not. */
 static bool
 is_script(const char *path)
 {
@@ -89,7 +89,7 @@ is_script(const char *path)
     return true;
 }
 
-/* A file that the script has written. */
+/* Finds a file that the script wrote. */
 static bool
 find_file(const LhShell *sh, const GPtrArray *words, LhShellInner *inner)
 {
@@ -114,7 +114,7 @@ find_file(const LhShell *sh, const GPtrArray *words, LhShellInner *inner)
     return false;
 }
 
-/* A document, where a shell that is given no script reads one. */
+/* Finds a here-document for a shell without a script argument. */
 static bool
 find_document(const GPtrArray *words, const LhShellText *input, LhShellInner *inner)
 {
@@ -138,7 +138,7 @@ find_document(const GPtrArray *words, const LhShellText *input, LhShellInner *in
     return reads;
 }
 
-/* "sbatch --wrap TEXT", "ssh HOST TEXT". */
+/* Finds "sbatch --wrap TEXT", "ssh HOST TEXT". */
 static bool
 find_string(const GPtrArray *words, LhShellInner *inner)
 {
@@ -173,9 +173,9 @@ lh_shell_find_inner(const LhShell *sh, const GPtrArray *words, const LhShellText
            find_document(words, input, inner) || find_string(words, inner);
 }
 
-/* ---- what commands write ---- */
+/* ---- output of commands ---- */
 
-/* What "echo WORD..." says. */
+/* The output of "echo WORD...". */
 static LhShellText *
 echoed(const GPtrArray *words)
 {

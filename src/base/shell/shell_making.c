@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A word in the making: what variables, commands and quotes add to it.
+ * Builds words from variables, commands and quotes.
  */
 #include "base/shell/shell_private.h"
 
@@ -21,8 +21,8 @@ lh_shell_finish_word(LhShellMaking *m)
         g_ptr_array_add(m->words, g_steal_pointer(&m->word));
 }
 
-/* NOLINTBEGIN(misc-no-recursion): what is open has only marks of what was open before it, and all
- * of it has at most LH_SHELL_BYTES_MAX bytes */
+/* NOLINTBEGIN(misc-no-recursion): open text contains only marks of earlier open text, and all of it
+ * has at most LH_SHELL_BYTES_MAX bytes */
 
 void
 lh_shell_add_open(const LhShell *sh, LhShellMaking *m, const LhShellWord *open, const char *mark,
@@ -43,7 +43,7 @@ lh_shell_add_value(const LhShell *sh, LhShellMaking *m, const LhShellWord *value
 {
     const guint line = value->line, column = value->column;
 
-    if (m->word != NULL && m->word->text->len == 0) { /* it begins with this */
+    if (m->word != NULL && m->word->text->len == 0) { /* the word begins here */
         m->word->line = line;
         m->word->column = column;
     }

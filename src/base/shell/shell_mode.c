@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What may be run: the mode that a command runs in, and the status that it leaves.
+ * Decides what may run: the mode of a command, and its status.
  */
 #include "base/shell/shell_private.h"
 

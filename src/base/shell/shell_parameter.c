@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * "${NAME}" with its subscripts and operators.
+ * Expands "${NAME}" with its subscripts and operators.
  */
 #include "base/shell/shell_private.h"
 
 #include <fnmatch.h>
 #include <string.h>
 
-#define WORK_OF_BYTE 16 /* bytes that are compared, for one that is kept */
+#define WORK_OF_BYTE 16 /* bytes compared per byte kept */
 
-/* What stands behind the name in "${NAME...}". */
+/* Parts of "${NAME...}". */
 typedef struct {
     char *name;
     char subscript; /* '@', '*', 'i': an index, '\0': none */
@@ -18,7 +18,7 @@ typedef struct {
     const char *rest, *end; /* ":-value", up to "}" */
 } Parameter;
 
-/* The "}" that belongs to the "{" before @at, or NULL. */
+/* The "}" that matches the "{" before @at, or NULL. */
 static const char *
 find_brace(const LhShell *sh, const char *at)
 {
@@ -63,8 +63,8 @@ read_parameter(const char *at, const char *end, Parameter *p)
     return true;
 }
 
-/* "%.sh", "##*x" and the like: the shortest or longest part of the text that the pattern fits is
- * taken away. */
+/* Applies "%.sh", "##*x" and the like: removes the shortest or longest part of the text that
+ * matches the pattern. */
 static void
 trim(LhShellWord *word, const char *pattern, bool front, bool longest)
 {
@@ -85,8 +85,8 @@ trim(LhShellWord *word, const char *pattern, bool front, bool longest)
     }
 }
 
-/* Those operators that change text; false: it is none of them. What trying every length takes is
- * counted as bytes are. */
+/* Applies operators that change text; false if it is another operator. The work of trying every
+ * length is charged as bytes. */
 static bool
 add_changed(LhShell *sh, LhShellMaking *m, const Parameter *p, const LhShellWord *value,
             bool quoted)
@@ -115,7 +115,7 @@ add_changed(LhShell *sh, LhShellMaking *m, const Parameter *p, const LhShellWord
     return true;
 }
 
-/* The text between two places of the script, as part of the word. */
+/* Reads the text between two places of the script as part of the word. */
 static bool
 take_range(LhShell *sh, LhShellMaking *m, const char *from, const char *to, bool quoted)
 {
@@ -133,7 +133,7 @@ take_range(LhShell *sh, LhShellMaking *m, const char *from, const char *to, bool
     return ok;
 }
 
-/* "${NAME:-value}" and the other operators that choose; *@taken: it was one. */
+/* Applies "${NAME:-value}" and the other operators that choose; *@taken: whether it was one. */
 static bool
 take_choice(LhShell *sh, LhShellMaking *m, const Parameter *p, const LhShellWord *value,
             bool quoted, bool *taken)

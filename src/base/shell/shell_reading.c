@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where a reader of the script is, and what stands there.
+ * Position of the reader, and tests of what is next.
  */
 #include "base/shell/shell_private.h"
 
@@ -79,7 +79,7 @@ skip_line(LhShell *sh)
         lh_shell_step(sh);
 }
 
-/* Over the documents that begin behind this line end. */
+/* Skips the here-documents after this line end. */
 static void
 skip_documents(LhShell *sh)
 {

@@ -16,7 +16,7 @@ lh_shell_define(LhShell *sh, const char *name)
 
     lh_shell_skip(sh, true);
     if (lh_shell_look(sh) != '{')
-        return true; /* a body of another kind is run as it stands */
+        return true; /* another kind of body is run in place */
     lh_shell_step(sh);
     body = g_memdup2(&sh->here, sizeof(sh->here));
     before = lh_shell_enter_mode(sh, LH_SHELL_SKIPS);
@@ -34,7 +34,7 @@ lh_shell_define(LhShell *sh, const char *name)
     return true;
 }
 
-/* Runs the text from @from on, with @arguments. */
+/* Runs the text at @from with @arguments. */
 static bool
 run_elsewhere(LhShell *sh, const LhShellPlace *from, const GPtrArray *arguments, guint first)
 {
@@ -114,7 +114,7 @@ run_test(LhShell *sh, GPtrArray *words)
     lh_shell_test(sh, words, line);
 }
 
-/* Runs it as open as it is. */
+/* Runs it under its own undecided condition, if it has one. */
 static bool
 run_as_open(LhShell *sh, const LhShellText *text, const GPtrArray *words, guint first)
 {
@@ -150,7 +150,7 @@ run_eval(LhShell *sh, const GPtrArray *words)
         sh->arguments, 0);
 }
 
-/* A script within a command, which ends alone. */
+/* Runs a script within a command; its "exit" ends only itself. */
 static bool
 run_inner(LhShell *sh, GPtrArray *words, const LhShellInner *inner)
 {
@@ -179,15 +179,15 @@ set_text(LhShell *sh, const char *name, const char *text, const LhShellText *fro
     lh_shell_set(sh, name, value, false);
 }
 
-/* "read -r A B": the parts of a line, which blanks, or the characters of IFS, stand between; the
- * last one has the rest. Behind "-d ''" it is the whole text. */
+/* "read -r A B": splits a line at blanks or at the characters of IFS; the last variable gets the
+ * rest. With "-d ''" it gets the whole text. */
 static void
 run_read(LhShell *sh, const GPtrArray *words, const LhShellText *input)
 {
     const LhShellVariable *between = lh_shell_variable(sh, "IFS");
     const LhShellWord *own =
         between != NULL && between->words->len > 0 ? g_ptr_array_index(between->words, 0) : NULL;
-    const bool alone = /* "IFS=, read A B" is about this command alone */
+    const bool alone = /* "IFS=, read A B" applies to this command only */
         own != NULL && own->line == ((const LhShellWord *)g_ptr_array_index(words, 0))->line;
     g_autofree char *signs = g_strdup(own != NULL && own->text->len > 0 ? own->text->str : " \t");
     g_autofree char *text = input != NULL ? g_strstrip(g_strdup(input->text)) : NULL;
@@ -217,7 +217,7 @@ run_read(LhShell *sh, const GPtrArray *words, const LhShellText *input)
         g_hash_table_remove(sh->variables, "IFS");
 }
 
-/* A command with its words, which is not skipped. */
+/* Runs a command with its words, unless it is skipped. */
 static bool
 run_words(LhShell *sh, GPtrArray *words, const LhShellText *input)
 {
@@ -295,7 +295,7 @@ take_operand(LhShell *sh, GPtrArray *words, LhShellStreams *streams)
     return lh_shell_take_word(sh, true, words);
 }
 
-/* Whether "()" follows the one word that there is. */
+/* Whether "()" follows the only word. */
 static bool
 sees_definition(LhShell *sh, const GPtrArray *words)
 {
@@ -303,7 +303,7 @@ sees_definition(LhShell *sh, const GPtrArray *words)
            lh_shell_name_length(lh_shell_text_at(words, 0)) > 0;
 }
 
-/* The words of a command, of which none are left if it defines a function. */
+/* Reads the words of a command; none are left if it defines a function. */
 static bool
 take_simple(LhShell *sh, GPtrArray *words, LhShellStreams *streams)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a command reads and writes: "<", ">", "<<END" and the like.
+ * Redirections: "<", ">", "<<END" and the like.
  */
 #include "base/shell/shell_private.h"
 
 #include <string.h>
 
-/* "<<END", behind the sign. */
+/* Reads "<<END", after the sign. */
 static bool
 take_input(LhShell *sh, LhShellStreams *streams)
 {

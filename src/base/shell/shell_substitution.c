@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * "$(command)", of which nobody runs any but "expr", and "$((1 + 2))".
+ * "$(command)", which is not run except for "expr", and "$((1 + 2))".
  */
 #include "base/shell/shell_private.h"
 
@@ -33,7 +33,7 @@ lh_shell_take_parentheses(LhShell *sh, GString *out)
     return true;
 }
 
-/* The sum that "expr A / B" works out; NULL: it is another command. Caller frees. */
+/* The expression of "expr A / B"; NULL: another command. Caller frees. */
 static char *
 sum_of_expr(const char *inner)
 {
@@ -42,7 +42,7 @@ sum_of_expr(const char *inner)
     inner += strspn(inner, " \t");
     if (!g_str_has_prefix(inner, "expr "))
         return NULL;
-    words = g_strsplit(inner + strlen("expr "), "\\", -1); /* "\*" stands for "*" */
+    words = g_strsplit(inner + strlen("expr "), "\\", -1); /* "\*" means "*" */
     return g_strjoinv("", words);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Conditions of a script: what "[" and "[[" ask.
+ * Conditions of a script: "[" and "[[".
  */
 #include "base/shell/shell_private.h"
 
@@ -11,7 +11,7 @@ typedef struct {
     const GPtrArray *words;
     guint at;
     bool ok;
-    const char *unknown; /* interned: what would decide it; NULL: nothing is open */
+    const char *unknown; /* interned: variable that would decide it; NULL: decided */
 } Test;
 
 static const LhShellWord *

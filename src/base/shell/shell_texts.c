@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Texts that a script holds for its commands, and the files that it writes.
+ * Texts that a script provides to its commands, and the files that it writes.
  */
 #include "base/shell/shell_private.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Variables: what they have, and what an open branch makes of it.
+ * Variables: their values, and the effect of undecided branches on them.
  */
 #include "base/shell/shell_private.h"
 
@@ -26,7 +26,7 @@ lh_shell_variable(const LhShell *sh, const char *name)
     return variable;
 }
 
-/* The mark of a text that the open branch sets. Caller frees. */
+/* The mark of a text that an undecided branch sets. Caller frees. */
 static char *
 leave_open(LhShell *sh, const char *name, const char *text, const LhShellWord *where)
 {
@@ -40,7 +40,7 @@ leave_open(LhShell *sh, const char *name, const char *text, const LhShellWord *w
     return g_strdup_printf("%c%u%c", LH_SHELL_OPENS, sh->opens->len - 1, LH_SHELL_CLOSES);
 }
 
-/* What both texts begin with, up to a blank in both. */
+/* Length of the common prefix that ends at a blank in both. */
 static gsize
 common_length(const char *a, const char *b)
 {
@@ -55,7 +55,7 @@ common_length(const char *a, const char *b)
     }
 }
 
-/* Whether options stand in it, or in what is open of it. */
+/* Whether it contains options, also in its open texts. */
 static bool
 has_option(const LhShell *sh, const char *text)
 {
@@ -70,8 +70,8 @@ has_option(const LhShell *sh, const char *text)
     return has;
 }
 
-/* One word that an open branch sets: what it begins with in either case, and then, open, what
- * it has in one and in the other. Where that is no options but a value, it is not known. */
+/* A word that an undecided branch sets: the common prefix, then, as open text, the rest of both
+ * values. If these are not options but a value, it is unknown. */
 static LhShellWord *
 open_word(LhShell *sh, const char *name, const char *before, const LhShellWord *set)
 {
@@ -90,7 +90,7 @@ open_word(LhShell *sh, const char *name, const char *before, const LhShellWord *
     return word;
 }
 
-/* What an open branch sets is as open as that. */
+/* Words that an undecided branch sets are open. */
 static GPtrArray *
 open_words(LhShell *sh, const char *name, const GPtrArray *before, const GPtrArray *set, bool list)
 {
@@ -163,7 +163,7 @@ lh_shell_set(LhShell *sh, const char *name, GPtrArray *words, bool list)
     g_hash_table_replace(sh->variables, g_strdup(name), variable);
 }
 
-/* "$1", "$2"; NULL: there is none. Those of a script are not known, but may be given. */
+/* "$1", "$2"; NULL: none. Those of the script itself are unknown, but may be given. */
 static const LhShellWord *
 argument_of(const LhShell *sh, const char *name)
 {

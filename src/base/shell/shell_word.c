@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Words by themselves, and the marks of what is open in them.
+ * Single words, and the marks of open text in them.
  */
 #include "base/shell/shell_private.h"
 
@@ -73,10 +73,10 @@ lh_shell_open_at(const LhShell *sh, const char *at, const char **behind)
     return g_ptr_array_index(sh->opens, (guint)number);
 }
 
-/* NOLINTBEGIN(misc-no-recursion): what is open has only marks of what was open before it, and all
- * of it has at most LH_SHELL_BYTES_MAX bytes */
+/* NOLINTBEGIN(misc-no-recursion): open text contains only marks of earlier open text, and all of it
+ * has at most LH_SHELL_BYTES_MAX bytes */
 
-/* Adds @text to @plain, at most as many bytes and marks as *@left says. */
+/* Appends @text to @plain, at most *@left bytes and marks. */
 static void
 add_plain(const LhShell *sh, LhShellWord *plain, const char *text, gsize *left)
 {

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The words of a script: quotes, variables, and what is made of them.
+ * Reads the words of a script: quotes, variables, and their results.
  */
 #include "base/shell/shell_private.h"
 
 #include <string.h>
 
-#define BYTES_OF_WORD 8 /* that a word counts for beside its own */
+#define BYTES_OF_WORD 8 /* charged per word in addition to its own bytes */
 
 /* ---- "$" ---- */
 
-/* "$@", "$#" and the like, of one character. */
+/* "$@", "$#" and other variables of one character. */
 static void
 take_special(LhShell *sh, LhShellMaking *m, bool quoted)
 {
@@ -77,13 +77,13 @@ take_dollar(LhShell *sh, LhShellMaking *m, bool quoted)
 
 /* ---- quotes ---- */
 
-/* A backslash takes the meaning of the character behind it, and a line end away. */
+/* Reads a backslash: it makes the next character literal, or removes a line end. */
 static void
 take_escaped(LhShell *sh, LhShellMaking *m, bool quoted)
 {
     lh_shell_step(sh);
     if (m->document && strchr("$`\\", lh_shell_look(sh)) == NULL) {
-        lh_shell_add_text(m, "\\"); /* what stands behind it follows */
+        lh_shell_add_text(m, "\\"); /* the next character is read afterwards */
         return;
     }
     if (lh_shell_look(sh) == '\r' && sh->here.at + 1 < sh->here.end && sh->here.at[1] == '\n')
@@ -118,7 +118,7 @@ take_quoted(LhShell *sh, LhShellMaking *m)
     return true;
 }
 
-/* What is open, where text that has it is read again. */
+/* Reads a mark of open text, where text that contains it is read again. */
 static bool
 take_mark(LhShell *sh, LhShellMaking *m, bool quoted)
 {
@@ -177,7 +177,7 @@ check_bytes(LhShell *sh, const LhShellMaking *m, guint from)
     }
     return sh->bytes <= LH_SHELL_BYTES_MAX ||
            lh_shell_fail(sh, m->line, m->column,
-                         "up to here, words have more than %d MiB with their variables replaced",
+                         "words up to here exceed %d MiB with their variables replaced",
                          LH_SHELL_BYTES_MAX >> 20);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What settings of torchtitan are to a prediction.
+ * Meaning of torchtitan's settings.
  */
 #pragma once
 
