@@ -105,14 +105,14 @@ START_TEST(csv_refuses_broken_tables)
         { "a,b\n\"1\"2,3\n", "dir/t.csv:2:4: error: text after a closing quote; allowed: a comma "
                              "or the end of the line" },
         { "a,b\n1,\"2\n3,4\n", "dir/t.csv:2:3: error: the quote that begins here has no end" },
-        { "a,b\n1\r,2\n", "dir/t.csv:2:2: error: a carriage return that ends no line; "
+        { "a,b\n1\r,2\n", "dir/t.csv:2:2: error: a carriage return that does not end a line; "
                           "allowed: LF or CR LF" },
-        { "a,b\n\"1\"\r,2\n", "dir/t.csv:2:4: error: a carriage return that ends no line; "
+        { "a,b\n\"1\"\r,2\n", "dir/t.csv:2:4: error: a carriage return that does not end a line; "
                               "allowed: LF or CR LF" },
-        { "a\n\"\n\x1b\"\n", "dir/t.csv:3:1: error: the control character 0x1b; a cell may have "
+        { "a\n\"\n\x1b\"\n", "dir/t.csv:3:1: error: the control character 0x1b; a cell may contain "
                              "tabs, and in quotes line breaks" },
-        { "a\nx\x7f\n", "dir/t.csv:2:2: error: the control character 0x7f; a cell may have tabs, "
-                        "and in quotes line breaks" },
+        { "a\nx\x7f\n", "dir/t.csv:2:2: error: the control character 0x7f; a cell may contain "
+                        "tabs, and in quotes line breaks" },
         { "a\n\xc3\xa4\n\xff\n", "dir/t.csv:3:1: error: not UTF-8" },
     };
 

@@ -125,7 +125,7 @@ START_TEST(toml_says_where_it_is_wrong)
         { "a = 24:00:00", "f:1:5: error: \"24:00:00\" is not in the calendar or on the" },
         { "a = \"\\u0000\"", "f:1:12: error: a NUL" },
         { "a = 1\r", "f:1:6: error: found \"\\r\"; the line should end here" },
-        { "# \x01", "f:1:3: error: found \"\\x01\"; of the control" },
+        { "# \x01", "f:1:3: error: found \"\\x01\"; allowed control characters" },
         { "a = 1\nb = \xff", "f:2:5: error: found the byte 0xff; allowed: UTF-8 without NUL" },
     };
 
