@@ -144,7 +144,7 @@ START_TEST(a_log_has_the_clusters_of_a_plan)
                   text);
     ck_assert_msg(strstr(text, "longhaul: hgx-h100:1: ") != NULL, "%s", text);
     ck_assert_msg(strstr(text, " s a step: tp ") != NULL, "%s", text);
-    ck_assert_msg(strstr(text, " simulated; 1 s a step so far: tp ") != NULL, "%s", text);
+    ck_assert_msg(strstr(text, " simulated; best so far 1 s per step: tp ") != NULL, "%s", text);
 }
 END_TEST
 

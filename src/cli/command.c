@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The table of commands, and what they share.
+ * The table of commands and shared functions.
  */
 #include "cli/command.h"
 
@@ -41,11 +41,11 @@ lh_command_find(const char *name, GError **error)
     near = lh_nearest_word(name, (const char *const *)names->pdata);
     all = g_strjoinv(", ", (char **)names->pdata);
     if (near != NULL)
-        g_set_error(error, LH_ERROR, LH_ERROR_USAGE, "there is no command \"%s\"; did you mean %s?",
+        g_set_error(error, LH_ERROR, LH_ERROR_USAGE, "unknown command \"%s\"; did you mean %s?",
                     name, near);
     else
-        g_set_error(error, LH_ERROR, LH_ERROR_USAGE, "there is no command \"%s\"; commands: %s",
-                    name, all);
+        g_set_error(error, LH_ERROR, LH_ERROR_USAGE, "unknown command \"%s\"; known: %s", name,
+                    all);
     return NULL;
 }
 
@@ -113,12 +113,12 @@ lh_command_check_program(const LhCommandLine *line, GError **error)
                                (const char *)g_ptr_array_index(s->schedule, i));
     if (names->len == 0)
         g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
-                    "%s: no schedule: give %s; see longhaul list schedules", command->name,
+                    "%s: missing schedule: give %s; see longhaul list schedules", command->name,
                     command->arguments_max > 0 ? "its name" : "--schedule NAME");
     else
         g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
-                    "%s takes one schedule or schedule file, and here are %u: %s; name one",
-                    command->name, schedules + (s->schedule_file != NULL), names->str);
+                    "%s takes one schedule or schedule file, found %u: %s; name one", command->name,
+                    schedules + (s->schedule_file != NULL), names->str);
     return false;
 }
 
@@ -153,8 +153,8 @@ lh_command_check_provenance(bool provenance, int format, GError **error)
     if (!provenance || format != LH_FORMAT_CSV)
         return true;
     g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
-                "--provenance adds a table, and --format csv has one only; allowed with it: "
-                "table, md, and json, which always has the constants");
+                "--provenance adds a table, and --format csv has room for one only; allowed with "
+                "it: table, md, and json, which always has the constants");
     return false;
 }
 

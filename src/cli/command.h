@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The commands: one file each, cmd_<name>.c defining `const LhCommand lh_command_<name>` and the
- * options of its own, and one word in src/cli/meson.build. Help and completion are made from this
+ * The commands: one file each, cmd_<name>.c, which defines `const LhCommand lh_command_<name>` with
+ * its options; src/cli/meson.build lists the names. Help and completion are generated from this
  * table.
  */
 #pragma once
@@ -15,26 +15,27 @@
 typedef struct _LhCommand LhCommand;
 typedef struct _LhSaved LhSaved; /* saved.h */
 
-/* What a command line said. */
+/* A parsed command line. */
 typedef struct {
     const LhCommand *command;
-    const char *const *argv; /* the whole of it, for the stamp */
-    LhScenario *scenario;    /* file and options; NULL for commands that take none */
-    LhConfig *config;        /* that the scenario is made of; NULL: none */
-    GPtrArray *arguments;    /* of char *: what is left beside options */
-    void *options;           /* the command's own, all zero where not given */
-    const LhSaved *saved;    /* the result is not written: it must be this one; NULL: it is new */
+    const char *const *argv; /* complete, for the stamp */
+    LhScenario *scenario;    /* from file and options; NULL for commands that take none */
+    LhConfig *config;        /* of --from-config, which the scenario was made from; NULL: none */
+    GPtrArray *arguments;    /* of char *: positional arguments */
+    void *options;           /* the command's own; a value that is not given is zero */
+    const LhSaved
+        *saved; /* a saved result to compare the new one with instead of writing it; NULL: none */
 } LhCommandLine;
 
-/* How a command has ended. */
+/* How a command ended. */
 typedef enum {
-    LH_ANSWER_YES,     /* it has done what was asked */
-    LH_ANSWER_NO,      /* the answer, which is printed, is no: infeasible, out of tolerance */
-    LH_ANSWER_PARTIAL, /* it was interrupted; what it had until then is printed or kept */
-    LH_ANSWER_FAILED,  /* an error says why */
+    LH_ANSWER_YES,     /* done */
+    LH_ANSWER_NO,      /* the printed answer is no: infeasible, out of tolerance */
+    LH_ANSWER_PARTIAL, /* interrupted; the part done until then is printed or kept */
+    LH_ANSWER_FAILED,  /* see the error */
 } LhAnswer;
 
-/* The exit status: of LH_ANSWER_FAILED, and of this alone, there is an @error, which decides it. */
+/* The exit status. @error is set for LH_ANSWER_FAILED only, and determines its status. */
 int lh_answer_status(LhAnswer answer, const GError *error);
 
 #define LH_COMMON_OPTIONS_MAX 10 /* of a command */
@@ -58,9 +59,9 @@ struct _LhCommand {
     const LhField *options; /* its own, of a struct of options_size; ended by a zero entry */
     size_t options_size;
     LhAnswer (*run)(const LhCommandLine *line, GError **error);
-    /* The control plane by which several processes run the line together (job.h); NULL, for the
-     * function or what it returns: each is alone. Such commands have an option --deadline, which
-     * is @deadline_s if it is not given. */
+    /* Control plane by which several processes run the command together (job.h). A NULL function or
+     * result: the process runs alone. Such a command has an option --deadline, @deadline_s by
+     * default. */
     const LhControl *(*control)(const LhCommandLine *line);
     uint32_t deadline_s;
 };
@@ -68,34 +69,34 @@ struct _LhCommand {
 /* NULL-terminated, in the order of meson.build. */
 extern const LhCommand *const lh_commands[];
 
-/* NULL with @error (LH_ERROR_USAGE, with the nearest name) if there is no such command. */
+/* Returns the command, or NULL with @error (LH_ERROR_USAGE, with the nearest name) if @name is
+ * unknown. */
 const LhCommand *lh_command_find(const char *name, GError **error);
 
-/* --- options that several commands have ---------------------------------------------------------
+/* --- options shared by several commands ---------------------------------------------------------
  */
 
-/* Where a result goes, and how it is written: a member of the command's options. */
+/* Destination and format of a result: a member of the command's options. */
 typedef struct {
     int format; /* LhFormat */
     char *file; /* NULL, "-": standard output */
 } LhOutputOptions;
 
-/* Flags of fields of a command's options. */
+/* Flags of the fields of a command's options. */
 enum {
-    LH_COMMAND_FIGURE = 1 << 16, /* a picture that it writes, with a script beside it */
-    /* In the format of --format: if this was not given, an ending that names a format chooses it.
-     */
+    LH_COMMAND_FIGURE = 1 << 16, /* an output figure, with a gnuplot script beside it */
+    /* An output in the format of --format. Without --format, the file name's ending chooses it. */
     LH_COMMAND_FORMATTED = 1 << 17,
-    LH_COMMAND_MAYBE_FIGURE = 1 << 18, /* an output with a script beside it, if it is a figure */
-    LH_COMMAND_CONFIG = 1 << 19,       /* a configuration, which the scenario is made of */
-    LH_COMMAND_HOW = 1 << 20,          /* how the result is worked out, which is the same anyhow */
-    LH_COMMAND_OWN = 1 << 21,          /* of each process of a job: others may have another */
-    LH_COMMAND_OF_ALL = 1 << 22,    /* an output that takes what all processes of a job have done */
-    LH_COMMAND_VARIABLES = 1 << 23, /* what variables of a configuration are */
-    LH_COMMAND_SHOWN = 1 << 24,     /* what of the answer is shown */
+    LH_COMMAND_MAYBE_FIGURE = 1 << 18, /* an output that may be a figure, with a script beside it */
+    LH_COMMAND_CONFIG = 1 << 19,       /* a configuration to make the scenario from */
+    LH_COMMAND_HOW = 1 << 20,          /* changes how the result is computed, but not the result */
+    LH_COMMAND_OWN = 1 << 21,          /* may differ between the processes of a job */
+    LH_COMMAND_OF_ALL = 1 << 22,    /* an output that needs the results of all processes of a job */
+    LH_COMMAND_VARIABLES = 1 << 23, /* values of a configuration's variables */
+    LH_COMMAND_SHOWN = 1 << 24,     /* selects what part of the answer is shown */
 };
 
-/* A char *. @text says what is taken from it. */
+/* Field of type char *. @text says what is read from the configuration. */
 #define LH_OPTION_FROM_CONFIG(Options, member, text)                                               \
     {                                                                                              \
         .name = "from-config", .category = LH_ABOUT_INPUT, .type = LH_FIELD_STRING,                \
@@ -107,7 +108,7 @@ enum {
                        "LLaMA-Factory, a .toml of torchtitan, a .json of DeepSpeed. " text         \
     }
 
-/* A GPtrArray of char *: NAME=VALUE. */
+/* Field of type GPtrArray of char *: VAR=VALUE. */
 #define LH_OPTION_SET(Options, member)                                                             \
     {                                                                                              \
         .name = "set", .category = LH_ABOUT_INPUT, .type = LH_FIELD_STRINGS,                       \
@@ -117,7 +118,7 @@ enum {
             "What a variable of the script of --from-config is, whatever the script sets it to."   \
     }
 
-/* The rows of @member, an LhOutputOptions of @Options. */
+/* The options --format and --output for @member, an LhOutputOptions of @Options. */
 #define LH_OPTION_FORMAT(Options, member)                                                          \
     {                                                                                              \
         .name = "format", .category = LH_ABOUT_OUTPUT, .type = LH_FIELD_CHOICE,                    \
@@ -129,8 +130,8 @@ enum {
         .name = "output", .category = LH_ABOUT_OUTPUT, .type = LH_FIELD_STRING,                    \
         .offset = offsetof(Options, member.file),                                                  \
         .flags = LH_FIELD_WRITTEN | LH_COMMAND_FORMATTED,                                          \
-        .description = "File to write the result to; default -, standard output. Its ending "      \
-                       "chooses the format, if --format does not.",                                \
+        .description = "File for the result; default -, standard output. Without --format, its "   \
+                       "ending chooses the format.",                                               \
         .placeholder = "FILE", .names = "files"                                                    \
     }
 #define LH_OPTION_FIGURE(Options, member, text)                                                    \
@@ -146,7 +147,7 @@ enum {
         .offset = offsetof(Options, member), .flags = LH_FIELD_WRITTEN, .description = (text),     \
         .placeholder = "FILE", .names = "files"                                                    \
     }
-/* A GPtrArray of char *: files that are read, @most of them. */
+/* Field of type GPtrArray of char *: input files, at most @most. */
 #define LH_OPTION_FROM(Options, member, most, text)                                                \
     {                                                                                              \
         .name = "from", .category = LH_ABOUT_INPUT, .type = LH_FIELD_STRINGS,                      \
@@ -178,7 +179,7 @@ enum {
         .offset = offsetof(Options, member), .flags = LH_COMMAND_HOW, .choices = lh_control_names, \
         .description = (text)                                                                      \
     }
-/* An LhTime; 0 if it is not given. */
+/* Field of type LhTime; 0 if not given. */
 #define LH_OPTION_DEADLINE(Options, member, text)                                                  \
     {                                                                                              \
         .name = "deadline", .category = LH_ABOUT_RUNNING, .type = LH_FIELD_UNIT,                   \
@@ -188,7 +189,8 @@ enum {
     }
 #define LH_DEADLINE_S_MAX 1e6
 
-/* A uint64_t; 0 if it is not given: as the cores and the memory allow. @what is done at once. */
+/* Field of type uint64_t; 0 if not given: limited by cores and memory. @what is the unit of work
+ * that runs in parallel. */
 #define LH_OPTION_JOBS(Options, member, what)                                                      \
     {                                                                                              \
         .name = "jobs", .category = LH_ABOUT_RUNNING, .type = LH_FIELD_UINT,                       \
@@ -199,7 +201,7 @@ enum {
     }
 #define LH_JOBS_MAX 1024
 
-/* An LhTime; 0 if it is not given: see lh_run_time_check. */
+/* Field of type LhTime; 0 if not given: see lh_run_time_check. */
 #define LH_OPTION_MAX_WORK(Options, member)                                                        \
     {                                                                                              \
         .name = "max-work", .category = LH_ABOUT_RUNNING, .type = LH_FIELD_UNIT,                   \
@@ -210,38 +212,38 @@ enum {
     }
 #define LH_MAX_WORK_S 8e6
 
-/* Whether an option names a file, rather than nothing or standard output. */
+/* Whether @path is a file, neither NULL nor standard output. */
 bool lh_command_is_file(const char *path);
 
-/* "here" of "/tmp/here.json"; @fallback where there is no file. Caller frees. */
+/* Returns "here" for "/tmp/here.json", @fallback if @path is no file. Caller frees. */
 char *lh_command_base_name(const char *path, const char *fallback);
 
-/* Writes a command's result where the command line wants it. */
+/* Writes a command's result to the destination given on the command line. */
 bool lh_command_write(const LhOutputOptions *to, const GString *text, GError **error);
 
-/* Likewise; a result that was saved is compared with it instead. */
+/* Writes the result likewise; if a saved result is being checked, compares the two instead. */
 bool lh_command_finish(const LhCommandLine *line, const LhOutputOptions *to, const GString *text,
                        GError **error);
 
-/* For commands of one program: refuses a line (LH_ERROR_USAGE) that, with its scenario, does not
+/* For commands with one_program: rejects (LH_ERROR_USAGE) a line that, with its scenario, does not
  * name exactly one schedule or schedule file. */
 bool lh_command_check_program(const LhCommandLine *line, GError **error);
 
 LhStamp lh_command_stamp(const LhCommandLine *line);
 
-/* Prints what is read of the configuration, and what not, if there is one: what
- * lh_describe_config() says, as every command does. */
+/* Prints to standard error what was read from the configuration and what was ignored
+ * (lh_describe_config()). Prints nothing without a configuration. */
 void lh_command_warn_config(const LhCommandLine *line);
 
-/* Refuses --provenance (LH_ERROR_USAGE) in a format that has no place for it. */
+/* Rejects --provenance (LH_ERROR_USAGE) in formats without room for it. */
 bool lh_command_check_provenance(bool provenance, int format, GError **error);
 
-/* Reads what @option is, "10%" or "0.1", as a share of at most 1, more than 0 or from @zero on.
- * LH_ERROR_USAGE; @share is left alone then. */
+/* Parses the value of @option, "10%" or "0.1", as a share: at most 1, and above 0 or (@zero) at
+ * least 0. LH_ERROR_USAGE, with @share unchanged. */
 bool lh_command_share(const char *option, const char *text, bool zero, double *share,
                       GError **error);
 
-/* The index of the kernel set that --kernels names, 0 if it is NULL. LH_ERROR_USAGE if @device has
- * no such set. */
+/* Returns the index of the kernel set named by --kernels; 0 for NULL. LH_ERROR_USAGE if @device
+ * lacks it. */
 bool lh_command_kernels(const char *name, const LhRunDevice *device, uint32_t *kernel_set,
                         GError **error);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rows are shown from when the progress line is: a comparison that is over before has its table
- * soon enough. They stand in the order in which they came, and are wiped before the table is
+ * Rows are shown together with the progress line: a comparison that ends before it appears prints
+ * its table soon enough. Rows appear in order of completion and are cleared before the table is
  * printed.
  */
 #include "cli/compare_live.h"
@@ -19,7 +19,7 @@ lh_compare_live_start(LhCompareLive *live, double seconds)
     lh_interrupt_listen();
 }
 
-/* Above the progress line, once that is there. */
+/* Prints new rows above the progress line, once that is shown. */
 static void
 show_rows(LhCompareLive *live)
 {

@@ -8,7 +8,7 @@
 #include "report/page/page_pdf.h"
 #include "report/page/report.h"
 
-#define RUNS_MAX 2 /* schedules that are looked at closely */
+#define RUNS_MAX 2 /* schedules with a timeline on the page */
 
 typedef struct {
     LhReportRun runs[RUNS_MAX];
@@ -33,7 +33,7 @@ has_critical(const LhComparison *comparison)
     return comparison->fit_count > 0 && lh_artifacts_has_critical(first->result);
 }
 
-/* The row's own schedule; NULL: its program is explicit. */
+/* The row's schedule; NULL: its program is explicit. */
 static const LhSchedule *
 schedule_of(const LhSetup *setup, const LhCompareRow *row)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Completion scripts. Options and their choices are written out; names of schedules, clusters and
- * models are asked of the program itself (longhaul list KIND --format names), so that data files
- * that were added are completed, too.
+ * models are listed by the program itself (longhaul list KIND --format names), so that added data
+ * files are completed as well.
  */
 #include "cli/completion.h"
 #include "cli/options.h"
@@ -12,7 +12,7 @@
 
 const char *const lh_shell_names[] = { "bash", "zsh", "fish", NULL };
 
-/* A command and the script that is being written for it. */
+/* A command and the script being written for it. */
 typedef struct {
     GString *out;
     const LhCommand *command;
@@ -24,8 +24,8 @@ names_files(const char *names)
     return strcmp(names, "files") == 0;
 }
 
-/* "'", a backslash and, for zsh, what its specifications give a meaning stand behind a backslash.
- * Caller frees. */
+/* Escapes "'", and puts a backslash before the characters of @special, which zsh specifications
+ * treat specially. Caller frees. */
 static char *
 escape(const char *text, const char *special)
 {
@@ -41,15 +41,14 @@ escape(const char *text, const char *special)
     return g_string_free(out, FALSE);
 }
 
-/* "table json csv", NULL for a field without choices. Caller frees. */
+/* "table json csv"; NULL for a field without choices. Caller frees. */
 static char *
 choices_of(const LhField *field)
 {
     return field->type == LH_FIELD_CHOICE ? g_strjoinv(" ", (char **)field->choices) : NULL;
 }
 
-/* What a command's arguments name: scenarios, and what the command says: "schedules scenarios".
- * Caller frees. */
+/* Kinds of names that a command's arguments may be: "schedules scenarios". Caller frees. */
 static char *
 arguments_of(const LhCommand *command)
 {
@@ -158,7 +157,7 @@ write_bash(GString *out)
 /* --- zsh ----------------------------------------------------------------------------------------
  */
 
-/* What completes a value: ":(a b)", ":_files" or a call of our own function. */
+/* Appends the action that completes a value: ":(a b)", ":_files" or a call of our own function. */
 static void
 zsh_action(const LhField *field, GString *out)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The completion of shells, made from the tables of commands and of their options.
+ * Shell completion, generated from the tables of commands and options.
  */
 #pragma once
 

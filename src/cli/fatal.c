@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The end of a process that GLib would abort. Nothing here may need memory.
+ * Exit of a process that GLib would abort. Nothing here may allocate memory.
  *
- * GLib formats its message in memory of its own before it hands it over; if there is none, it
- * reports that in the same way, and so on until the stack is full. So the function of the C library
- * that it formats with is defined here, too.
+ * GLib formats its message in allocated memory; without memory it reports that the same way, and so
+ * on until the stack overflows. So this file replaces vasprintf(), which GLib formats with.
  */
 #include "cli/fatal.h"
 
@@ -22,7 +21,7 @@
 static void (*discard_unfinished)(void);
 static void (*tell_others)(const char *reason);
 
-/* GLib's messages begin with a place in its own source, "../glib/gmem.c:136: ". */
+/* Skips the location in GLib's own source, "../glib/gmem.c:136: ". */
 static const char *
 without_place(const char *message)
 {
@@ -37,7 +36,7 @@ lh_fatal_tell(void (*tell)(const char *reason))
     tell_others = tell;
 }
 
-/* Several threads may get here. */
+/* Ends the process; several threads may get here. */
 G_GNUC_NORETURN static void
 end(const char *message)
 {
@@ -51,7 +50,7 @@ end(const char *message)
 
     if (!g_atomic_int_compare_and_exchange(&said, 0, 1))
         pause(); /* until the first one ends the process */
-    /* If standard error is closed, there is nobody to tell. */
+    /* If standard error is closed, the message is lost. */
     written = write(STDERR_FILENO, line, MIN((size_t)length, sizeof(line) - 1));
     (void)written;
     if (tell_others != NULL)
@@ -76,10 +75,10 @@ lh_fatal_install(void (*discard)(void))
     g_log_set_default_handler(on_log, NULL);
 }
 
-/* --- instead of the C library's ------------------------------------------------------------------
+/* --- replacements of C library functions ---------------------------------------------------------
  */
 
-/* As vasprintf(3), but without memory it ends the process with what it was to write. */
+/* As vasprintf(3), but without memory it ends the process, with the text as the reason. */
 static G_GNUC_PRINTF(2, 0) int format_or_end(char **text, const char *format, va_list args)
 {
     char start[LINE_MAX_BYTES];
@@ -103,7 +102,7 @@ vasprintf(char **text, const char *format, va_list args)
     return format_or_end(text, format, args);
 }
 
-/* What libraries call in its place that are compiled with checks. */
+/* The variant called by libraries compiled with fortify checks. */
 int __vasprintf_chk(char **text, int flag, const char *format, va_list args) /* NOLINT */
     G_GNUC_PRINTF(3, 0);
 
@@ -118,9 +117,9 @@ __vasprintf_chk(char **text, int flag, const char *format, va_list args) /* NOLI
  */
 
 /*
- * GLib's slices abort by themselves. This asks for malloc in their place, before GLib's own
- * initialization allocates the first one (newer GLib has no slices, and ignores it). It only sets a
- * variable.
+ * GLib's slice allocator aborts by itself. This selects malloc in its place, before GLib's own
+ * initialization allocates the first slice (newer GLib has no slices and ignores it). It only sets
+ * a variable.
  */
 static void
 use_malloc(void)
@@ -135,8 +134,8 @@ __attribute__((section(".preinit_array"),
                used)) static void (*const before_libraries)(void) = use_malloc;
 #endif
 
-/* Some of what GLib keeps for itself it allocates when it is first used, and aborts if it cannot:
- * keys of what threads have of their own, and a lock. */
+/* Makes GLib allocate its lazily created thread keys and lock now, since it aborts if it cannot
+ * later. */
 __attribute__((constructor)) static void
 use_glib(void)
 {

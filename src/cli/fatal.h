@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How longhaul ends when memory or threads run out.
+ * How longhaul exits when memory or threads run out.
  */
 #pragma once
 
 /*
- * From now on, if GLib cannot allocate memory or start a thread, the process says so in one line on
- * standard error, calls @discard (may be NULL; it must not allocate) and ends with status 4. GLib
- * itself would abort the process. Whoever asks for much memory asks in a way that can fail
- * (base/allocation.h).
+ * Installs the handler for GLib's failures to allocate memory or start a thread: it prints one line
+ * to standard error, calls @discard (may be NULL; must not allocate) and exits with status 4. GLib
+ * alone would abort. Large allocations use functions that can fail instead (base/allocation.h).
  */
 void lh_fatal_install(void (*discard)(void));
 
-/* From now on @tell is called as well, with the reason in words; likewise. */
+/* Also calls @tell with the reason from now on; it must not allocate either. */
 void lh_fatal_tell(void (*tell)(const char *reason));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Help for terminals. Descriptions are one text in the tables and are broken here; the details of a
- * command come in lines that fit.
+ * Help for terminals. Descriptions are wrapped here; the details of a command are wrapped in the
+ * tables.
  */
 #include "cli/help.h"
 
@@ -22,14 +22,14 @@ G_STATIC_ASSERT(G_N_ELEMENTS(lh_help_format_names) == LH_HELP_FORMATS + 1);
 const char *const lh_exit_meanings[LH_EXIT_STATUSES] = {
     "success",
     "the answer is no: refused, not proven, out of memory, wrong",
-    "the command line cannot be understood",
-    "a file or a value cannot be used",
-    "something failed while running",
+    "the command line is invalid",
+    "a file or a value is invalid",
+    "a runtime failure",
 };
 
 const char *const lh_help_purpose =
-    "longhaul predicts how long-context training runs behave when the attention of one sequence is "
-    "distributed over many GPUs.";
+    "longhaul predicts the performance of long-context training when the attention of one sequence "
+    "is distributed over many GPUs.";
 
 /* The options of a command, on their way into sections. */
 typedef struct {
@@ -113,8 +113,8 @@ lh_help_note(const LhCommand *command)
                                                   : NULL;
 }
 
-/* Appends the words of @text in lines of at most WIDTH columns; the first begins at @column, the
- * others behind @indent spaces. */
+/* Appends the words of @text in lines of at most WIDTH columns. The first line starts at @column,
+ * the others are indented by @indent spaces. */
 static void
 append_wrapped(GString *out, const char *text, gsize column, gsize indent)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Help, man pages, the listing for programs, and the completion of shells: all made from the tables
- * of commands and of their options, so that they cannot disagree with the command line.
+ * Help, man pages, the machine-readable listing and shell completion, all generated from the tables
+ * of commands and options, so they cannot disagree with the command line.
  */
 #pragma once
 
 #include "cli/command.h"
 #include "cli/terminal.h"
 
-/* In what form the help of a command is written. */
+/* Format of help. */
 typedef enum {
     LH_HELP_TEXT, /* for a terminal, at most 80 columns */
     LH_HELP_MAN,  /* a page for man(1) */
@@ -23,14 +23,14 @@ extern const char *const lh_help_format_names[];
  * then @all is the help of each command, too. Caller frees. */
 char *lh_help_text(const LhCommand *command, bool all, LhColours colours);
 
-/* --- what help and man pages share --------------------------------------------------------------
+/* --- shared by help and man pages ---------------------------------------------------------------
  */
 
-/* The exit statuses, in the order of their numbers from 0. */
+/* Meanings of the exit statuses, indexed by status. */
 extern const char *const lh_exit_meanings[];
 #define LH_EXIT_STATUSES 5
 
-/* What longhaul is, in a sentence. */
+/* One sentence about longhaul. */
 extern const char *const lh_help_purpose;
 
 /* An option of a command's help. */

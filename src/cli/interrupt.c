@@ -6,7 +6,7 @@
 
 static volatile sig_atomic_t interrupted;
 
-/* Signals that interrupt, and who took care of them before (base/files/output.h, cli/job.c). */
+/* Signals that interrupt, and their previous handlers (base/files/output.h, cli/job.c). */
 static struct {
     int number;
     volatile sig_atomic_t taken;
@@ -23,7 +23,7 @@ give_back(void)
     }
 }
 
-/* The next one, of either kind, ends the process as if nothing had listened. */
+/* Restores the previous handlers, so that the next signal of either kind ends the process. */
 static void
 interrupt(int number)
 {
@@ -32,7 +32,8 @@ interrupt(int number)
     give_back();
 }
 
-/* Taken before it is ours, so that one that comes at once finds what to give back. */
+/* Saves the previous handler before installing ours: a signal that arrives at once can restore
+ * it. */
 static void
 take(size_t i, const struct sigaction *action)
 {

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ctrl-C (SIGINT), or SIGTERM, while a command works on something of which a part is an answer,
- * too: the command ends with that part. A second one, of either kind, ends the process at once.
+ * Ctrl-C (SIGINT) or SIGTERM during a command with a useful partial result: the command ends and
+ * prints that part. A second signal of either kind ends the process at once.
  */
 #pragma once
 
 #include <stdbool.h>
 
-/* Takes both over, each unless it is ignored, from here to the end of the command: what was found
- * is then printed whole. Nothing if this was done before. */
+/* Handles both signals, unless ignored, until the end of the command. Does nothing if already
+ * listening. */
 void lh_interrupt_listen(void);
 
-/* Whether there was one since. From any thread. */
+/* Whether a signal arrived since. Callable from any thread. */
 bool lh_interrupted(void);
 
-/* Gives them back; at the end of a command. */
+/* Restores the previous handlers; called at the end of a command. */
 void lh_interrupt_end(void);

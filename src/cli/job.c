@@ -18,20 +18,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* That a process waits for others, only to say that it ends. */
+/* Time for the other processes to receive the reason of a rejected command line. */
 #define REFUSAL_US                                                                                 \
-    INT64_C(5000000) /* that the others have to hear of a refused command line ...                 \
-                      */
-#define REFUSAL_MPI_US INT64_C(60000000) /* ... with MPI, which starts all before it starts one */
+    INT64_C(5000000) /* other processes receive a rejected command line within this time ... */
+#define REFUSAL_MPI_US                                                                             \
+    INT64_C(60000000) /* ... with MPI, which starts all processes before any runs */
 #define GRACE_NS                                                                                   \
     500000000 /* less than the second that Open MPI leaves between SIGTERM and SIGKILL */
-#define VALUE_SHOWN_MAX 200            /* characters of a value in a message */
-#define SUM_SHOWN 8                    /* digits of the SHA-256 of a file in one */
-#define CONTENT_BYTES_MAX (64UL << 20) /* of a file that is compared */
+#define VALUE_SHOWN_MAX 200            /* longest value in a message, characters */
+#define SUM_SHOWN 8                    /* digits of a file's SHA-256 in a message */
+#define CONTENT_BYTES_MAX (64UL << 20) /* largest file that is compared */
 
-/* ---- what must be the same ---- */
+/* ---- command lines that must agree ---- */
 
-/* An option that is not given has no text. Numbers that may not be 0 are 0 then. */
+/* Whether the option was given. A number whose minimum is above 0 is 0 if not given. */
 static bool
 is_given(const LhField *field, const void *in)
 {
@@ -54,8 +54,8 @@ is_given(const LhField *field, const void *in)
     }
 }
 
-/* What a value of @field stands for: of a file that is read, what it says, since hosts may keep it
- * in different places. Caller frees. */
+/* Returns what is compared of a value of @field: for an input file its checksum, since hosts may
+ * keep it under different paths. Caller frees. */
 static char *
 content_of(const LhField *field, const char *text)
 {
@@ -75,7 +75,7 @@ typedef struct {
     GString *text;
 } Sheet;
 
-/* "NAME\tCONTENT\tSHOWN\n": what is compared, and what messages show of it. */
+/* Appends "NAME\tCONTENT\tSHOWN\n": the compared content and the text for messages. */
 static void
 note_line(GString *sheet, const char *name, const char *content, const char *text)
 {
@@ -121,7 +121,7 @@ add_to_sheet(const LhField *field, bool scenario, void *data)
     note_line(sheet->text, option, contents->str, shown->str);
 }
 
-/* What this process was asked for. Caller frees. */
+/* Returns this process's command line as lines to compare. Caller frees. */
 static char *
 sheet_of(const LhCommandLine *line)
 {
@@ -136,7 +136,7 @@ sheet_of(const LhCommandLine *line)
 
 /* ---- comparing ---- */
 
-/* The ranks that have the same on a line. */
+/* The ranks whose line is equal. */
 typedef struct {
     char *content, *shown;
     GArray *ranks; /* of uint32_t */
@@ -172,7 +172,7 @@ join_camp(GPtrArray *camps, uint32_t rank, const char *content, const char *show
     g_array_append_val(camp->ranks, rank);
 }
 
-/* The smallest first; of two of a size, that with the later rank. */
+/* Sorts by size, smallest first; of equal sizes, the later rank first. */
 static int
 by_size(gconstpointer a, gconstpointer b)
 {
@@ -193,7 +193,7 @@ append_camp(const Camp *camp, GString *out)
                            VALUE_SHOWN_MAX, camp->shown[0] != '\0' ? camp->shown : "none");
 }
 
-/* Says who has what on line @i of the sheets; returns false. */
+/* Sets an error that lists which ranks have which value on line @i of the sheets; returns false. */
 static bool
 name_difference(const GPtrArray *sheets, guint i, GError **error)
 {
@@ -220,7 +220,7 @@ name_difference(const GPtrArray *sheets, guint i, GError **error)
     return false;
 }
 
-/* How much of a line is compared: all before what is shown, which has no tab. */
+/* Number of bytes of a line to compare: all before the text for messages, which has no tab. */
 static gsize
 compared_bytes(const char *line)
 {
@@ -229,7 +229,7 @@ compared_bytes(const char *line)
     return tab != NULL ? (gsize)(tab - line) : strlen(line);
 }
 
-/* Whether all ranks have the same on line @i, or all have no such line. */
+/* Whether line @i is equal on all ranks, or missing on all. */
 static bool
 is_same_line(const GPtrArray *sheets, guint i)
 {
@@ -249,7 +249,8 @@ is_same_line(const GPtrArray *sheets, guint i)
     return true;
 }
 
-/* All processes see all sheets, and so the same difference. */
+/* Compares all sheets. Every process has all of them and finds the same difference; @alike is set
+ * then. */
 static bool
 compare_sheets(const LhProcesses *processes, const char *mine, bool *alike, GError **error)
 {
@@ -271,9 +272,9 @@ compare_sheets(const LhProcesses *processes, const char *mine, bool *alike, GErr
     }
 }
 
-/* ---- meeting ---- */
+/* ---- rendezvous ---- */
 
-/* The control plane of the processes that run the command together; NULL: this one is alone. */
+/* The control plane of the processes that run the command together; NULL: this process is alone. */
 static const LhControl *
 control_of(const LhCommandLine *line)
 {
@@ -294,7 +295,7 @@ deadline_us(const LhCommandLine *line)
                        : (int64_t)line->command->deadline_s * LH_US_PER_S;
 }
 
-/* @alike: all processes find the same. */
+/* Joins the job and compares command lines. @alike: all processes found the same error. */
 static bool
 meet(const LhCommandLine *line, const LhControl *control, bool *first, bool *alike, GError **error)
 {
@@ -310,9 +311,9 @@ meet(const LhCommandLine *line, const LhControl *control, bool *first, bool *ali
     return ok;
 }
 
-/* ---- the end ---- */
+/* ---- errors ---- */
 
-/* Prints what ends the job, since the launcher ends this process with the others. */
+/* Prints the error before ending the job, since the launcher ends this process with the others. */
 G_GNUC_NORETURN static void
 abandon_job(const LhControl *control, int status, const char *message)
 {
@@ -321,10 +322,11 @@ abandon_job(const LhControl *control, int status, const char *message)
     fprintf(stderr, "longhaul: error: %s\n", lines);
     fflush(stderr);
     control->abandon(status);
-    exit(status); /* it knows of no others */
+    exit(status); /* without other processes, abandon() returns */
 }
 
-/* What ends the job, in @error, where this process ends itself. Takes @failure. */
+/* Ends the job: sets @error to the job's error, or ends the process with the others. Takes
+ * @failure. */
 static void
 end_job(const LhControl *control, GError *failure, GError **error)
 {
@@ -338,21 +340,21 @@ end_job(const LhControl *control, GError *failure, GError **error)
     g_error_free(failure);
 }
 
-/* The control plane of a job that this process is in. */
+/* Control plane of this process's job; NULL: no job. */
 static const LhControl *own_control;
 
-/* Signals that end this process, and who took care of them before (base/files/output.h). */
+/* Signals that end this process, and their previous handlers (base/files/output.h). */
 static struct {
     int number;
     const char *words;
     struct sigaction before;
-} ends[] = { { .number = SIGTERM, .words = "it was ended by SIGTERM" },
-             { .number = SIGHUP, .words = "it was ended by SIGHUP" },
-             { .number = SIGXCPU, .words = "it was ended by SIGXCPU, a limit of the system" },
-             { .number = SIGINT, .words = "it was ended by SIGINT" } };
+} ends[] = { { .number = SIGTERM, .words = "ended by SIGTERM" },
+             { .number = SIGHUP, .words = "ended by SIGHUP" },
+             { .number = SIGXCPU, .words = "ended by SIGXCPU, a limit of the system" },
+             { .number = SIGINT, .words = "ended by SIGINT" } };
 
-/* The others hear of it before their deadlines, and, where the launcher ends them as soon as this
- * process has ended, before that. */
+/* Reports the signal to the other processes before it ends this one, so that they need not wait for
+ * their deadlines. Waits GRACE_NS if the launcher ends all processes as soon as one ends. */
 static void
 end_by_signal(int number)
 {
@@ -404,7 +406,7 @@ lh_job_run(const LhCommandLine *line, GError **error)
         return lh_outputs_check(line->command, line, error) ? line->command->run(line, error)
                                                             : LH_ANSWER_FAILED;
     listen_for_ends(control);
-    /* Only the first process writes; others may be where its folders are not. */
+    /* Only the first process writes; other hosts may lack its folders. */
     if (meet(line, control, &first, &alike, &failure) &&
         (!first || lh_outputs_check(line->command, line, &failure)))
         answer = line->command->run(line, &failure);
@@ -413,11 +415,12 @@ lh_job_run(const LhCommandLine *line, GError **error)
     if (!alike)
         end_job(control, failure, error);
     else
-        g_propagate_error(error, failure); /* nobody needs to be told */
+        g_propagate_error(error, failure); /* all processes have this error */
     return answer;
 }
 
-/* The value of @option among words of which some cannot be read; NULL: none. Borrowed. */
+/* Returns the value of @option in words that may not parse as a command line, borrowed; NULL:
+ * none. */
 static const char *
 find_value(char *const *words, const char *option)
 {
@@ -432,7 +435,7 @@ find_value(char *const *words, const char *option)
     return NULL;
 }
 
-/* What control_of() would say of a line that could be read. */
+/* As control_of(), for a command line that does not parse. */
 static const LhControl *
 control_of_words(char *const *words)
 {
@@ -456,7 +459,7 @@ lh_job_refuse(const LhCommand *command, char *const *arguments, const GError *wh
     int64_t limit_us;
     int status;
 
-    /* Without --backend, or a launcher's environment, the command is one of a process alone. */
+    /* Without --backend or a launcher's environment the process is alone. */
     if (control == NULL || control->conclude == NULL ||
         (control == &lh_control_mpi && lh_control_resolve(&lh_control_auto) != control) ||
         (lh_setting_find(command->options, "--backend") != NULL &&

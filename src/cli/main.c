@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * longhaul: finds the command and runs it. Only this file prints errors, and only here a command's
- * answer becomes the exit status.
+ * longhaul: finds the command and runs it. Only this file prints errors and turns a command's
+ * answer into the exit status.
  */
 #include "base/error.h"
 #include "base/escape.h"
@@ -18,8 +18,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The end of the place in "path:line:column: error: ...", which needs no name of the program in
- * front; NULL: there is no place. */
+/* Returns the end of the location in "path:line:column: error: ...", which is printed without the
+ * program's name; NULL: no location. */
 static const char *
 find_place_end(const char *message)
 {

@@ -10,9 +10,9 @@
 
 #include <string.h>
 
-#define LINE_WIDTH 72 /* of what is escaped, so lines may become longer */
+#define LINE_WIDTH 72 /* before escaping; escaped lines may be longer */
 
-/* Appends @text so that roff prints it as it is, if no line begins with it. */
+/* Appends @text escaped so that roff prints it literally, unless it begins a line. */
 static void
 append_text(GString *out, const char *text)
 {
@@ -35,7 +35,7 @@ append_line(GString *out, const char *text)
     g_string_append_c(out, '\n');
 }
 
-/* A macro with one argument in quotes. */
+/* Appends a macro with one quoted argument. */
 static void
 append_macro(GString *out, const char *macro, const char *argument)
 {
@@ -54,7 +54,7 @@ write_title(GString *out, const char *name)
     g_string_append(out, " 1 \"\" \"longhaul " LH_VERSION "\" \"User Commands\"\n");
 }
 
-/* Appends @text in lines, which formatters fill; a sentence begins a line, as they like it. */
+/* Appends @text as lines for roff to fill; each sentence begins a line, as roff expects. */
 static void
 append_filled(GString *out, const char *text)
 {
@@ -115,7 +115,7 @@ write_man_option(const LhHelpOption *entry, void *data)
     append_filled(w->out, description);
 }
 
-/* An example is a line behind two spaces; these stand together, as they are. */
+/* Whether a line is an example: it begins with two spaces and is printed verbatim. */
 static bool
 is_example(const char *line)
 {
@@ -164,16 +164,14 @@ write_environment(GString *out)
         const char *name, *meaning;
     } variables[] = {
         { "LONGHAUL_DATA_DIR",
-          "Folder that holds topologies, devices, models and scenarios, in place of " LH_DATA_DIR
-          "." },
-        { "LONGHAUL_SECRET_FILE, LONGHAUL_SECRET", "File that only its owner reads, with a secret, "
-                                                   "or the secret: processes that connect over "
-                                                   "TCP prove to each other that they have it." },
-        { "LONGHAUL_SOCKET_IFNAME",
-          "Beginnings of the names of network interfaces, separated by commas, that processes "
-          "listen at over TCP in place of all." },
-        { "NO_COLOR", "If it is set, nothing is coloured." },
-        { "SOURCE_DATE_EPOCH", "Time that outputs carry as theirs, in seconds since 1970." },
+          "Folder of topologies, devices, models and scenarios; replaces " LH_DATA_DIR "." },
+        { "LONGHAUL_SECRET_FILE, LONGHAUL_SECRET",
+          "Secret by which processes that connect over TCP authenticate to each other: a file that "
+          "only its owner can read, or the secret itself." },
+        { "LONGHAUL_SOCKET_IFNAME", "Prefixes of network interface names, separated by commas: "
+                                    "processes listen over TCP on these interfaces only." },
+        { "NO_COLOR", "If set, output is not coloured." },
+        { "SOURCE_DATE_EPOCH", "Timestamp of outputs, in seconds since 1970." },
     };
 
     append_macro(out, "SH", "ENVIRONMENT");
@@ -202,7 +200,7 @@ write_man_overview(GString *out)
 {
     write_title(out, "longhaul");
     append_macro(out, "SH", "NAME");
-    append_line(out, "longhaul - predict how attention behaves that is spread over many GPUs");
+    append_line(out, "longhaul - predict the performance of attention distributed over many GPUs");
     append_macro(out, "SH", "SYNOPSIS");
     g_string_append(out, ".B longhaul\n.I COMMAND\n.RI [ OPTIONS ]\n");
     append_macro(out, "SH", "DESCRIPTION");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pages for man(1), made from the tables of commands and of their options.
+ * Pages for man(1), generated from the tables of commands and options.
  */
 #pragma once
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Command lines. GOption splits them; the values are read by the tables that also read files.
+ * Command line parsing. GOption splits the words; values are read by the tables that also read
+ * files.
  */
 #include "cli/options.h"
 
@@ -14,7 +15,7 @@
 
 #define SHOWN_MAX 60 /* characters of a value in a message */
 
-/* What GOption's callbacks work on. */
+/* User data of GOption's callbacks. */
 typedef struct {
     const LhCommand *command;
     LhCommandLine *line;
@@ -22,8 +23,8 @@ typedef struct {
     bool help, all_help;
 } Parser;
 
-/* Whether @command takes the scenario's option @field. Its own option hides one of the same name
- * (verify has its own --ranks). */
+/* Whether @command takes the scenario's option @field. A command's own option hides one of the same
+ * name (verify has its own --ranks). */
 static bool
 takes(const LhCommand *command, const LhField *field)
 {
@@ -102,8 +103,8 @@ lh_options_is_list(const LhCommand *command, const LhField *field)
     return adds_up(field) && !(command->one_program && strcmp(field->name, "schedule") == 0);
 }
 
-/* The commands that take the scenario's option @field several times; "" if all do that take it, or
- * none. */
+/* Lists the commands that accept the scenario's option @field several times; "" if all commands
+ * that take it do, or none does. */
 static void
 name_repeaters(const LhField *field, GString *names)
 {
@@ -131,11 +132,11 @@ lh_options_description(const LhCommand *command, const LhField *field)
         return g_strdup(field->description);
     if (command == NULL)
         name_repeaters(field, names);
-    return g_strdup_printf("%s May be given several times%s%s.", field->description,
+    return g_strdup_printf("%s May be repeated%s%s.", field->description,
                            names->len > 0 ? " to " : "", names->str);
 }
 
-/* The option of @command that @option is ("--ranks"), or NULL. */
+/* Returns the option of @command named @option ("--ranks"), or NULL. */
 static const LhField *
 find_option(const LhCommand *command, const char *option, bool *scenario)
 {
@@ -148,7 +149,7 @@ find_option(const LhCommand *command, const char *option, bool *scenario)
     return field != NULL && (!*scenario || takes(command, field)) ? field : NULL;
 }
 
-/* @text as messages show it: printable, and not too long. Caller frees. */
+/* @text as shown in messages: printable and shortened. Caller frees. */
 static char *
 shown(const char *text)
 {
@@ -158,8 +159,7 @@ shown(const char *text)
     return g_strescape(start, NULL);
 }
 
-/* Refuses a second value of an option that takes one: neither the first nor the last would be sure
- * to be the one that was meant. */
+/* Rejects a second value of a single-valued option: it is unclear which one was meant. */
 static bool
 take_once(Parser *parser, const char *option, const char *value, GError **error)
 {
@@ -172,13 +172,13 @@ take_once(Parser *parser, const char *option, const char *value, GError **error)
         return true;
     }
     g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
-                "%s takes one value and has two, \"%s\" and \"%s\"; leave one out", option, first,
+                "%s takes one value, found two: \"%s\" and \"%s\"; remove one", option, first,
                 second);
     return false;
 }
 
-/* The long form of @name, which may be the short one ("-o") of an option of the command's own.
- * Caller frees. */
+/* Returns the long form of @name, which may be the short form ("-o") of one of the command's own
+ * options. Caller frees. */
 static char *
 long_form(const LhCommand *command, const char *name)
 {
@@ -230,7 +230,7 @@ add_entry(const LhField *field, bool scenario, void *data)
     g_ptr_array_add(e->names, option);
     entry.long_name = option + strlen("--");
     entry.short_name = lh_options_letter(field);
-    /* FILENAME keeps GLib from recoding the value by the locale. */
+    /* With FILENAME, GLib does not recode the value by the locale. */
     entry.flags = lh_setting_is_flag(field) ? G_OPTION_FLAG_NO_ARG : G_OPTION_FLAG_FILENAME;
     entry.arg_data = (gpointer)(guintptr)on_option;
     g_array_append_val(e->entries, entry);
@@ -243,8 +243,8 @@ add_name(const LhField *field, bool scenario, void *data)
     g_ptr_array_add(data, lh_setting_option(field));
 }
 
-/* Says which commands read an option of scenarios that this one does not; false if there is no such
- * option. */
+/* Sets an error that lists the commands which read a scenario option that this one does not; false
+ * if no such option exists. */
 static bool
 name_readers(const LhCommand *command, const char *option, GError **error)
 {
@@ -259,13 +259,12 @@ name_readers(const LhCommand *command, const char *option, GError **error)
                                    lh_commands[i]->name);
     }
     g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
-                "%s would have no effect on %s; these commands read it: %s", option, command->name,
+                "%s has no effect on %s; commands that read it: %s", option, command->name,
                 readers->str);
     return true;
 }
 
-/* Words GOption's errors as longhaul words its own. GOption's messages end with the option
- * concerned. */
+/* Rewords GOption's errors, whose messages end with the option concerned. */
 static void
 reword(const LhCommand *command, const GError *cause, GError **error)
 {
@@ -305,7 +304,7 @@ check_all(const Parser *parser, GError **error)
     return false;
 }
 
-/* Takes the options out of @words (a strv, which is changed). */
+/* Parses the options and removes them from @words (a strv, changed). */
 static bool
 split(Parser *parser, char ***words, GError **error)
 {
@@ -337,8 +336,8 @@ split(Parser *parser, char ***words, GError **error)
     return false;
 }
 
-/* False if @word is the name of a schedule, or could be a pair of them: `show` takes one where
- * others take a scenario. */
+/* Whether @word is no schedule's name and no pair of them: `show` takes a schedule where other
+ * commands take a scenario. */
 static bool
 is_scenario(const char *word)
 {
@@ -351,7 +350,7 @@ is_scenario(const char *word)
     return true;
 }
 
-/* Takes what is left besides the options: the scenario and the command's arguments. */
+/* Takes the words that are no options: the scenario and the command's arguments. */
 static bool
 take_arguments(const LhCommand *command, char *const *words, LhCommandLine *line,
                const char **scenario, GError **error)
@@ -376,7 +375,7 @@ take_arguments(const LhCommand *command, char *const *words, LhCommandLine *line
     return true;
 }
 
-/* Refuses "--flag=value", which GOption would take for the flag. */
+/* Rejects "--flag=value", which GOption would accept as the flag. */
 static bool
 check_flags(const LhCommand *command, char *const *words, GError **error)
 {
@@ -401,8 +400,8 @@ check_flags(const LhCommand *command, char *const *words, GError **error)
     return true;
 }
 
-/* Loads the scenario called @word. Where a schedule could stand as well and the word is neither,
- * the error is about schedules. */
+/* Loads the scenario named @word. If a schedule is allowed too and the word is neither, the error
+ * is about schedules. */
 static LhScenario *
 load_scenario(const LhCommand *command, const char *word, GError **error)
 {
@@ -415,16 +414,17 @@ load_scenario(const LhCommand *command, const char *word, GError **error)
     return lh_scenario_load(word, error);
 }
 
-/* Lists of values are no case: other commands would take one that nobody named. */
+/* Rejects a scenario with lists of values for commands that simulate one case: no value of a list
+ * was chosen. */
 static bool
 check_sweep(const LhCommand *command, const LhScenario *scenario, GError **error)
 {
     if (scenario->axes == NULL || command->sweeps)
         return true;
-    return lh_json_error(scenario->json, "sweep", error,
-                         "\"sweep\" lists values to go through, which longhaul sweep does and "
-                         "%s does not; take it out, or see longhaul sweep",
-                         command->name);
+    return lh_json_error(
+        scenario->json, "sweep", error,
+        "\"sweep\" lists values, and %s takes one case; remove it, or use longhaul sweep",
+        command->name);
 }
 
 static GHashTable *
@@ -433,7 +433,7 @@ new_given(void)
     return g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
 }
 
-/* The value of the option with @flag, or NULL; borrowed from @options. */
+/* Returns the value of the option with @flag, borrowed from @options, or NULL. */
 static const void *
 find_flagged(const LhCommand *command, unsigned flag, const void *options)
 {
@@ -444,8 +444,8 @@ find_flagged(const LhCommand *command, unsigned flag, const void *options)
     return NULL;
 }
 
-/* A configuration, and where a sweep goes through values, the scenario that lists them (NULL: none
- * was named), which has the last word. */
+/* Loads the configuration at @path and applies it to the scenario @file (NULL: none). With a sweep,
+ * the scenario lists the values and overrides the configuration. */
 static bool
 load_config(const LhCommand *command, const char *path, const GPtrArray *variables,
             const char *file, LhCommandLine *line, GError **error)
@@ -463,12 +463,11 @@ check_variables(const GPtrArray *variables, const char *config, GError **error)
 {
     if (variables == NULL || config != NULL)
         return true;
-    g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
-                "--set is about the script of --from-config, and that was not given");
+    g_set_error(error, LH_ERROR, LH_ERROR_USAGE, "--set has no effect without --from-config");
     return false;
 }
 
-/* Of a GPtrArray of char *; NULL for NULL. Caller unrefs. */
+/* Copies a GPtrArray of char *; NULL for NULL. Caller unrefs. */
 static GPtrArray *
 copy_strings(const GPtrArray *strings)
 {
@@ -480,8 +479,9 @@ copy_strings(const GPtrArray *strings)
 }
 
 /*
- * The scenario file is named among the options, which replace what it says. So a first pass looks
- * for it and for the arguments, and discards the options. Likewise for a configuration.
+ * First pass: finds the scenario file, the arguments and the configuration, and discards the
+ * options. Options replace values of the scenario wherever it stands on the command line, so it is
+ * loaded first.
  */
 static bool
 find_scenario(const LhCommand *command, char *const *words, LhCommandLine *line, GError **error)
@@ -506,7 +506,7 @@ find_scenario(const LhCommand *command, char *const *words, LhCommandLine *line,
         return true;
     if (config != NULL && file != NULL && !command->sweeps) {
         g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
-                    "a scenario and --from-config both say what is asked; give one of them");
+                    "a scenario and --from-config both define the case; give one of them");
         return false;
     }
     if (config != NULL)
@@ -515,8 +515,8 @@ find_scenario(const LhCommand *command, char *const *words, LhCommandLine *line,
     return line->scenario != NULL && check_sweep(command, line->scenario, error);
 }
 
-/* Lets the ending of the output choose the format: .json, .csv or .md, where there is such a
- * format. Refuses an ending and a --format that contradict each other. */
+/* Lets the output file's ending choose the format (.json, .csv or .md), if the command has that
+ * format. Rejects an ending that contradicts --format. */
 static bool
 choose_format(Parser *parser, GError **error)
 {
@@ -535,8 +535,7 @@ choose_format(Parser *parser, GError **error)
     if (strcmp(given, ending + 1) == 0)
         return true;
     g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
-                "--format %s and the ending of --output contradict each other: a file that ends in "
-                "%s is read as %s",
+                "--format %s contradicts the ending of --output: a file ending in %s is read as %s",
                 given, ending, ending + 1);
     return false;
 }
@@ -557,7 +556,7 @@ lh_options_parse(const LhCommand *command, char *const *arguments, LhCommandLine
     line->arguments = g_ptr_array_new_with_free_func(g_free);
     if (!check_flags(command, words, error) || !find_scenario(command, words, line, error))
         return false;
-    /* A program in place of a scenario is the one file of its kind. */
+    /* A schedule file given in place of a scenario counts as --schedule-file. */
     if (line->scenario != NULL && line->scenario->json == NULL &&
         line->scenario->schedule_file != NULL &&
         !take_once(&parser, "--schedule-file", line->scenario->schedule_file, error))

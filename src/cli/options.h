@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Command lines: GOption entries made from the tables of fields, and parsing. An option that takes
- * one value is refused if it is given twice, and so is one that the command would not read.
+ * Command line parsing, with GOption entries generated from the tables of fields. A single-valued
+ * option given twice is rejected, and so is one that the command does not read.
  */
 #pragma once
 
@@ -20,29 +20,29 @@ bool lh_options_parse(const LhCommand *command, char *const *arguments, LhComman
                       LhHelpExtent *help, GError **error);
 void lh_options_clear(const LhCommand *command, LhCommandLine *line);
 
-/* Makes @options as if @field, one of them, had not been given. */
+/* Resets @field, one of @options, to its state when not given. */
 void lh_options_forget(const LhField *field, void *options);
 
-/* Calls @call with every option of @command, its own first; @scenario says whether an option is one
- * of the scenario's. */
+/* Calls @call for every option of @command, its own first; @scenario: the option is one of the
+ * scenario's. */
 typedef void (*LhOptionFunc)(const LhField *field, bool scenario, void *data);
 void lh_options_each(const LhCommand *command, LhOptionFunc call, void *data);
 
-/* What is done with the files that an option's values name. */
+/* How the files named by an option's values are used. */
 LhFileUse lh_options_use(const LhField *field);
 
-/* Likewise, of words that name @names, as in `names` of a field or a command; NULL is allowed. */
+/* Likewise for words that name @names, as in `names` of a field or command; NULL is allowed. */
 LhFileUse lh_options_use_of(const char *names);
 
-/* Whether it is the file that the result goes to. */
+/* Whether the option names the file for the result. */
 bool lh_options_is_output(const LhField *field);
 
-/* The letter of its short form, 'o' for -o; 0: it has none. */
+/* The letter of its short form, 'o' for -o; 0: none. */
 char lh_options_letter(const LhField *field);
 
-/* Whether @command takes it several times, each time with one more value. */
+/* Whether @command accepts the option several times, adding a value each time. */
 bool lh_options_is_list(const LhCommand *command, const LhField *field);
 
-/* What it does, and whether it may be given several times: to @command or, if that is NULL, to
- * which of those that take this option of scenarios. Caller frees. */
+/* Description of an option, including whether it may be repeated: for @command or, if NULL, for
+ * which of the commands that take this scenario option. Caller frees. */
 char *lh_options_description(const LhCommand *command, const LhField *field);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a command line reads and writes, by its options. Which options name files, and what is done
- * with them, is in their fields (lh_options_use); files that are named within files are found when
- * they are opened (base/files/file_uses.h).
+ * Files that a command line reads and writes. The options' fields say which options name files and
+ * how these are used (lh_options_use). Files named inside other files are registered when they are
+ * opened (base/files/file_uses.h).
  */
 #include "cli/outputs.h"
 
@@ -17,11 +17,11 @@
 
 #define STDOUT_PATH "/dev/stdout"
 
-/* --- what is read -------------------------------------------------------------------------------
+/* --- inputs -------------------------------------------------------------------------------------
  */
 
-/* The file that @text names: "files", or as `longhaul list` calls it. NULL: there is none, which
- * others say. Caller frees. */
+/* Returns the path of the file that @text names; @names is "files" or a kind of `longhaul list`.
+ * NULL: not found, which is reported elsewhere. Caller frees. */
 static char *
 find_file(const char *names, const char *text)
 {
@@ -44,7 +44,7 @@ take_read(const char *names, const GPtrArray *texts, const char *word, GError **
     return true;
 }
 
-/* What the options @fields of @options read. */
+/* Registers the files that the options @fields of @options read. */
 static bool
 take_fields(const LhField *fields, const void *options, GError **error)
 {
@@ -63,7 +63,7 @@ take_fields(const LhField *fields, const void *options, GError **error)
     return true;
 }
 
-/* A scenario, with all values that its sweep lists. */
+/* Registers a scenario's files, with all values of its sweep. */
 static bool
 take_scenario(const LhScenario *s, GError **error)
 {
@@ -89,7 +89,7 @@ lh_inputs_check(const LhCommand *command, const LhCommandLine *line, GError **er
             take_read(command->names, line->arguments, "the argument", error));
 }
 
-/* --- what is written ----------------------------------------------------------------------------
+/* --- outputs ------------------------------------------------------------------------------------
  */
 
 static bool
@@ -112,7 +112,7 @@ take_output(const LhField *field, const char *path, GError **error)
             take_written(script, LH_FILE_USE_WRITTEN, "the figure's script", error));
 }
 
-/* The path that @field of @options writes to; NULL: to none, or to standard output. */
+/* The path that @field of @options writes to; NULL: none, or standard output. */
 static const char *
 output_of(const LhField *field, const void *options)
 {
@@ -124,7 +124,7 @@ output_of(const LhField *field, const void *options)
     return lh_options_is_output(field) && !lh_command_is_file(path) ? NULL : path;
 }
 
-/* Whether the answer goes to standard output. */
+/* Whether the result goes to standard output. */
 static bool
 is_printed(const LhCommand *command, const void *options)
 {
@@ -135,7 +135,7 @@ is_printed(const LhCommand *command, const void *options)
     return true;
 }
 
-/* Files only: a pipe has no use. */
+/* Registers standard output if it is a file; a pipe has no use. */
 static bool
 take_stdout(bool printed, GError **error)
 {

@@ -20,7 +20,7 @@ lh_plan_live_start(LhPlanLive *live, const LhPlanQuery *query, const LhPlanWeigh
     lh_interrupt_listen();
 }
 
-/* ---- how far it is ---- */
+/* ---- progress ---- */
 
 static void
 draw_plan(LhPlanLive *live, const LhProgress *at)
@@ -28,13 +28,14 @@ draw_plan(LhPlanLive *live, const LhProgress *at)
     const LhPlanProgress *p = at->more;
     g_autoptr(GString) text = g_string_new(at->what);
 
-    g_string_append_printf(text, ": %" PRIu64 " of %" PRIu64 " ways estimated, %u simulated",
+    g_string_append_printf(text,
+                           ": %" PRIu64 " of %" PRIu64 " configurations estimated, %u simulated",
                            at->done, at->total, p->counts[LH_POINT_RAN]);
     if (p->best != G_MAXUINT) {
         g_autofree char *way = lh_describe_way(p->space, p->best);
         g_autofree char *time = lh_format_time(at->best_ps);
 
-        g_string_append_printf(text, "; %s a step so far: %s", time, way);
+        g_string_append_printf(text, "; best so far %s per step: %s", time, way);
     }
     lh_progress_draw_text(&live->line, text->str);
 }
@@ -49,9 +50,9 @@ lh_plan_live_progress(void *data, const LhProgress *at)
     return !lh_interrupted();
 }
 
-/* ---- what is finished ---- */
+/* ---- finished clusters ---- */
 
-/* On standard output; what fails is said at the end. */
+/* Prints a cluster to standard output; lh_plan_live_end() reports errors. */
 static void
 print_part(LhPlanLive *live, const LhPlanAnswer *answer, guint index)
 {
@@ -65,7 +66,7 @@ print_part(LhPlanLive *live, const LhPlanAnswer *answer, guint index)
         lh_output_stdout(text->str, text->len, &live->failure);
 }
 
-/* Where the answer itself is printed at the end only. */
+/* Prints one line for a cluster, if the answer itself is printed only at the end. */
 static void
 say_part(LhPlanLive *live, const LhPlanCluster *cluster)
 {

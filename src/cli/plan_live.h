@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a long plan shows while it goes on: how far it is, the fastest way so far, and each cluster
- * as soon as it is finished; and Ctrl-C, which ends it with what was found.
+ * Live view of a long plan: progress, the fastest configuration so far, and each cluster as soon as
+ * it is finished. Ctrl-C ends the plan with what was found.
  */
 #pragma once
 
@@ -13,17 +13,20 @@ typedef struct {
     LhProgressLine line;
     const LhPlanQuery *query;
     const LhPlanWeights *weights;
-    bool
-        prints; /* clusters on standard output, in @format; else a line of each, if it takes long */
+    bool prints; /* print clusters to standard output in @format; else one line each, if the plan is
+                    long */
     LhFormat format;
-    GError *failure; /* to print; NULL: none */
+    GError *failure; /* first error of printing; NULL: none */
 } LhPlanLive;
 
-/* Result is printed in @to's format on standard output: clusters are, as they come. */
+/* Starts the view. If the result goes to standard output in a format for people, clusters are
+ * printed as they finish. */
 void lh_plan_live_start(LhPlanLive *live, const LhPlanQuery *query, const LhPlanWeights *weights,
                         const LhOutputOptions *to);
-/* For the task of an LhPlanQuery, and LhPlanQuery.finished; @data is the LhPlanLive. */
+/* Callbacks for the task of an LhPlanQuery and for LhPlanQuery.finished; @data is the
+ * LhPlanLive. */
 bool lh_plan_live_progress(void *data, const LhProgress *at);
 void lh_plan_live_finished(void *data, const LhPlanAnswer *answer, guint index);
-/* False if something could not be printed, with @error unless that is NULL: it was set before. */
+/* Ends the view. False if something could not be printed, with @error unless that is NULL because
+ * it is already set. */
 bool lh_plan_live_end(LhPlanLive *live, GError **error);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The progress line. Simulated time never depends on it.
+ * The progress line. It never affects simulated time.
  */
 #include "cli/progress.h"
 
@@ -12,7 +12,7 @@
 
 #define PATIENCE_US 2000000
 #define INTERVAL_US 100000
-#define LOG_US 60000000 /* off a terminal */
+#define LOG_US 60000000 /* without a terminal */
 #define US_PER_S 1e6
 
 void

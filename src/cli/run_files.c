@@ -24,8 +24,7 @@ lh_run_files_init(LhRunFiles *files, const LhRunFileOptions *options, const LhSe
     *files = (LhRunFiles){ .options = options, .stamp = files->stamp };
     if (options->figure == NULL && options->trace == NULL &&
         (options->ranks_shown != NULL || options->time_window != NULL)) {
-        g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
-                    "%s is about a figure or a trace; give --figure FILE or --trace FILE as well",
+        g_set_error(error, LH_ERROR, LH_ERROR_USAGE, "%s has no effect without --figure or --trace",
                     options->ranks_shown != NULL ? "--ranks-shown" : "--time-window");
         return false;
     }

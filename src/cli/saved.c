@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#define COMMAND_BYTES_MAX 300 /* of the command line in a message */
+#define COMMAND_BYTES_MAX 300 /* longest command line in a message */
 
 typedef struct {
     char *path;
@@ -45,7 +45,7 @@ static const LhField head_fields[] = {
     { .name = NULL },
 };
 
-/* The command is the first word behind "longhaul". */
+/* The command is the first word after "longhaul". */
 static bool
 find_command(LhSaved *saved, const char *const *writers, GError **error)
 {
@@ -58,7 +58,7 @@ find_command(LhSaved *saved, const char *const *writers, GError **error)
         saved->command = lh_command_find(name, NULL);
     return saved->command != NULL ||
            lh_json_error(saved->json, name == NULL ? "argv" : "argv[1]", error,
-                         "this is a result of longhaul %s; allowed: those of %s", word, all);
+                         "this is a result of longhaul %s; allowed: results of %s", word, all);
 }
 
 LhSaved *
@@ -72,8 +72,8 @@ lh_saved_load(const char *path, const char *const *writers, GError **error)
         return NULL;
     if (head.interrupted) {
         lh_json_error(saved->json, "interrupted", error,
-                      "the command was interrupted, so that this is a part of the answer, which no "
-                      "page shows; let it end (with --points it goes on from what it had)");
+                      "the command was interrupted, so this result is partial and cannot be shown; "
+                      "let the command finish (with --points it continues from what it had)");
         lh_json_clear(head_fields, &head);
         return NULL;
     }
@@ -93,7 +93,7 @@ lh_saved_free(LhSaved *saved)
     g_free(saved);
 }
 
-/* Of outputs, and of how a result is worked out. */
+/* Resets the options for outputs and for how the result is computed. */
 static void
 forget_rest(const LhCommandLine *line)
 {
@@ -124,7 +124,7 @@ lh_saved_line(const LhSaved *saved, LhCommandLine *line, GError **error)
                          help != LH_HELP_NONE ? "it is a call for help" : cause->message);
 }
 
-/* What is the same question and answer may be of another program, another day, another place. */
+/* Whether a difference at @path matters: version, date and paths of inputs may differ. */
 static bool
 counts(const char *path)
 {
@@ -132,9 +132,8 @@ counts(const char *path)
            !(g_str_has_prefix(path, "inputs[") && g_str_has_suffix(path, "].path"));
 }
 
-/* The path of the file whose checksum is at @path in the document; NULL: it is none's. Caller
- * frees.
- */
+/* Returns the path of the input whose checksum is at @path of the document; NULL: not a checksum.
+ * Caller frees. */
 static char *
 input_at(const LhSaved *saved, const char *path)
 {
@@ -153,7 +152,7 @@ input_at(const LhSaved *saved, const char *path)
     return input;
 }
 
-/* Caller frees. */
+/* Returns the recorded command line, shortened. Caller frees. */
 static char *
 command_text(const LhSaved *saved)
 {
@@ -179,8 +178,8 @@ lh_saved_check(const LhSaved *saved, const GString *again, GError **error)
     command = command_text(saved);
     input = input_at(saved, d.path);
     return lh_json_error(saved->json, d.path, error,
-                         "%s%s: found %s, and what the result is made of gives %s now, so that no "
-                         "page shows it; make it again with %s",
+                         "%s%s: the saved result has %s, and the current inputs give %s, so it "
+                         "cannot be shown; repeat it with %s",
                          input != NULL ? "SHA-256 of " : "", input != NULL ? input : d.path, d.a,
                          d.b, command);
 }

@@ -7,7 +7,7 @@
 #include "compare/totals.h"
 #include "proof/run_time_estimate.h"
 
-#define CRITICAL_OPS_MAX 4000000 /* of runs whose critical path is looked for: 1.3 GB */
+#define CRITICAL_OPS_MAX 4000000 /* largest run whose critical path is analysed: 1.3 GB */
 
 static bool
 set_frame(const LhArtifacts *look, LhReportRun *run, GError **error)
@@ -20,7 +20,7 @@ set_frame(const LhArtifacts *look, LhReportRun *run, GError **error)
     if (!lh_time_window_init(&run->frame, look->ranks, NULL, lh_time_window_ranks(look->setup),
                              error))
         return false;
-    /* Of too many there is room for the last one to finish. */
+    /* If there are too many ranks, keep room for the last one to finish. */
     for (uint32_t rank = 0; look->ranks == NULL && rank < shown; rank++)
         lh_time_window_add(&run->frame, rank);
     run->last_rank = lh_gantt_last_rank(result, &run->frame);
@@ -35,13 +35,13 @@ look_on(void *data, const LhProgress *at)
     return !lh_interrupted();
 }
 
-/* In place of what the end of the run was called. False. */
+/* Replaces the error of an aborted run. Returns false. */
 static bool
 fail_interrupted(GError **error)
 {
     g_clear_error(error);
     g_set_error_literal(error, LH_ERROR, LH_ERROR_INTERRUPTED,
-                        "interrupted while the page was made: no page is written");
+                        "interrupted while the page was generated: no page is written");
     return false;
 }
 
@@ -83,7 +83,7 @@ lh_artifacts_has_critical(const LhSimResult *result)
     return result->ops <= CRITICAL_OPS_MAX;
 }
 
-/* Each of what is faster is a run of its own. */
+/* Each what-if with a faster resource is a run of its own. */
 int
 lh_artifacts_plays(bool critical)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A run once more, to be looked at closely: with its timeline and what it holds over time.
+ * Repeats a run to record its timeline, its memory over time and its critical path.
  */
 #pragma once
 
@@ -8,25 +8,25 @@
 
 typedef struct {
     const LhSetup *setup;
-    const LhSchedule *schedule; /* NULL: that is no schedule's ... */
-    const LhProgram *program;   /* ... but this; outlives what comes of it */
-    const LhSimResult *result;  /* how it came out; borrowed */
-    double seconds;             /* that it takes, for the progress line */
-    const char *ranks;          /* that the timeline shows, as of an option; NULL: all, or the first
-                                LH_HTML_TIMELINE_RANKS_MAX */
-    bool critical;              /* with what its critical path takes */
+    const LhSchedule *schedule; /* NULL: @program is not a schedule's */
+    const LhProgram *program;   /* used without a schedule; must outlive the results */
+    const LhSimResult *result;  /* result of the first run; borrowed */
+    double seconds;             /* its estimated duration, for the progress line */
+    const char *ranks; /* ranks in the timeline, as on the command line; NULL: all, or the first
+                          LH_HTML_TIMELINE_RANKS_MAX */
+    bool critical;     /* also record what the critical path needs */
 } LhArtifacts;
 
-/* Fills @run, which lh_report_run_clear() frees in either case. LH_ERROR_RUNTIME if it does not end
- * as before; LH_ERROR_USAGE for ranks that it does not have. */
+/* Fills @run, which lh_report_run_clear() frees in either case. LH_ERROR_RUNTIME if the repeated
+ * run fails, LH_ERROR_USAGE for ranks that do not exist. */
 bool lh_artifacts_write(const LhArtifacts *look, LhReportRun *run, GError **error);
 
-/* Whether the critical path of a run is worth its time and memory. */
+/* Whether the run is small enough to analyse its critical path. */
 bool lh_artifacts_has_critical(const LhSimResult *result);
 
-/* How many times as long as the run itself it takes to look at it so. */
+/* Cost of the analysis, in simulations of the run. */
 int lh_artifacts_plays(bool critical);
 
-/* What made the time of a run that was looked at with its critical path. LH_ERROR_RUNTIME if it
- * fails or is interrupted. Caller frees. */
+/* Finds the critical path of a run recorded with @critical. LH_ERROR_RUNTIME if it fails or is
+ * interrupted. Caller frees. */
 LhCritical *lh_artifacts_critical(const LhSetup *setup, const LhReportRun *run, GError **error);

@@ -16,7 +16,7 @@ draw_synth(void *data, const LhProgress *at)
 
     if (lh_progress_is_due(line)) {
         best = at->best_ps == LH_TIME_NEVER ? g_strdup("none") : lh_format_time(at->best_ps);
-        text = g_strdup_printf("synth: %" PRIu64 " of %" PRIu64 " candidates, the best so far: %s",
+        text = g_strdup_printf("synth: %" PRIu64 " of %" PRIu64 " candidates, best so far: %s",
                                at->done, at->total, best);
         lh_progress_draw_text(line, text);
     }

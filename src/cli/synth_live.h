@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A search for a schedule as a person sees it: on a terminal, how far it is; Ctrl-C ends it with
- * what is found.
+ * Live view of a schedule search: progress on a terminal. Ctrl-C ends the search with what was
+ * found.
  */
 #pragma once
 
 #include "synth/synth.h"
 
-#define LH_SYNTH_BUDGET_MAX 1000000 /* of an option */
+#define LH_SYNTH_BUDGET_MAX 1000000 /* largest value of the option --budget */
 
-/* lh_synth() with progress; whom @options tells of it is this. Caller frees. */
+/* Runs lh_synth() with a progress line, replacing the task of @options. Caller frees. */
 LhSynthesis *lh_synth_live(const LhSetup *setup, LhSynthOptions options, GError **error);

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a terminal shows that a file does not: colours.
+ * Colours on terminals.
  */
 #pragma once
 
 #include <stdbool.h>
 
-/* The escape sequences that begin and end a stretch of text; empty strings without colours. */
+/* Escape sequences that begin and end coloured text; empty strings without colours. */
 typedef struct {
     const char *heading, *option, *error;
     const char *end;
 } LhColours;
 
-/* Those for file descriptor @fd: none unless it is a terminal other than "dumb", and none if the
- * environment's NO_COLOR is set to anything (no-color.org). */
+/* Colours for file descriptor @fd: none unless it is a terminal other than "dumb", and none if
+ * NO_COLOR is set in the environment (no-color.org). */
 LhColours lh_colours(int fd);

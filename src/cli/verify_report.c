@@ -7,9 +7,9 @@
 #include "report/text/number_cells.h"
 #include "scenario/setup_model.h"
 
-#define FINDINGS_SHOWN 12 /* of a schedule */
+#define FINDINGS_SHOWN 12 /* per schedule */
 
-/* "1-16,24": the numbers rise. Caller frees. */
+/* "1-16,24" from increasing numbers. Caller frees. */
 static char *
 format_ranges(const GArray *numbers)
 {
@@ -51,7 +51,7 @@ queue_of(const LhProven *proven)
     return queue_states[proven->queued == proven->programs ? 0 : 1];
 }
 
-/* "1.23 T": three digits are enough for a total. */
+/* "1.23 T": three digits suffice for a total. */
 static void
 add_magnitude(LhTable *table, LhWide count)
 {
@@ -145,7 +145,7 @@ make_table(const LhVerifyReport *report, bool for_machines)
     return table;
 }
 
-/* Prints the first few findings, because one mistake shows on many ranks and in many programs. */
+/* Prints the first few findings: one mistake shows on many ranks and in many programs. */
 static void
 print_findings(const LhProven *proven, GString *out)
 {
@@ -159,11 +159,11 @@ print_findings(const LhProven *proven, GString *out)
                                lh_pass_names[finding->pass - 1], finding->message);
     }
     if (findings->len > FINDINGS_SHOWN)
-        g_string_append_printf(out, "%s, %u findings more: --format json has all of them\n", name,
+        g_string_append_printf(out, "%s, %u more findings: see --format json\n", name,
                                findings->len - FINDINGS_SHOWN);
 }
 
-/* Prints one line for each schedule that refuses something. */
+/* Prints one line for each schedule that rejects a case. */
 static void
 print_refusals(const LhVerifyReport *report, GString *out)
 {
@@ -176,14 +176,14 @@ print_refusals(const LhVerifyReport *report, GString *out)
             continue;
         g_string_append_printf(out,
                                "%s%s refuses %" G_GUINT64_FORMAT " of %" G_GUINT64_FORMAT
-                               " programs, first with %s\n",
+                               " programs, the first with %s\n",
                                any ? "" : "\n", proven->name, proven->refusals,
                                proven->refusals + proven->programs, proven->refusal);
         any = true;
     }
 }
 
-/* Prints why a schedule does not end in one queue for each rank. */
+/* Prints why a schedule deadlocks with one queue per rank. */
 static void
 print_queues(const LhVerifyReport *report, GString *out)
 {
@@ -197,15 +197,15 @@ print_queues(const LhVerifyReport *report, GString *out)
             continue;
         g_string_append_printf(out,
                                "%s%s: %" G_GUINT64_FORMAT " of %" G_GUINT64_FORMAT
-                               " programs need streams that run at the same time, first with %s: "
-                               "a cycle, if all streams of a rank are one queue\n",
+                               " programs need concurrent streams, the first with %s: there is a "
+                               "cycle if all streams of a rank are one queue\n",
                                any ? "" : "\n", name, proven->programs - proven->queued,
                                proven->programs, proven->not_queued);
         any = true;
     }
 }
 
-/* Prints what the proofs leave open. */
+/* Prints what the proofs do not cover. */
 static void
 print_unchecked(const LhProven *proven, GString *out)
 {
@@ -368,7 +368,7 @@ lh_verify_report_print(const LhCommandLine *line, const LhVerifyReport *report, 
     if (format != LH_FORMAT_CSV && line->scenario->step &&
         lh_setup_takes_default_model(line->scenario)) {
         g_string_append(out, "training steps of " LH_DEFAULT_MODEL
-                             " (taken, since no --model is given)\n\n");
+                             " (the default: no --model is given)\n\n");
         lh_table_words(format, out, from);
     }
     if (format != LH_FORMAT_CSV)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What verify found, as it is printed: for people, and for machines.
+ * Output of verify, for people and for programs.
  */
 #pragma once
 
@@ -10,7 +10,7 @@
 typedef struct {
     GPtrArray *schedules; /* of LhProven * */
     unsigned passes;      /* bit 1 << LhPass */
-    LhModel *model;       /* NULL: a program of a file alone */
+    LhModel *model;       /* NULL: only the program of a file */
 } LhVerifyReport;
 
 /* Of the document longhaul.verdict/1. */

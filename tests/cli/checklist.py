@@ -98,7 +98,7 @@ def hold_fits(tool):
 
 
 def hold_refusals(tool):
-    assert "names its tables itself" in tool.call("reproduce", "t", "--checklist", "./l.json", status=2).stderr
+    assert "a checklist names its own tables" in tool.call("reproduce", "t", "--checklist", "./l.json", status=2).stderr
     assert "available: headlines, papers" in tool.call("reproduce", "--checklist", "paper", status=3).stderr
     assert "headlines" in tool.call("list", "checklists").stdout
 

@@ -18,8 +18,8 @@ from random_lines import ROOT, SENSIBLE
 VALUES = {"--schedule": ["ring", "zigzag"], "--dtype": ["bf16"], "--cluster": ["dgx-a100-80g"],
           "--max-work": ["1s"], "--model": ["llama-7b"], "--nic-rate": ["400G"],
           "--nvlink-rate": ["400GB/s"], "--ranks": ["2"], "--stepfactor": ["2"]}
-REFUSED = ("takes one", "contradict each other")
-SEVERAL = "May be given several times"
+REFUSED = ("takes one", "contradicts the ending of --output")
+SEVERAL = "May be repeated"
 
 
 def values_of(option):

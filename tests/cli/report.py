@@ -594,17 +594,17 @@ def hold_saved(tool):
         assert page.read_bytes() == written, name
         assert set(folder.iterdir()) == {folder / "saved.json", folder / "sweep.json", page}, name
         saved = json.loads((folder / "saved.json").read_text())
-        refused(tool, saved | {"seed": "1"}, "--seed", "1", status=2, says="leave out the scenario")
+        refused(tool, saved | {"seed": "1"}, "--seed", "1", status=2, says="remove the scenario")
         refused(tool, saved | {"argv": saved["argv"][:1]}, status=3, says="without a command")
         refused(tool, saved | {"argv": ["longhaul", "run", "--schedule", "ring"]}, status=3,
-                says="result of longhaul run; allowed: those of compare, plan, sweep, validate")
-        refused(tool, saved | {"argv": [*saved["argv"], "--help"]}, status=3, says="a call for help")
+                says="result of longhaul run; allowed: results of compare, plan, sweep, validate")
+        refused(tool, saved | {"argv": [*saved["argv"], "--help"]}, status=3, says="it asks for help")
         refused(tool, saved | {"argv": [*saved["argv"], "--no-such"]}, status=3, says="--no-such")
         refused(tool, saved | {"argv": "longhaul"}, status=3, says="argv")
         if name == "plan":  # whose differences are found as the others' are
             continue
         refused(tool, saved | {"seed": "1"}, status=3, says="seed: found")
-        refused(tool, {key: value for key, value in saved.items() if key != "seed"}, status=3, says="now, so that")
+        refused(tool, {key: value for key, value in saved.items() if key != "seed"}, status=3, says="so it cannot be shown")
         refused(tool, saved | {"inputs": saved["inputs"][:-1]}, status=3, says=f"inputs[{len(saved['inputs']) - 1}]")
         refused(tool, saved | {"inputs": saved["inputs"] * 2}, status=3, says=f"inputs[{len(saved['inputs'])}]")
         inputs = [one | {"sha256": "0" * 64} for one in saved["inputs"][-1:]]

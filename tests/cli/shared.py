@@ -144,7 +144,7 @@ class Case:
             return
         result = self.program.run(["show", self.row["schedule"], *arguments, "--format", "json"])
         if not result.stdout:
-            check("would have no effect" in result.stderr, "show does not answer", result.stderr)
+            check("has no effect" in result.stderr, "show does not answer", result.stderr)
             return
         forms = json.loads(result.stdout, parse_float=str, parse_int=str)["closed_form"]
         each = self.row["per_rank"]

@@ -73,7 +73,7 @@ done <"$transcript" | sed -e '/^\$ /b' -e "s|$LONGHAUL_DATA_DIR|DATA|g" -e 's/av
     -e 's/(dfa-balanced, [^)]*)/(...)/' -e 's/[0-9a-f]\{64\}/HASH/' \
     -e 's/allowed: schema, description, sweep,.*/allowed: .../' \
     -e 's/allowed: schedule_file, cluster,.*/allowed: .../' \
-    -e '/^Options of some schedules/,/^$/{/^  /d; s/:$/: .../}' >"$folder.new"
+    -e '/^Options that only some schedules read/,/^$/{/^  /d; s/:$/: .../}' >"$folder.new"
 
 if [ "$update" = --update ]; then
     cp "$folder.new" "$transcript"

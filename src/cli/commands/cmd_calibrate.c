@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * longhaul calibrate: measures how long kernels, executor and messages take, on this machine or on
- * a cluster.
+ * longhaul calibrate: measures kernels, executor and messages, on this machine or on a cluster.
  */
 #include "base/error.h"
 #include "base/files/output.h"
@@ -19,7 +18,8 @@
 #define REPEATS_QUICK 3
 #define REPEATS_MAX 1000
 #define THREADS_MAX 1024
-#define IDLE_S 0.01 /* in which others take the caches; about what a message takes */
+#define IDLE_S                                                                                     \
+    0.01 /* idle time in which other work evicts the caches; about as long as a message */
 
 typedef struct {
     LhOutputOptions to;
@@ -51,26 +51,26 @@ static const LhField calibrate_options[] = {
       .offset = offsetof(CalibrateOptions, backend),
       .choices = lh_backend_names,
       .description =
-          "Measure this machine, whose ranks are threads (cpu, default), the machines of the "
-          "processes that mpirun (mpi) or any launcher (tcp) has started, which are the ranks, "
-          "one GPU (cuda), or a GPU for each rank and what joins them (nccl)." },
+          "What to measure: this machine, with threads as ranks (cpu, default); the hosts of the "
+          "processes started by mpirun (mpi) or any launcher (tcp), one rank per process; one GPU "
+          "(cuda); or one GPU per rank with the links between them (nccl)." },
     { .name = "cluster",
       .category = LH_ABOUT_CLUSTER,
       .type = LH_FIELD_STRING,
       .offset = offsetof(CalibrateOptions, cluster),
       .placeholder = "NAME",
       .names = "topologies",
-      .description = "With --backend cuda or nccl, the cluster that the GPUs are of, a word of "
-                     "longhaul list clusters or a file: its device's tiles and its kinds of links "
-                     "are what is fitted." },
+      .description = "Cluster these GPUs belong to (a name from `longhaul list topologies`, or a "
+                     "file). Calibration fits the constants of its device and links. Needed with "
+                     "--backend cuda and nccl." },
     { .name = "ranks",
       .category = LH_ABOUT_CLUSTER,
       .type = LH_FIELD_UINT,
       .offset = offsetof(CalibrateOptions, ranks),
       .min = 1,
       .max = THREADS_MAX,
-      .description = "With --backend nccl, the number of GPUs of this machine to measure, where "
-                     "there is one process; default 2." },
+      .description = "With --backend nccl in one process: number of GPUs of this machine to "
+                     "measure; default 2." },
     LH_OPTION_KERNELS(CalibrateOptions, kernels),
     { .name = "dtype",
       .category = LH_ABOUT_MEASUREMENT,
@@ -84,17 +84,17 @@ static const LhField calibrate_options[] = {
       .offset = offsetof(CalibrateOptions, repeat),
       .min = 1,
       .max = REPEATS_MAX,
-      .description = "Number of timings for each result; default 7, with --quick 3." },
+      .description = "Number of timings per result; default 7, with --quick 3." },
     LH_OPTION_DEADLINE(CalibrateOptions, deadline_ps,
-                       "Give up when no op and no message has completed for this long, or another "
-                       "process has told nothing; default 60 s, and 120 s of GPUs."),
+                       "Abort if no op and no message completes, or another process is silent, for "
+                       "this long; default 60 s, on GPUs 120 s."),
     { .name = "statistic",
       .category = LH_ABOUT_MEASUREMENT,
       .type = LH_FIELD_CHOICE,
       .offset = offsetof(CalibrateOptions, statistic),
       .choices = lh_statistic_names,
-      .description = "Which timing counts: the median (default), or the best, for a machine with "
-                     "other load." },
+      .description = "Statistic of repeated timings: the median (default), or the best, for a "
+                     "machine with other load." },
     { .name = "threads",
       .category = LH_ABOUT_MEASUREMENT,
       .type = LH_FIELD_UINT,
@@ -102,12 +102,12 @@ static const LhField calibrate_options[] = {
       .min = 1,
       .max = THREADS_MAX,
       .description =
-          "Number of cores that call a kernel at the same time, as ranks do; default: all." },
+          "Number of cores that call a kernel at the same time, as ranks do; default all." },
     { .name = "quick",
       .category = LH_ABOUT_MEASUREMENT,
       .type = LH_FIELD_BOOL,
       .offset = offsetof(CalibrateOptions, quick),
-      .description = "Measure fewer block lengths and one head dimension only." },
+      .description = "Measure fewer block lengths, and only one head dimension." },
     { .name = NULL },
 };
 
@@ -127,7 +127,8 @@ end_progress(void)
         fputs("\r\033[K", stderr);
 }
 
-/* Today's date, or that of SOURCE_DATE_EPOCH, which reproducible builds set. Caller frees. */
+/* Returns today's date, or that of SOURCE_DATE_EPOCH, which reproducible builds set. Caller
+ * frees. */
 static char *
 date_text(void)
 {
@@ -166,12 +167,12 @@ print_tables(LhFormat format, const LhCalibration *c, GString *out)
         lh_table_print(collectives, format, out);
     }
     if (format == LH_FORMAT_TABLE)
-        g_string_append(
-            out, c->gpus ? "\nR(s) = R_inf / (1 + s0 / s), s keys. Held out: the worst error "
-                           "at lengths that were measured but not\nfitted.\n"
-                         : "\nR(s, q) = R_inf / (1 + s0 / s + s1 / q), s keys by q queries. "
-                           "Held out: the worst error of\nblocks that were measured but not "
-                           "fitted.\n");
+        g_string_append(out, c->gpus ? "\nR(s) = R_inf / (1 + s0 / s), s keys. Held out: worst "
+                                       "error at measured lengths not used by\n"
+                                       "the fit.\n"
+                                     : "\nR(s, q) = R_inf / (1 + s0 / s + s1 / q), s keys by q "
+                                       "queries. Held out: worst error of measured\n"
+                                       "blocks not used by the fit.\n");
 }
 
 static bool
@@ -227,28 +228,26 @@ refuse_usage(GError **error, const char *text)
     return false;
 }
 
-/* What GPUs have no use for, and what others have none for. */
+/* Rejects options that do not apply to GPUs, or apply to GPUs only. */
 static bool
 check_options(const CalibrateOptions *o, bool gpus, GError **error)
 {
     if (gpus && o->cluster == NULL)
-        return refuse_usage(error,
-                            "--backend cuda and nccl: no cluster: give --cluster NAME, which says "
-                            "what the GPUs and their links are");
+        return refuse_usage(
+            error, "--backend cuda and nccl need --cluster NAME, the cluster these GPUs belong to");
     if (gpus && o->topology != NULL)
-        return refuse_usage(error,
-                            "--topology: the cluster of GPUs is the one of --cluster, over which "
-                            "the profile is laid");
+        return refuse_usage(error, "--topology has no effect on GPUs: their cluster is --cluster");
     if (gpus && o->threads != 0)
-        return refuse_usage(error, "--threads: all GPUs call a kernel at the same time");
+        return refuse_usage(
+            error, "--threads has no effect on GPUs: all of them call a kernel at the same time");
     if (!gpus && o->cluster != NULL)
-        return refuse_usage(error, "--cluster: it is for GPUs, with --backend cuda or nccl");
+        return refuse_usage(error, "--cluster has no effect without --backend cuda or nccl");
     if (o->ranks != 0 && lh_backends[o->backend] != &lh_backend_nccl)
-        return refuse_usage(error, "--ranks: it is for the GPUs of --backend nccl");
+        return refuse_usage(error, "--ranks has no effect without --backend nccl");
     return true;
 }
 
-/* A process is a rank: it measures on one core, wherever the system puts it. */
+/* With processes, each is a rank that measures on one core, wherever the system puts it. */
 static bool
 choose_backend(const CalibrateOptions *o, LhCalibrateParams *params, GError **error)
 {
@@ -268,15 +267,14 @@ choose_backend(const CalibrateOptions *o, LhCalibrateParams *params, GError **er
                                               : 1;
     if (threads && o->topology != NULL) {
         g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
-                    "--topology: threads of one machine are the cluster this-machine; a cluster is "
-                    "found with --backend mpi or tcp");
+                    "--topology: threads of one machine are always the cluster this-machine; to "
+                    "detect a cluster use --backend mpi or tcp");
         return false;
     }
     if (!threads && o->threads > 1) {
-        g_set_error(
-            error, LH_ERROR, LH_ERROR_USAGE,
-            "--threads: with --backend mpi or tcp every process is a rank, which has one; start "
-            "as many processes as there shall be ranks");
+        g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
+                    "--threads: with --backend mpi or tcp every process is a rank with one thread; "
+                    "start one process per rank");
         return false;
     }
     return true;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * longhaul collective: what nccl-tests should print on a cluster, and whether what it printed is
- * that.
+ * longhaul collective: predicts the output of nccl-tests on a cluster, and compares it with a log.
  */
 #include "base/error.h"
 #include "cli/command.h"
@@ -27,7 +26,7 @@ typedef struct {
     bool links;
 } CollectiveOptions;
 
-/* Those of scenarios, NCCL's first: it is what nccl-tests times. */
+/* The scenario's choices, NCCL first: nccl-tests measures NCCL. */
 static const char *const ways_of_collectives[] = { "nccl",        "auto",     "ring",
                                                    "tree",        "pairwise", "direct",
                                                    "closed-form", "fluid",    NULL };
@@ -41,7 +40,7 @@ static const LhField collective_options[] = {
       .offset = offsetof(CollectiveOptions, bytes_min),
       .min = 1,
       .max = LH_NCCL_TEST_BYTES_MAX,
-      .description = "The smallest size, as nccl-tests has it; default 8, or that of the log." },
+      .description = "Smallest size, as in nccl-tests; default 8, or the log's." },
     { .name = "maxbytes",
       .category = LH_ABOUT_MEASUREMENT,
       .letter = 'e',
@@ -50,7 +49,7 @@ static const LhField collective_options[] = {
       .offset = offsetof(CollectiveOptions, bytes_max),
       .min = 1,
       .max = LH_NCCL_TEST_BYTES_MAX,
-      .description = "The largest one; default 1G, or that of the log." },
+      .description = "Largest size; default 1G, or the log's." },
     { .name = "stepfactor",
       .category = LH_ABOUT_MEASUREMENT,
       .letter = 'f',
@@ -58,8 +57,8 @@ static const LhField collective_options[] = {
       .offset = offsetof(CollectiveOptions, factor),
       .min = 2,
       .max = FACTOR_MAX,
-      .description = "Each size is so many times the one before; default 2. Sizes of a log are its "
-                     "own." },
+      .description =
+          "Factor from each size to the next; default 2. With --log, sizes are the log's." },
     { .name = "ranks",
       .category = LH_ABOUT_CLUSTER,
       .letter = 'g',
@@ -67,8 +66,7 @@ static const LhField collective_options[] = {
       .offset = offsetof(CollectiveOptions, ranks),
       .min = 2,
       .max = LH_NCCL_TEST_MEMBERS_MAX,
-      .description =
-          "GPUs that take part; default: all of the cluster, or those that the log names." },
+      .description = "Number of GPUs; default all of the cluster, or those named in the log." },
     { .name = "per_node",
       .category = LH_ABOUT_CLUSTER,
       .type = LH_FIELD_UINT,
@@ -76,8 +74,7 @@ static const LhField collective_options[] = {
       .min = 1,
       .max = LH_NCCL_TEST_MEMBERS_MAX,
       .description =
-          "How many of them each node has, the first ones; default: nodes are filled one "
-          "after the other." },
+          "GPUs used per node, the first ones; default: nodes are filled one after another." },
     { .name = "log",
       .category = LH_ABOUT_INPUT,
       .type = LH_FIELD_STRINGS,
@@ -86,23 +83,22 @@ static const LhField collective_options[] = {
       .max = LOGS_MAX,
       .placeholder = "FILE",
       .names = "files",
-      .description =
-          "What a program of nccl-tests printed there, all of it: its out-of-place times "
-          "are held against what is predicted." },
+      .description = "Complete output of a program of nccl-tests on this cluster. Its out-of-place "
+                     "times are compared with the predictions." },
     { .name = "collectives",
       .category = LH_ABOUT_SIMULATION,
       .type = LH_FIELD_CHOICE,
       .offset = offsetof(CollectiveOptions, how),
       .choices = ways_of_collectives,
       .description =
-          "How collectives run: by NCCL's measured times and time model (default), or as "
-          "sim and compare play them with the same option, whose default is auto." },
+          "How collectives run: NCCL's measured times and time model (nccl, default), or as sim "
+          "and compare simulate them with the same option, whose default is auto." },
     { .name = "links",
       .category = LH_ABOUT_OUTPUT,
       .type = LH_FIELD_BOOL,
       .offset = offsetof(CollectiveOptions, links),
       .flags = LH_COMMAND_SHOWN,
-      .description = "Also print the five most loaded links, and what busbw each allows." },
+      .description = "Also print the five most loaded links, and the busbw that each allows." },
     LH_OPTION_FORMAT(CollectiveOptions, to),
     LH_OPTION_OUTPUT(CollectiveOptions, to),
     { .name = NULL },
@@ -127,13 +123,14 @@ check_line(const LhCommandLine *line, LhLogCheckQuery *query, GError **error)
             return false;
     }
     if (query->op == NULL && !logs)
-        return refuse_line(error, "no operation: give its name, such as all_reduce, or --log FILE; "
-                                  "see longhaul list operations");
+        return refuse_line(error, "missing operation: give its name, such as all_reduce, or --log "
+                                  "FILE; see longhaul list operations");
     if (line->scenario->cluster == NULL)
-        return refuse_line(error, "no cluster: give --cluster NAME[:NODES]; see longhaul list "
-                                  "topologies");
+        return refuse_line(
+            error, "missing cluster: give --cluster NAME[:NODES]; see longhaul list topologies");
     if (logs && o->factor > 0)
-        return refuse_line(error, "--stepfactor would have no effect: sizes are those of the log");
+        return refuse_line(error,
+                           "--stepfactor has no effect with --log: sizes are those of the log");
     if (query->bytes_min > query->bytes_max)
         return refuse_line(error, "--minbytes is above --maxbytes");
     return true;
@@ -200,15 +197,17 @@ run_collective(const LhCommandLine *line, GError **error)
 const LhCommand lh_command_collective = {
     .name = "collective",
     .arguments = "[OP] --cluster NAME[:NODES] [OPTIONS]",
-    .summary = "Say what nccl-tests should print on a cluster, and whether a log is that.",
-    .details = "OP is what nccl-tests calls an operation (longhaul list operations) or longhaul\n"
-               "does: all_reduce, all_reduce_perf and all-reduce are one. Times, algbw and busbw\n"
-               "are its columns, each with the bar in which four measured ones in five are.\n"
-               "Times are measured on such links, scaled from others, or modelled.\n\n"
-               "--log holds a log against that; it says which ranks ran and, without OP, what.\n"
-               "The exit status is 1 if a row is outside its bar. Then every rate and latency of\n"
-               "the topology's file is tried in turn, NVLS off, and messages through memory: if\n"
-               "one of them explains the log, it is named.\n\n"
+    .summary = "Predict the output of nccl-tests on a cluster, and check a log against it.",
+    .details = "OP is an operation as named by nccl-tests (longhaul list operations) or\n"
+               "longhaul: all_reduce, all_reduce_perf and all-reduce are the same. Prints the\n"
+               "time, algbw and busbw columns of nccl-tests, each with an error bar that\n"
+               "contains four of five measured values. Times are measured on such links, scaled\n"
+               "from other links, or modelled.\n\n"
+               "--log compares a log with the prediction; it also supplies the ranks and,\n"
+               "without OP, the operation. Exit status 1 if a row is outside its error bar.\n"
+               "Possible causes are then tried in turn: each rate and latency of the topology\n"
+               "file, NVLS off, and messages through memory. A cause that explains the log is\n"
+               "printed.\n\n"
                "  longhaul collective all_reduce --cluster hgx-h100:4\n"
                "  longhaul collective alltoall --cluster hgx-h100:2 -b 1M -e 1G --links\n"
                "  longhaul collective --cluster hgx-h100 --log all_reduce_perf.txt\n"

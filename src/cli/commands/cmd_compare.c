@@ -34,8 +34,9 @@ typedef struct {
 static const LhField compare_options[] = {
     LH_OPTION_FORMAT(CompareOptions, to),
     LH_OPTION_OUTPUT(CompareOptions, to),
-    LH_OPTION_FROM_CONFIG(CompareOptions, from_config,
-                          "It says how a whole step is trained, but for the schedule."),
+    LH_OPTION_FROM_CONFIG(
+        CompareOptions, from_config,
+        "Everything about the training step except the schedule is read from it."),
     LH_OPTION_SET(CompareOptions, set),
     LH_OPTION_FIGURE(
         CompareOptions, figure,
@@ -49,16 +50,15 @@ static const LhField compare_options[] = {
       .category = LH_ABOUT_SEARCH,
       .type = LH_FIELD_STRING,
       .offset = offsetof(CompareOptions, within),
-      .description =
-          "Leave out schedules that take more than so many times as long as the fastest, "
-          "such as 3x; they are not simulated to their end.",
+      .description = "Omit schedules slower than this multiple of the fastest, such as 3x; their "
+                     "simulation stops early.",
       .placeholder = "FACTOR" },
     { .name = "synth",
       .category = LH_ABOUT_SEARCH,
       .type = LH_FIELD_BOOL,
       .offset = offsetof(CompareOptions, synth),
       .description = "Also search for a schedule, as longhaul synth does, and compare the best one "
-                     "that was found: the row synth." },
+                     "found (row synth)." },
     { .name = "budget",
       .category = LH_ABOUT_SEARCH,
       .type = LH_FIELD_UINT,
@@ -67,8 +67,8 @@ static const LhField compare_options[] = {
       .max = LH_SYNTH_BUDGET_MAX,
       .placeholder = "CANDIDATES",
       .absent = G_STRINGIFY(LH_SYNTH_BUDGET),
-      .description =
-          "With --synth, candidates to search through; default " G_STRINGIFY(LH_SYNTH_BUDGET) "." },
+      .description = "With --synth, number of candidates to search; default " G_STRINGIFY(
+          LH_SYNTH_BUDGET) "." },
     LH_OPTION_JOBS(CompareOptions, jobs, "Schedules to simulate"),
     LH_OPTION_PROVENANCE(CompareOptions, provenance),
     LH_OPTION_MAX_WORK(CompareOptions, max_work_ps),
@@ -111,14 +111,15 @@ print_compare(const LhCommandLine *line, const LhSetup *setup, const LhCompariso
     }
 }
 
-/* Machines read one result for each schedule in any case. */
+/* Whether the output is for people; programs get a row per schedule even if none supports the
+ * sequence length. */
 static bool
 is_for_people(LhFormat format)
 {
     return format == LH_FORMAT_TABLE || format == LH_FORMAT_MD;
 }
 
-/* "3x" or "3": 0 where there is none. */
+/* Parses "3x" or "3"; NULL: 0. */
 static bool
 parse_within(const char *text, double *factor, GError **error)
 {
@@ -137,7 +138,7 @@ parse_within(const char *text, double *factor, GError **error)
     return false;
 }
 
-/* The best program that a search finds, if one was asked for. */
+/* Runs the search of --synth, if given, and returns its best program. */
 static bool
 search(const LhSetup *setup, const CompareOptions *o, LhSynthesis **found, GError **error)
 {
@@ -154,7 +155,7 @@ search(const LhSetup *setup, const CompareOptions *o, LhSynthesis **found, GErro
         return false;
     if (synthesis->interrupted) {
         g_set_error(error, LH_ERROR, LH_ERROR_INTERRUPTED,
-                    "interrupted while a schedule was searched for: nothing is compared");
+                    "interrupted during the search for a schedule: nothing was compared");
         return false;
     }
     *found = g_steal_pointer(&synthesis);
@@ -177,7 +178,7 @@ check_page(const CompareOptions *o, const LhSetup *setup, GError **error)
     return o->report == NULL || lh_compare_page_check(&page, "--report", setup, error);
 }
 
-/* What can be said before anything runs. */
+/* Checks options before anything runs. */
 static bool
 check_compare(const LhCommandLine *line, double *within, GError **error)
 {
@@ -188,17 +189,16 @@ check_compare(const LhCommandLine *line, double *within, GError **error)
         return false;
     if (o->ranks_shown != NULL && o->report == NULL) {
         g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
-                    "--ranks-shown is about the page of --report, and that was not asked for");
+                    "--ranks-shown has no effect without --report");
         return false;
     }
     if (o->budget == 0 || o->synth)
         return true;
-    g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
-                "--budget is about the search of --synth, and that was not asked for");
+    g_set_error(error, LH_ERROR, LH_ERROR_USAGE, "--budget has no effect without --synth");
     return false;
 }
 
-/* If one was asked for. */
+/* Writes the page of --report, if given. */
 static bool
 write_compare_page(const LhCommandLine *line, const LhSetup *setup, const LhComparison *comparison,
                    GError **error)
@@ -257,19 +257,19 @@ run_compare(const LhCommandLine *line, GError **error)
 const LhCommand lh_command_compare = {
     .name = "compare",
     .arguments = "[SCENARIO] [OPTIONS]",
-    .summary = "Compare schedules on a cluster, and say what limits the fastest one.",
-    .details = "Simulates one attention module under each schedule, the fastest schedule first.\n"
+    .summary = "Compare schedules on a cluster, and find the bottleneck of the fastest one.",
+    .details = "Simulates one attention module with each schedule and lists the fastest first.\n"
                "Compute, exposed communication by kind of link, imbalance (waiting for another\n"
-               "rank) and host are means over the ranks and add up to the time. Schedules that\n"
-               "cannot run stand at the end, with the reason. The fastest one is then simulated\n"
-               "again with the kernels, with latencies, and with each kind of link and each set\n"
-               "of them 10 % faster: it is bound by whichever of these saves most. Links of\n"
-               "several kinds are named together where raising one alone saves less than its\n"
-               "part.\n\n"
-               "With --synth a program of longhaul synth's search stands among the schedules,\n"
-               "proven like them: the fastest candidate, whether it wins or not. longhaul synth\n"
-               "writes it to a file.\n\n"
-               "Ctrl-C or SIGTERM ends the comparison with the schedules that are done (exit\n"
+               "rank) and host time are means over the ranks and add up to the total time.\n"
+               "Schedules that cannot run are listed last, with the reason.\n\n"
+               "The fastest schedule is then simulated again with kernels, latencies, each kind\n"
+               "of link, and each set of them 10 % faster. The change that saves most is the\n"
+               "bottleneck. If speeding up one kind of link alone does not help, the kinds that\n"
+               "must be sped up together are listed.\n\n"
+               "With --synth the fastest program found by longhaul synth's search is compared as\n"
+               "well, proven like the schedules, whether it wins or not. longhaul synth writes\n"
+               "it to a file.\n\n"
+               "Ctrl-C or SIGTERM ends the comparison with the schedules done so far (exit\n"
                "status 130).\n\n"
                "  longhaul compare dfa-2node\n"
                "  longhaul compare --cluster hgx-h100:4 --model llama-3-8b --seq-length 512K\n"

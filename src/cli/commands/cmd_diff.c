@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * longhaul diff: two results beside each other.
+ * longhaul diff: compares two results.
  */
 #include "base/error.h"
 #include "cli/command.h"
@@ -12,7 +12,7 @@
 
 typedef struct {
     LhOutputOptions to;
-    char *tolerance; /* a share; NULL: everything is tolerated */
+    char *tolerance; /* a share; NULL: no limit */
 } DiffOptions;
 
 static const LhField diff_options[] = {
@@ -23,8 +23,8 @@ static const LhField diff_options[] = {
       .type = LH_FIELD_STRING,
       .offset = offsetof(DiffOptions, tolerance),
       .placeholder = "SHARE",
-      .description = "End with exit status 1 if a time or a peak of memory is larger in B by more "
-                     "than this, such as 2% or 0.02, or if something runs in A only." },
+      .description = "Exit with status 1 if a time or peak memory is larger in B by more than "
+                     "this, such as 2% or 0.02, or if something runs only in A." },
     { .name = NULL },
 };
 
@@ -38,7 +38,7 @@ print_diff_table(const LhTable *table, LhFormat format, GString *out)
     lh_table_print(table, format, out);
 }
 
-/* What changed of the one thing that was looked at, or of the two that win. */
+/* Prints the changes inside the single result, or inside the two winners. */
 static void
 print_parts(const LhDiff *diff, LhFormat format, GString *out)
 {
@@ -103,7 +103,7 @@ run_diff(const LhCommandLine *line, GError **error)
         !lh_command_share("--tolerance", o->tolerance, true, &tolerance, error))
         return LH_ANSWER_FAILED;
     if (line->arguments->len != 2) {
-        g_set_error(error, LH_ERROR, LH_ERROR_USAGE, "diff takes two results; found %u arguments",
+        g_set_error(error, LH_ERROR, LH_ERROR_USAGE, "diff takes two results, found %u arguments",
                     line->arguments->len);
         return LH_ANSWER_FAILED;
     }
@@ -121,15 +121,16 @@ run_diff(const LhCommandLine *line, GError **error)
 const LhCommand lh_command_diff = {
     .name = "diff",
     .arguments = "A B [OPTIONS]",
-    .summary = "Say what changed between two results, and whether it became worse.",
+    .summary = "Show what changed between two results, and whether it became worse.",
     .details = "A and B are files that sim, compare or plan wrote with --format json, both of\n"
-               "one kind (schemas longhaul.result/3, longhaul.plan/1; longhaul.path/1 of\n"
+               "the same kind (schemas longhaul.result/3, longhaul.plan/1; longhaul.path/1 of\n"
                "sim --critical-path). The exit status is 0, unless --tolerance is given and\n"
                "something is worse by more: then it is 1.\n\n"
-               "First comes what was not asked alike: fields of the scenario, options that the\n"
-               "answer depends on, and files that are others. What is given as it is anyhow is\n"
-               "asked alike. What a result of an earlier version does not say is taken as not\n"
-               "given. What an interrupted command wrote is partial: --tolerance is refused.\n\n"
+               "Differences between the inputs are listed first: fields of the scenario, options\n"
+               "that affect the result, and changed files. Giving a default value explicitly is\n"
+               "no difference. A value missing in a result of an earlier version counts as not\n"
+               "given. Results of interrupted commands are partial: --tolerance is refused for\n"
+               "them.\n\n"
                "  longhaul compare dfa-2node -o before.json\n"
                "  longhaul compare dfa-2node --seq-length 128K -o after.json\n"
                "  longhaul diff before.json after.json --tolerance 2%\n",

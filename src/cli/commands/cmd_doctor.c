@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * longhaul doctor: says what is here to run on, and what will not work.
+ * longhaul doctor: reports which backends work on this machine, and why others do not.
  */
 #include "cli/command.h"
 #include "report/text/cluster/describe_doctor.h"
@@ -54,12 +54,12 @@ run_doctor(const LhCommandLine *line, GError **error)
 const LhCommand lh_command_doctor = {
     .name = "doctor",
     .arguments = "[OPTIONS]",
-    .summary = "Say what is here to run on, and what will not work.",
-    .details = "Looks at the processor, memory, clock and networks of this machine, at its GPUs\n"
-               "and their driver, at NCCL, cuDNN and MPI, and at what started the process; then\n"
-               "says which backends of longhaul run can be used, and of others why they cannot\n"
-               "and what to do. It starts nothing and changes nothing. Exit status 1 if the\n"
-               "backend that was asked for does not work.\n\n"
+    .summary = "Report which backends work on this machine, and why others do not.",
+    .details = "Checks this machine's processor, memory, clock and networks, its GPUs and their\n"
+               "driver, NCCL, cuDNN and MPI, and the launcher. Then lists which backends of\n"
+               "longhaul run work and, for the others, the reason and the remedy. It starts\n"
+               "nothing and changes nothing. Exit status 1 if the backend given by --backend\n"
+               "does not work.\n\n"
                "  longhaul doctor\n"
                "  longhaul doctor --backend nccl --format json\n"
                "  srun -N 2 --ntasks-per-node 8 longhaul doctor --backend nccl\n",

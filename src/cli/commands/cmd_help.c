@@ -43,7 +43,7 @@ argument(const LhCommandLine *line, guint index)
     return index < line->arguments->len ? g_ptr_array_index(line->arguments, index) : NULL;
 }
 
-/* Appends the completion script of the shell that the second argument names; bash without one. */
+/* Appends the completion script of the shell named by the second argument; default bash. */
 static bool
 append_completion(const LhCommandLine *line, GString *out, GError **error)
 {
@@ -58,7 +58,7 @@ append_completion(const LhCommandLine *line, GString *out, GError **error)
     }
     all = g_strjoinv(", ", (char **)(void *)lh_shell_names);
     g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
-                "help completion: \"%.60s\" is not allowed; allowed: %s", name, all);
+                "help completion: unknown shell \"%.60s\"; known: %s", name, all);
     return false;
 }
 

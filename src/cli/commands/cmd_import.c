@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * longhaul import: reads traces of a run that profilers wrote, and fits the simulator's constants
- * to them.
+ * longhaul import: reads profiler traces of a run and fits the simulator's constants to them.
  */
 #include "base/error.h"
 #include "base/files/output.h"
@@ -29,10 +28,9 @@ typedef struct {
 static const LhField import_options[] = {
     LH_OPTION_FORMAT(ImportOptions, to),
     LH_OPTION_FROM(ImportOptions, from, TRACES_MAX,
-                   "A trace of one rank: JSON as PyTorch's profiler writes it, perhaps packed by "
-                   "gzip, or as longhaul sim --trace does, or a database that nsys export --type "
-                   "sqlite has written. Or a folder, of which all that end in .json, .json.gz and "
-                   ".sqlite are read."),
+                   "Trace of one rank: JSON of PyTorch's profiler (may be gzipped) or of longhaul "
+                   "sim --trace, or a database written by nsys export --type sqlite. For a folder, "
+                   "all its .json, .json.gz and .sqlite files are read."),
     { .name = "max-unpacked",
       .category = LH_ABOUT_INPUT,
       .type = LH_FIELD_UNIT,
@@ -60,7 +58,7 @@ by_name(gconstpointer a, gconstpointer b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* The traces of a folder, by name. */
+/* Adds the traces in a folder, sorted by name. */
 static bool
 add_folder(GPtrArray *paths, const char *folder, GError **error)
 {
@@ -94,7 +92,7 @@ find_paths(const ImportOptions *o, GError **error)
     g_autoptr(GPtrArray) paths = g_ptr_array_new_with_free_func(g_free);
 
     if (o->from == NULL || o->from->len == 0) {
-        g_set_error(error, LH_ERROR, LH_ERROR_USAGE, "import: no traces: give --from FILE");
+        g_set_error(error, LH_ERROR, LH_ERROR_USAGE, "import: no traces given; use --from FILE");
         return NULL;
     }
     for (guint i = 0; i < o->from->len; i++) {
@@ -124,7 +122,7 @@ read_traces(const GPtrArray *paths, uint64_t unpacked_bytes_max, GError **error)
 /* --- output -------------------------------------------------------------------------------------
  */
 
-/* What the profile says of its numbers. Caller frees. */
+/* Returns the provenance text of the profile's values. Caller frees. */
 static char *
 source_of(const LhImported *imported)
 {
@@ -160,11 +158,12 @@ print_import_text(const LhImported *imported, const char *title, LhFormat format
     print_table(lh_describe_traces(imported), format, out);
     print_table(lh_describe_tuned(imported), format, out);
     print_table(lh_describe_samples(imported), format, out);
-    g_string_append_printf(out,
-                           "\nSimulated: %s before, %s with what was fitted. Lengths of half rate "
-                           "and latencies that are\nnot listed are kept: what was seen does not "
-                           "tell them from rates and bandwidths.\n",
-                           before, after);
+    g_string_append_printf(
+        out,
+        "\nSimulated time: %s before the fit, %s after. Lengths of half rate and latencies not "
+        "listed\n"
+        "are unchanged: these traces cannot tell them from rates and bandwidths.\n",
+        before, after);
     lh_describe_unmatched(imported, out);
 }
 
@@ -178,7 +177,7 @@ write_imported_timeline(const ImportOptions *o, const LhImported *imported, GErr
     return lh_output_file(o->timeline, out->str, out->len, error);
 }
 
-/* The case as it was before the fit. Caller frees. */
+/* Describes the case before the fit. Caller frees. */
 static char *
 title_of(const LhImported *imported)
 {
@@ -279,7 +278,7 @@ run_import(const LhCommandLine *line, GError **error)
 const LhCommand lh_command_import = {
     .name = "import",
     .arguments = "[SCENARIO] [OPTIONS] --from FILE...",
-    .summary = "Fit constants to traces of a run, and show measured beside simulated times.",
+    .summary = "Fit constants to traces of a run, and compare measured with simulated times.",
     .details = "Reads traces that PyTorch's profiler or Nsight Systems wrote on the ranks of a\n"
                "run with context parallelism, and simulates the case that the options describe,\n"
                "which must be what was run: its model, length, schedule, cluster and ranks.\n"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * longhaul list: prints what can be named, one line for each.
+ * longhaul list: prints known names, one per line.
  */
 #include "cli/commands/cmd_list.h"
 
@@ -21,7 +21,7 @@
 #include <stddef.h>
 #include <string.h>
 
-/* The formats of tables, and behind them the names alone. */
+/* Table formats, followed by names alone. */
 static const char *const table_formats[] = { "table", "json", "csv", "md", "names", NULL };
 
 #define FORMAT_NAMES (LH_FORMAT_MD + 1)
@@ -36,8 +36,7 @@ static const LhField list_options[] = {
       .type = LH_FIELD_CHOICE,
       .offset = offsetof(ListOptions, to.format),
       .choices = table_formats,
-      .description =
-          "Format of the output; default table. names: the names alone, one on a line." },
+      .description = "Output format; default table. names: the names alone, one per line." },
     LH_OPTION_OUTPUT(ListOptions, to),
     { .name = NULL },
 };
@@ -45,7 +44,7 @@ static const LhField list_options[] = {
 /* Adds a row for each thing of its kind; false with @error if a data file cannot be read. */
 typedef bool (*ListFunc)(LhTable *table, GError **error);
 
-/* Adds a row. @group is the cell of the extra column that some kinds have; NULL: there is none. */
+/* Adds a row. @group is the cell of the extra column that some kinds have; NULL: no such column. */
 static void
 add_to(LhTable *table, const char *name, const char *group, const char *line)
 {
@@ -154,7 +153,7 @@ list_schedule_options(LhTable *table, GError **error)
     return true;
 }
 
-/* Whether @command has the very option @field of its own. */
+/* Whether @command has exactly the option @field among its own. */
 static bool
 has_own(const LhCommand *command, const LhField *field)
 {
@@ -167,7 +166,8 @@ has_own(const LhCommand *command, const LhField *field)
            strcmp(own->description, field->description) == 0;
 }
 
-/* Adds an option of @first with all commands that have it, unless one before @first has it. */
+/* Adds an option of command @first with all commands that have it, unless an earlier command has
+ * it. */
 static void
 add_own_option(LhTable *table, guint first, const LhField *field)
 {
@@ -245,7 +245,8 @@ list_frameworks(LhTable *table, GError **error)
     return true;
 }
 
-/* "lightseq fsdp.unit"; of no framework, the fields themselves. */
+/* Adds the values of one framework, "lightseq fsdp.unit"; without a framework, the fields
+ * themselves. */
 static void
 add_facts(LhTable *table, const LhFramework *framework, bool fields)
 {
@@ -375,22 +376,23 @@ static const struct {
 } kinds[] = {
     { "schedules", "ways to distribute the attention of one sequence over GPUs", list_schedules,
       "attention" },
-    { "models", "shapes of transformers", list_models, NULL },
-    { "frameworks", "training systems: what they shard, overlap and fuse", list_frameworks, NULL },
-    { "framework-fields", "what can be said of a training system, with what holds if it is not",
+    { "models", "architectures of transformers", list_models, NULL },
+    { "frameworks", "training frameworks: what they shard, overlap and fuse", list_frameworks,
+      NULL },
+    { "framework-fields", "fields of a training framework, with their defaults",
       list_framework_fields, "default" },
-    { "framework-values", "what is said of the training systems, with sources",
-      list_framework_values, "value" },
+    { "framework-values", "values of the training frameworks, with sources", list_framework_values,
+      "value" },
     { "topologies", "clusters", list_topologies, NULL },
     { "devices", "GPUs", list_devices, NULL },
-    { "scenarios", "cases that are ready to compare and simulate", list_scenarios, NULL },
+    { "scenarios", "cases ready to compare and simulate", list_scenarios, NULL },
     { "tables", "published measurements that can be reproduced", list_tables, NULL },
-    { "checklists", "what papers state, line by line", list_checklists, NULL },
-    { "kernels", "functions that compute ops call", list_kernels, NULL },
-    { "operations", "operations of NCCL, as nccl-tests calls them", list_operations, NULL },
+    { "checklists", "claims of papers, line by line", list_checklists, NULL },
+    { "kernels", "functions called by compute ops", list_kernels, NULL },
+    { "operations", "NCCL operations, by their nccl-tests names", list_operations, NULL },
     { "commands", "commands of longhaul", list_commands, NULL },
-    { "command-options", "options that commands have beside those of scenarios",
-      list_command_options, "commands" },
+    { "command-options", "options of commands, without those of scenarios", list_command_options,
+      "commands" },
     { "options", "options of the command line, which are also the fields of a scenario",
       list_scenario_options, "category" },
     { "schedule-options", "further such options, each of which only some schedules read",
@@ -433,8 +435,8 @@ fill(const char *kind, LhTable *table, GError **error)
     }
     near = lh_nearest_word(kind, names);
     all = g_strjoinv(", ", (char **)names);
-    g_set_error(error, LH_ERROR, LH_ERROR_USAGE, "list: \"%s\" is not allowed; allowed: %s%s%s%s",
-                kind, all, near != NULL ? "; did you mean " : "", near != NULL ? near : "",
+    g_set_error(error, LH_ERROR, LH_ERROR_USAGE, "list: unknown kind \"%s\"; known: %s%s%s%s", kind,
+                all, near != NULL ? "; did you mean " : "", near != NULL ? near : "",
                 near != NULL ? "?" : "");
     return false;
 }
@@ -512,7 +514,7 @@ run_list(const LhCommandLine *line, GError **error)
 const LhCommand lh_command_list = {
     .name = "list",
     .arguments = "[KIND]",
-    .summary = "List the schedules, models, clusters and so on that can be named.",
+    .summary = "List the known schedules, models, clusters and other names.",
     .details = "Without KIND it lists the kinds.\n\n"
                "  longhaul list\n"
                "  longhaul list schedules\n"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * longhaul plan: the fastest way to train a model on a cluster, and which cluster to buy.
+ * longhaul plan: finds the fastest way to train a model on a cluster, and which cluster to buy.
  */
 #include "base/error.h"
 #include "base/escape.h"
@@ -42,15 +42,16 @@ typedef struct {
     int bootstrap; /* of lh_controls */
     LhTime deadline_ps;
     char *days_for;
-    GPtrArray *costs, *watts; /* of char *: numbers */
+    GPtrArray *costs, *watts; /* of char *: numbers as text */
 } PlanOptions;
 
 static const LhField plan_options[] = {
     LH_OPTION_FORMAT(PlanOptions, to),
     LH_OPTION_OUTPUT(PlanOptions, to),
-    LH_OPTION_FROM_CONFIG(PlanOptions, from_config,
-                          "Ways that this system has are searched, its own is told how far it "
-                          "is from the fastest, and that is said in the file's words."),
+    LH_OPTION_FROM_CONFIG(
+        PlanOptions, from_config,
+        "Searches only configurations this framework supports, reports how far the current one is "
+        "from the fastest, and prints the fastest as settings of that file."),
     LH_OPTION_SET(PlanOptions, set),
     LH_OPTION_FIGURE(PlanOptions, figure,
                      "With --pareto, draw the time and the memory of these ways, a line for each "
@@ -65,8 +66,8 @@ static const LhField plan_options[] = {
       .type = LH_FIELD_STRING,
       .offset = offsetof(PlanOptions, points),
       .flags = LH_FIELD_UPDATED,
-      .description = "File that remembers what was found, one JSON line for each estimate and each "
-                     "simulation; the same plan goes on from it, wherever it was killed.",
+      .description = "File that caches results, one JSON line per estimate and per simulation. The "
+                     "same plan resumes from it, even after it was killed.",
       .placeholder = "FILE",
       .names = "files" },
     { .name = "cluster",
@@ -77,8 +78,8 @@ static const LhField plan_options[] = {
       .max = -1,
       .placeholder = "NAME[:NODES]",
       .names = "topologies",
-      .description = "Topology and number of nodes (see `longhaul list topologies`); several are "
-                     "planned for one by one and compared." },
+      .description = "Topology and number of nodes (see `longhaul list topologies`). With several "
+                     "clusters, each is planned on its own and they are compared." },
     { .name = "global-batch-size",
       .category = LH_ABOUT_STEP,
       .type = LH_FIELD_UNIT,
@@ -86,26 +87,27 @@ static const LhField plan_options[] = {
       .offset = offsetof(PlanOptions, global_batch_size),
       .min = 1,
       .max = BATCH_MAX,
-      .description = "Sequences of a step, over all data-parallel ranks and micro-batches; default "
-                     "1." },
+      .description =
+          "Sequences per step, over all data-parallel ranks and micro-batches; default 1." },
     { .name = "max-seq-length",
       .category = LH_ABOUT_SEARCH,
       .type = LH_FIELD_BOOL,
       .offset = offsetof(PlanOptions, max_seq_length),
-      .description = "Find the longest sequence that fits in memory, and the fastest way to train "
-                     "with it." },
+      .description =
+          "Find the longest sequence that fits in memory, and the fastest configuration for it." },
     { .name = "min-gpus",
       .category = LH_ABOUT_SEARCH,
       .type = LH_FIELD_BOOL,
       .offset = offsetof(PlanOptions, min_gpus),
-      .description = "Find the smallest number of GPUs that a step fits on, and the fastest way to "
-                     "train on them: 1, 2, 4 and so on within a host, then whole hosts of a node, "
-                     "then whole nodes." },
+      .description = "Find the smallest number of GPUs that a step fits on, and the fastest "
+                     "configuration on them. Tries 1, 2, 4 and so on within a host, then whole "
+                     "hosts of a node, then whole nodes." },
     { .name = "pareto",
       .category = LH_ABOUT_SEARCH,
       .type = LH_FIELD_BOOL,
       .offset = offsetof(PlanOptions, pareto),
-      .description = "Also find every way that no other one beats in both time and memory." },
+      .description =
+          "Also find every configuration that no other one beats in both time and memory." },
     { .name = "top",
       .category = LH_ABOUT_SEARCH,
       .type = LH_FIELD_UINT,
@@ -113,42 +115,43 @@ static const LhField plan_options[] = {
       .absent = "5",
       .min = 1,
       .max = TOP_MAX,
-      .description = "How many of the fastest ways to find; default 5." },
+      .description = "Number of fastest configurations to find; default 5." },
     LH_OPTION_JOBS(PlanOptions, jobs, "Simulations"),
     LH_OPTION_BOOTSTRAP(
         PlanOptions, bootstrap,
-        "How several processes that plan together find each other: this one is alone "
-        "(single), by MPI, or over TCP as the environment of torchrun or of a step of "
-        "Slurm says; default auto, the one whose environment is there."),
-    LH_OPTION_DEADLINE(PlanOptions, deadline_ps,
-                       "Give up when one of several processes has told nothing for this long; "
-                       "default 3600 s."),
+        "How several processes that plan together rendezvous: not at all, this process is alone "
+        "(single), through MPI, or over TCP with the environment of torchrun or of a Slurm step; "
+        "default auto, whichever environment is present."),
+    LH_OPTION_DEADLINE(
+        PlanOptions, deadline_ps,
+        "With several processes, abort if one is silent for this long; default 3600 s."),
     { .name = "days-for",
       .category = LH_ABOUT_PRICE,
       .type = LH_FIELD_STRING,
       .offset = offsetof(PlanOptions, days_for),
       .placeholder = "TOKENS",
-      .description = "Also say how long so many tokens take, such as 1.4e12." },
+      .description = "Also print the time for this many tokens, such as 1.4e12." },
     { .name = "cost-per-gpu-hour",
       .category = LH_ABOUT_PRICE,
       .type = LH_FIELD_STRINGS,
       .offset = offsetof(PlanOptions, costs),
       .placeholder = "X",
-      .description = "Price of a GPU for an hour: also say what a billion tokens cost. Once for "
-                     "all clusters, or once for each, in their order." },
+      .description = "Price of a GPU per hour; also prints the cost of a billion tokens. Give it "
+                     "once for all clusters, or once for each in their order." },
     { .name = "watts",
       .category = LH_ABOUT_PRICE,
       .type = LH_FIELD_STRINGS,
       .offset = offsetof(PlanOptions, watts),
       .placeholder = "X",
-      .description = "Power of a GPU with its share of the rest: also say what energy a billion "
-                     "tokens take. Once for all clusters, or once for each, in their order." },
+      .description =
+          "Power of a GPU with its share of the host and network, in watts; also prints the energy "
+          "for a billion tokens. Give it once for all clusters, or once for each in their order." },
     { .name = NULL },
 };
 
-/* ---- what is weighed ---- */
+/* ---- prices ---- */
 
-/* A number of at most @most from the text of an option. */
+/* Parses a number of at most @most. */
 static bool
 read_number(const char *option, const char *text, double most, double *number, GError **error)
 {
@@ -157,7 +160,7 @@ read_number(const char *option, const char *text, double most, double *number, G
     return lh_setting_parse(&field, text, number, error);
 }
 
-/* Prices of @clusters clusters at @offset of each, from one text or as many as there are. */
+/* Reads the prices of @clusters clusters, at @offset of each, from one text or one per cluster. */
 static bool
 read_prices(const char *option, const GPtrArray *texts, guint clusters, size_t offset,
             LhPlanPrice *prices, GError **error)
@@ -165,10 +168,10 @@ read_prices(const char *option, const GPtrArray *texts, guint clusters, size_t o
     if (texts == NULL)
         return true;
     if (texts->len != 1 && texts->len != clusters) {
-        g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
-                    "--%s is given %u times, and there are %u clusters; allowed: once for all, or "
-                    "once for each",
-                    option, texts->len, clusters);
+        g_set_error(
+            error, LH_ERROR, LH_ERROR_USAGE,
+            "--%s is given %u times for %u clusters; allowed: once for all, or once for each",
+            option, texts->len, clusters);
         return false;
     }
     for (guint i = 0; i < clusters; i++) {
@@ -200,7 +203,7 @@ read_weights(const PlanOptions *o, LhPlanPrice *prices, LhPlanWeights *weights, 
            read_prices("watts", o->watts, clusters, offsetof(LhPlanPrice, watts), prices, error);
 }
 
-/* ---- what is asked ---- */
+/* ---- checks ---- */
 
 static bool
 usage(GError **error, const char *text)
@@ -216,26 +219,26 @@ check_question(const LhCommandLine *line, GError **error)
     const LhScenario *s = line->scenario;
 
     if (s->schedule_file != NULL)
-        return usage(error, "plan looks for a schedule, and --schedule-file is one already; leave "
-                            "it out, or see longhaul sim");
+        return usage(error,
+                     "plan searches for a schedule; remove --schedule-file, or use longhaul sim");
     if (o->max_seq_length && (o->min_gpus || count_clusters(o) > 1))
-        return usage(error, "--max-seq-length is about one cluster of one size; leave out "
-                            "--min-gpus, and all clusters but one");
+        return usage(error, "--max-seq-length needs one cluster of one size; remove --min-gpus and "
+                            "all clusters but one");
     if (o->max_seq_length && line->config != NULL && !lh_scenario_has_option(s, "seq_length"))
         lh_scenario_forget(line->scenario, "seq_length");
     if (o->max_seq_length && s->seq_length != 0)
-        return usage(error, "--max-seq-length finds the length; leave out --seq-length");
+        return usage(error, "--max-seq-length finds the length; remove --seq-length");
     if (!o->max_seq_length && s->seq_length == 0)
-        return usage(error, "how long is a sequence? Give --seq-length, or --max-seq-length to "
+        return usage(error, "missing sequence length: give --seq-length, or --max-seq-length to "
                             "find the longest that fits");
     if (o->figure != NULL && !o->pareto)
-        return usage(error, "--figure draws the ways that --pareto finds; give both");
+        return usage(error, "--figure draws the configurations found by --pareto; give both");
     if (o->min_gpus && s->ranks != 0)
-        return usage(error, "--min-gpus finds the number of GPUs; leave out --ranks");
+        return usage(error, "--min-gpus finds the number of GPUs; remove --ranks");
     return true;
 }
 
-/* --min-gpus finds the number of nodes, too. */
+/* --min-gpus also finds the number of nodes. */
 static bool
 check_clusters(const PlanOptions *o, GError **error)
 {
@@ -244,11 +247,10 @@ check_clusters(const PlanOptions *o, GError **error)
 
         if (colon != NULL && strchr(colon, '/') == NULL)
             return usage(error, "--min-gpus finds the number of nodes; give --cluster a name "
-                                "without it");
+                                "without a number of nodes");
     }
     return !o->min_gpus || o->clusters != NULL ||
-           usage(error, "--min-gpus needs --cluster NAME: of which GPUs is the smallest number "
-                        "looked for?");
+           usage(error, "--min-gpus needs --cluster NAME, the cluster whose GPUs are counted");
 }
 
 static uint64_t
@@ -261,7 +263,7 @@ sequences_of(const LhCommandLine *line)
     return line->config->global_batch_size;
 }
 
-/* A configuration says what is trained, or options do: defaults would be another question. */
+/* Rejects a configuration that leaves the workload open: defaults would plan something else. */
 static bool
 check_config(const LhCommandLine *line, GError **error)
 {
@@ -270,18 +272,19 @@ check_config(const LhCommandLine *line, GError **error)
     if (line->config == NULL)
         return true;
     if (sequences_of(line) == 0)
-        missing = "how many sequences a step has; give --global-batch-size";
+        missing = "the number of sequences per step; give --global-batch-size";
     else if (sequences_of(line) > BATCH_MAX)
-        missing = "a batch that is not too large; give --global-batch-size";
+        missing = "a batch of supported size; give --global-batch-size";
     if (missing == NULL)
         return true;
-    g_set_error(error, LH_ERROR, LH_ERROR_INPUT, "%s does not say %s", line->config->entries->file,
-                missing);
+    g_set_error(error, LH_ERROR, LH_ERROR_INPUT, "%s does not specify %s",
+                line->config->entries->file, missing);
     return false;
 }
 
-/* Of several clusters, those that can have what is said of NICs and links, with their prices; the
- * others are named. If there are none, all, so that the first one is the error. */
+/* With several clusters, keeps those that support the given NIC and link options, with their
+ * prices, and prints the others. If none does, keeps all, so that the first one's error is
+ * reported. */
 static GPtrArray *
 fitting_clusters(const LhCommandLine *line, LhPlanPrice *prices)
 {
@@ -298,7 +301,7 @@ fitting_clusters(const LhCommandLine *line, LhPlanPrice *prices)
 
         if (reason != NULL) {
             g_autofree char *note =
-                g_strdup_printf("longhaul: --cluster %s is left out: %s", name, reason);
+                g_strdup_printf("longhaul: --cluster %s is skipped: %s", name, reason);
             g_autofree char *shown = lh_escaped_line(note);
 
             g_string_append_printf(left, "%s\n", shown);
@@ -347,9 +350,10 @@ plan(const LhCommandLine *line, const GPtrArray *clusters, const LhPlanWeights *
     return g_steal_pointer(&answer);
 }
 
-/* ---- the answer ---- */
+/* ---- output ---- */
 
-/* For people clusters are printed as they are finished, if that is where the answer goes. */
+/* Prints the plan for people. On standard output clusters were printed as they finished, so only
+ * the end is missing. */
 static void
 print_plan_words(const LhCommandLine *line, const LhPlanQuery *query, const LhPlanAnswer *answer,
                  const LhPlanWeights *weights, GString *out)
@@ -384,7 +388,7 @@ print_plan(const LhCommandLine *line, const LhPlanQuery *query, const LhPlanAnsw
     }
 }
 
-/* The ways that a page looks at closely: the fastest, and the one behind it. */
+/* Configurations with a timeline on the page: the fastest and the runner-up. */
 #define LOOKS_MAX 2
 
 typedef struct {
@@ -405,7 +409,7 @@ looks_clear(Looks *c)
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Looks, looks_clear)
 
-/* A way once more, for its result, and once again to be looked at closely. */
+/* Simulates a configuration again for its result, and once more for its timeline. */
 static bool
 look(const LhPlanCase *c, LhReportRun *run, LhCritical **critical, GError **error)
 {
@@ -454,8 +458,9 @@ write_plan_page(const LhCommandLine *line, const LhPlanQuery *query, const LhPla
     g_auto(Looks) closely = { .count = 0 };
 
     if (answer->interrupted) {
-        g_set_error_literal(error, LH_ERROR, LH_ERROR_INTERRUPTED,
-                            "interrupted before all ways were decided: no page is written");
+        g_set_error_literal(
+            error, LH_ERROR, LH_ERROR_INTERRUPTED,
+            "interrupted before all configurations were decided: no page is written");
         return false;
     }
     if (answer->best != G_MAXUINT &&
@@ -510,20 +515,20 @@ const LhCommand lh_command_plan = {
     .name = "plan",
     .arguments = "[SCENARIO] [OPTIONS]",
     .summary = "Find the fastest way to train a model on a cluster, or the cluster to buy.",
-    .details = "Goes through every way to cut the GPUs into tensor-, context- and data-parallel\n"
-               "ranks and stages of a pipeline, every schedule of attention with each way to\n"
-               "arrange its ranks, what is recomputed, what is sharded, the micro-batch size and\n"
-               "the chunks and order of stages, and finds the fastest ways that fit in memory.\n"
-               "What is given as an option or in the scenario is as given; the rest of these is\n"
-               "searched, whatever its default is elsewhere. Ways that take longer at least than\n"
-               "those found take in fact are not simulated, so the answer is that of simulating\n"
-               "all of them. Without --framework steps follow the one that sim and compare take:\n"
-               "pytorch-fsdp, with tensor parallelism megatron-lm. Exit status 1 if nothing\n"
-               "fits.\n\n"
-               "A cluster is printed when it is finished. Ctrl-C or SIGTERM ends the plan with\n"
-               "what is found (exit status 130): what was not looked at is not decided.\n"
-               "Processes that are started together, by mpirun or srun, share the work; the\n"
-               "first one prints the answer, which is the same.\n\n"
+    .details = "Searches every split of the GPUs into tensor-, context- and data-parallel ranks\n"
+               "and pipeline stages, every attention schedule with each arrangement of its\n"
+               "ranks, recomputation, sharding, micro-batch size, and number and order of\n"
+               "pipeline chunks. Finds the fastest configurations that fit in memory. Options\n"
+               "and scenario fields that are given stay fixed; the rest of these is searched,\n"
+               "whatever its default is elsewhere. Configurations whose lower bound exceeds the\n"
+               "times already found are not simulated (branch and bound), so the result is the\n"
+               "same as that of simulating all of them. Without --framework steps follow the\n"
+               "default of sim and compare: pytorch-fsdp, with tensor parallelism megatron-lm.\n"
+               "Exit status 1 if nothing fits.\n\n"
+               "Each cluster is printed when it is finished. Ctrl-C or SIGTERM ends the plan\n"
+               "with the results so far (exit status 130); the rest is marked not decided.\n"
+               "Processes started together by mpirun or srun share the work; the first one\n"
+               "prints the plan, which is the same as that of one process.\n\n"
                "  longhaul plan --model llama-7b --cluster dfa-2node:2 --seq-length 512K\n"
                "  longhaul plan --model llama-7b --cluster dfa-2node:2 --max-seq-length\n"
                "  longhaul plan --from-config pretrain.sh --cluster hgx-h100:2\n"

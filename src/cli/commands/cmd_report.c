@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * longhaul report: a comparison as a page to hand on, or a result that was saved.
+ * longhaul report: writes a comparison or a saved result as a page.
  */
 #include "base/error.h"
 #include "base/files/file_uses.h"
@@ -36,9 +36,10 @@ static const LhField report_options[] = {
       .max = -1,
       .placeholder = "FILE",
       .names = "files",
-      .description = "The .html or .pdf file to write." },
-    LH_OPTION_FROM_CONFIG(ReportOptions, from_config,
-                          "It says how a whole step is trained, but for the schedule."),
+      .description = "File to write, .html or .pdf." },
+    LH_OPTION_FROM_CONFIG(
+        ReportOptions, from_config,
+        "Everything about the training step except the schedule is read from it."),
     LH_OPTION_SET(ReportOptions, set),
     { .name = "from",
       .category = LH_ABOUT_INPUT,
@@ -48,8 +49,8 @@ static const LhField report_options[] = {
       .max = -1,
       .placeholder = "RESULT",
       .names = "files",
-      .description = "Show this result, a .json file that compare, plan, sweep or validate has "
-                     "written, in place of a comparison." },
+      .description = "Show a saved result, a .json file of compare, plan, sweep or validate, "
+                     "instead of a comparison." },
     LH_OPTION_RANKS_SHOWN(ReportOptions, ranks_shown),
     LH_OPTION_JOBS(ReportOptions, jobs, "Schedules to simulate"),
     LH_OPTION_MAX_WORK(ReportOptions, max_work_ps),
@@ -95,11 +96,11 @@ compare(const LhCommandLine *line, GError **error)
     return comparison->fit_count > 0 ? LH_ANSWER_YES : LH_ANSWER_NO;
 }
 
-/* --- a result that was saved --------------------------------------------------------------------
+/* --- a saved result -----------------------------------------------------------------------------
  */
 
-/* The option of the command that asked for the result gets @value (NULL: it stays as it is), if
- * there is such an option. */
+/* Sets an option of the command that made the result to @value (NULL: unchanged), if it has that
+ * option. */
 static bool
 set(const LhCommandLine *again, const char *option, const char *value, GError **error)
 {
@@ -109,12 +110,12 @@ set(const LhCommandLine *again, const char *option, const char *value, GError **
         return true;
     if (field != NULL)
         return lh_setting_parse(field, value, again->options, error);
-    g_set_error(error, LH_ERROR, LH_ERROR_USAGE, "%s is not about a result of %s; leave it out",
+    g_set_error(error, LH_ERROR, LH_ERROR_USAGE, "%s has no effect on a result of %s; remove it",
                 option, again->command->name);
     return false;
 }
 
-/* What @again writes is what @line does. */
+/* Redirects the outputs of @again, the recorded command line, to those of @line. */
 static bool
 ask_again(const LhCommandLine *line, const LhCommandLine *again, GError **error)
 {
@@ -142,14 +143,13 @@ show(const LhCommandLine *line, GError **error)
     if (line->scenario->json != NULL || line->config != NULL ||
         lh_scenario_has_options(line->scenario)) {
         g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
-                    "the result of --from says what was asked; leave out the scenario and its "
-                    "options");
+                    "the result of --from defines the case; remove the scenario and its options");
         return LH_ANSWER_FAILED;
     }
     saved = lh_saved_load(o->from, writers, error);
     if (saved == NULL)
         return LH_ANSWER_FAILED;
-    lh_file_uses_forget_outputs(); /* until it is known what is read */
+    lh_file_uses_forget_outputs(); /* until the inputs are known */
     if (lh_saved_line(saved, &again, error) && ask_again(line, &again, error))
         answer = again.command->run(&again, error);
     lh_options_clear(again.command, &again);
@@ -169,20 +169,20 @@ run_report(const LhCommandLine *line, GError **error)
 const LhCommand lh_command_report = {
     .name = "report",
     .arguments = "[SCENARIO] [OPTIONS] --output FILE",
-    .summary = "Write a comparison, or a saved result, as a page to hand on, with figures.",
-    .details = "Compares schedules as longhaul compare does and writes one .html file that needs\n"
-               "nothing else: the answer in a sentence, the table, where the time goes, the\n"
-               "timeline, the traffic and the memory of the fastest schedule and of the\n"
-               "runner-up, the critical path, where every constant comes from, and the command\n"
-               "that repeats it. It has no script and loads nothing. Figures are drawn by\n"
-               "gnuplot. A .pdf file is the page as chromium prints it, or else WeasyPrint.\n\n"
-               "With --from the page shows a result that was saved as JSON. The command line in\n"
-               "it is read again, without the files that it wrote, from the folder where\n"
-               "longhaul is called. Comparisons, plans and sweeps are made once more, and must\n"
-               "come out as they were saved: a file that has changed since is an error that says\n"
-               "where the first difference is. Validations are shown as they were measured.\n\n"
-               "Exit status 1 if no schedule can run; the page then says why. Ctrl-C or SIGTERM\n"
-               "ends the command without a page (exit status 130).\n\n"
+    .summary = "Write a comparison, or a saved result, as a self-contained page with figures.",
+    .details = "Compares schedules as longhaul compare does and writes one self-contained .html\n"
+               "file: a summary sentence, the table, the breakdown of times, the timeline,\n"
+               "traffic and memory of the fastest schedule and the runner-up, the critical path,\n"
+               "the provenance of every constant, and the command that reproduces it. The page\n"
+               "has no script and loads nothing. Figures are drawn by gnuplot. A .pdf file is\n"
+               "the page printed by chromium or, without it, WeasyPrint.\n\n"
+               "With --from the page shows a result saved as JSON. The recorded command line is\n"
+               "run again from the current folder, without writing its files. Comparisons, plans\n"
+               "and sweeps are recomputed and must equal the saved result; if an input has\n"
+               "changed since, an error reports the first difference. Validations are shown as\n"
+               "they were measured.\n\n"
+               "Exit status 1 if no schedule can run; the page then gives the reason. Ctrl-C or\n"
+               "SIGTERM ends the command without a page (exit status 130).\n\n"
                "  longhaul report dfa-2node --output report.html\n"
                "  longhaul report --cluster hgx-h100:4 --model llama-3-8b --seq-length 512K \\\n"
                "      --output report.html\n"

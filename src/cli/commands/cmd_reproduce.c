@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * longhaul reproduce: predicts what others have measured, and says how far off it is.
+ * longhaul reproduce: predicts published measurements and prints the errors.
  */
 #include "base/error.h"
 #include "cli/command.h"
@@ -13,7 +13,7 @@
 #include <stddef.h>
 
 #define TABLES_MAX 1000
-#define PAPERS "papers" /* the checklist */
+#define PAPERS "papers" /* name of the checklist of papers */
 
 typedef struct {
     LhOutputOptions to;
@@ -33,20 +33,20 @@ static const LhField reproduce_options[] = {
       .max = -1,
       .placeholder = "PLACE",
       .names = "files",
-      .description = "Take the rows from files TABLE.csv in this folder, or from this file; "
-                     "without TABLE, of all tables whose files are there." },
+      .description = "Read the rows from TABLE.csv files in this folder, or from this file. "
+                     "Without TABLE, uses every table whose file is there." },
     { .name = "fit",
       .category = LH_ABOUT_MEASUREMENT,
       .type = LH_FIELD_BOOL,
       .offset = offsetof(ReproduceOptions, fit),
-      .description = "Fit the constants of the tables anew, to the rows that each table names for "
+      .description = "Fit the constants of the tables again, to the rows that each table names for "
                      "it, and use them." },
     { .name = "cross-fit",
       .category = LH_ABOUT_MEASUREMENT,
       .type = LH_FIELD_BOOL,
       .offset = offsetof(ReproduceOptions, cross_fit),
-      .description = "Also fit the constants to the rows that are judged, and say how far off the "
-                     "others are by them." },
+      .description = "Also fit the constants to the judged rows, and print the errors of the other "
+                     "rows with these constants." },
     { .name = "checklist",
       .category = LH_ABOUT_INPUT,
       .type = LH_FIELD_STRING,
@@ -55,16 +55,16 @@ static const LhField reproduce_options[] = {
       .max = -1,
       .placeholder = "NAME",
       .names = "checklists",
-      .description = "Judge what a list states, line by line, by the tables that it names "
-                     "(`papers`, or a file in the format longhaul.checklist/1)." },
+      .description = "Judge the claims of a checklist, line by line, by the tables it names "
+                     "(`papers`, or a file of format longhaul.checklist/1)." },
     LH_OPTION_JOBS(ReproduceOptions, jobs, "Cases to predict"),
     LH_OPTION_FIGURE(ReproduceOptions, figure,
-                     "Also draw the published numbers that are judged beside the predictions, to "
-                     "this .svg, .png or .pdf file."),
+                     "Also draw the judged published values beside the predictions, to this .svg, "
+                     ".png or .pdf file."),
     { .name = NULL },
 };
 
-/* Words of a table, which come from files, as a paragraph of @format. */
+/* Appends a description of a table, which contains words of files, as a paragraph of @format. */
 static void
 print_words(void (*describe)(const LhReproducedTable *, GString *), const LhReproducedTable *table,
             LhFormat format, GString *out)
@@ -79,7 +79,8 @@ print_words(void (*describe)(const LhReproducedTable *, GString *), const LhRepr
         lh_table_words(format, out, before + 1);
 }
 
-/* Error bars are judged by all tables: one alone may well be better or worse than they say. */
+/* Whether all tables are judged: only then are the error bars judged, since one table alone may be
+ * better or worse than they say. */
 static bool
 is_of_all(const LhCommandLine *line)
 {
@@ -88,7 +89,7 @@ is_of_all(const LhCommandLine *line)
     return line->arguments->len == 0 && o->rows == NULL && o->checklist == NULL;
 }
 
-/* Behind summaries: the numbers of tables that were named, and what was fitted. */
+/* Prints, after the summaries, the values of tables that were named, and the fitted constants. */
 static void
 print_tables_text(const GPtrArray *tables, bool named, LhFormat format, GString *out)
 {
@@ -110,7 +111,7 @@ print_tables_text(const GPtrArray *tables, bool named, LhFormat format, GString 
     }
 }
 
-/* A line for each table, or for each of the checklist. */
+/* Prints a line for each table, or for each line of the checklist. */
 static void
 print_reproduce_text(const LhCommandLine *line, const GPtrArray *tables, const GArray *checked,
                      LhFormat format, GString *out)
@@ -129,7 +130,7 @@ print_reproduce_text(const LhCommandLine *line, const GPtrArray *tables, const G
     print_tables_text(tables, line->arguments->len > 0, format, out);
 }
 
-/* @checked: what was asked by a checklist; NULL: nothing was. */
+/* @checked: lines of the checklist; NULL: no checklist. */
 static void
 print_reproduce(const LhCommandLine *line, const GPtrArray *tables, const GArray *checked,
                 GString *out)
@@ -160,11 +161,11 @@ bars_hold(const LhCommandLine *line, const GPtrArray *tables)
     return !is_of_all(line) || lh_reproduced_bars_hold(within, judged);
 }
 
-/* What is to be printed. */
+/* What to print. */
 typedef struct {
-    LhChecklist *checklist; /* NULL: none was asked for */
+    LhChecklist *checklist; /* NULL: none given */
     GPtrArray *tables;      /* of LhReproducedTable * */
-    GArray *checked;        /* the checklist's lines */
+    GArray *checked;        /* lines of the checklist */
 } Reproduced;
 
 static void
@@ -177,7 +178,7 @@ reproduced_clear(Reproduced *r)
 
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Reproduced, reproduced_clear)
 
-/* Of all tables those of the papers come first. */
+/* With all tables, those of the papers come first. */
 static bool
 sort_tables(GPtrArray *tables, GError **error)
 {
@@ -197,7 +198,7 @@ reproduce_checklist(const ReproduceOptions *o, LhReproduceParams *params, Reprod
 
     if (params->names->len > 0) {
         g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
-                    "\"%s\" beside --checklist, which names its tables itself",
+                    "\"%s\" with --checklist: a checklist names its own tables",
                     (const char *)g_ptr_array_index(params->names, 0));
         return false;
     }
@@ -249,13 +250,13 @@ run_reproduce(const LhCommandLine *line, GError **error)
 const LhCommand lh_command_reproduce = {
     .name = "reproduce",
     .arguments = "[TABLE..] [OPTIONS]",
-    .summary = "Predict what others have measured, and say how far off the predictions are.",
-    .details = "Predicts the numbers of published tables (longhaul list tables), those of each\n"
-               "TABLE, or of all of them. Numbers that constants were fitted to are not judged.\n"
-               "A table is named as its file of rows without the ending; --rows takes tables of\n"
-               "the same columns from elsewhere. Exit status 1 if a table is further off than\n"
-               "its bounds allow, or says wrongly of a case that it fits in memory, and, of all\n"
-               "tables, if not 70 to 90 % of the numbers are within their error bars.\n\n"
+    .summary = "Predict published measurements, and print the errors of the predictions.",
+    .details = "Predicts the values of published tables (longhaul list tables): of each TABLE,\n"
+               "or of all. Values used to fit constants are not judged. TABLE is the name of a\n"
+               "file of rows without its ending; --rows reads tables with the same columns from\n"
+               "elsewhere. Exit status 1 if the error of a table exceeds its bounds, if a table\n"
+               "wrongly predicts that a case fits in memory, or, with all tables, unless 70 to\n"
+               "90 % of the values are within their error bars.\n\n"
                "  longhaul reproduce\n"
                "  longhaul reproduce --checklist papers\n"
                "  longhaul reproduce ring_flash_attention\n"

@@ -32,16 +32,15 @@ typedef struct {
 static const LhField run_options[] = {
     LH_OPTION_FORMAT(RunOptions, to),
     LH_OPTION_OUTPUT(RunOptions, to),
-    LH_OPTION_BACKEND(
-        RunOptions, backend,
-        "Ranks as threads of this process (cpu, default), one in each process of "
-        "mpirun (mpi) or of any launcher, over TCP (tcp), all on one GPU (cuda), or a "
-        "GPU for each (nccl): of this machine, or one in each process."),
+    LH_OPTION_BACKEND(RunOptions, backend,
+                      "Where ranks run: threads of this process (cpu, default); one per process of "
+                      "mpirun (mpi) or, over TCP, of any launcher (tcp); all on one GPU (cuda); or "
+                      "one GPU each, of this machine or one per process (nccl)."),
     LH_OPTION_BOOTSTRAP(
         RunOptions, bootstrap,
-        "How the processes of --backend tcp or nccl find each other: one process with all "
-        "ranks (single), by MPI, or over TCP as the environment of torchrun or of a "
-        "step of Slurm says; default auto, the one whose environment is there."),
+        "How the processes of --backend tcp or nccl rendezvous: not at all, one process has all "
+        "ranks (single), through MPI, or over TCP with the environment of torchrun or of a Slurm "
+        "step; default auto, whichever environment is present."),
     LH_OPTION_KERNELS(RunOptions, kernels),
     { .name = "inputs",
       .category = LH_ABOUT_MEASUREMENT,
@@ -58,21 +57,21 @@ static const LhField run_options[] = {
       .absent = "1",
       .min = 1,
       .max = RUN_REPEAT_MAX,
-      .description = "Number of runs, whose results must be equal to the bit (with cuDNN the last "
-                     "bits may differ); default 1. On a GPU one more comes first, whose time does "
-                     "not count, unless --inject is given." },
+      .description =
+          "Number of runs; default 1. Their results must be bitwise equal (the last bits may "
+          "differ with cuDNN). On a GPU an untimed run comes first, unless --inject is given." },
     { .name = "check-tokens",
       .category = LH_ABOUT_MEASUREMENT,
       .type = LH_FIELD_UINT,
       .offset = offsetof(RunOptions, check_tokens),
       .min = CHECK_TOKENS_MIN,
       .max = CHECK_TOKENS_MAX,
-      .description = "Check so many tokens of each rank, the first, the last and others drawn by "
-                     "--seed, in a time that grows with the sequence and not with its square; "
-                     "default all." },
+      .description = "Check only this many tokens per rank: the first, the last and a sample drawn "
+                     "by --seed. The check is then linear in the sequence length instead of "
+                     "quadratic; default all tokens." },
     LH_OPTION_DEADLINE(
         RunOptions, deadline_ps,
-        "Give up when no op and no message has completed for this long; default at least 60 s."),
+        "Abort if no op and no message completes for this long; default at least 60 s."),
     { .name = "inject",
       .category = LH_ABOUT_MEASUREMENT,
       .type = LH_FIELD_STRINGS,
@@ -85,8 +84,8 @@ static const LhField run_options[] = {
       .type = LH_FIELD_BOOL,
       .offset = offsetof(RunOptions, critical_path),
       .flags = LH_COMMAND_SHOWN,
-      .description = "Say as well what made the time that was measured: the chain of ops and "
-                     "messages, the slack of the rest, and the ops with most of it." },
+      .description = "Also print the critical path of the measured run: its chain of ops and "
+                     "messages, the slack of the rest, and the ops with most slack." },
     LH_OPTION_RUN_FILES(RunOptions, files),
     { .name = NULL },
 };
@@ -128,7 +127,7 @@ print_run(const LhCommandLine *line, const LhSetup *setup, const LhExecuted *exe
     }
 }
 
-/* NULL if nobody asks for it, or nothing ran. */
+/* Finds the critical path; NULL if it is not wanted, or nothing ran. */
 static LhExecutedPath *
 find_path(const RunOptions *o, const LhSetup *setup, const LhExecuted *executed,
           LhTimeline *timeline)
@@ -140,7 +139,7 @@ find_path(const RunOptions *o, const LhSetup *setup, const LhExecuted *executed,
                                 executed->run->makespan_ps);
 }
 
-/* The share of the time in which the mean rank computes nothing. */
+/* Mean share of the time in which a rank computes nothing. */
 static double
 bubble_of(const LhRunResult *run)
 {
@@ -183,7 +182,7 @@ write_run_files(LhRunFiles *files, const LhSetup *setup, const LhExecuted *execu
     return lh_run_files_write(files, &gantt, error);
 }
 
-/* "drop-pair,delay:1", NULL if no fault was given. Caller frees. */
+/* Returns "drop-pair,delay:1", or NULL if no fault was given. Caller frees. */
 static char *
 join_faults(const GPtrArray *faults)
 {
@@ -202,12 +201,11 @@ check_sample(const RunOptions *o, const LhSetup *setup, GError **error)
         return true;
     if (setup->step != NULL)
         g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
-                    "--check-tokens is about one attention module; a training step is checked as a "
-                    "whole");
+                    "--check-tokens has no effect on a training step, which is checked as a whole");
     else if (setup->params.pass == LH_PASS_BWD)
         g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
-                    "--check-tokens cannot be with --pass bwd, whose inputs o and lse take the "
-                    "reference of all tokens; use --pass both");
+                    "--check-tokens is not supported with --pass bwd: its inputs o and lse need "
+                    "the reference of all tokens; use --pass both");
     return setup->step == NULL && setup->params.pass != LH_PASS_BWD;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * longhaul show: prints a schedule's page, or its program.
+ * longhaul show: prints a schedule's page or its program.
  */
 #include "base/error.h"
 #include "cli/command.h"
@@ -19,17 +19,17 @@
 #include <stddef.h>
 
 #define MATRIX_RANKS_MAX 64u
-#define SHOW_RANKS_DEFAULT 8   /* of a page */
-#define INDENT "             " /* of further lines of a fact on the page */
+#define SHOW_RANKS_DEFAULT 8   /* on a page */
+#define INDENT "             " /* continuation lines of a fact on the page */
 
-/* What can be shown: the schedule's page; that page without the closed forms of a case (about); or
- * its program in one of lh_format_names. */
+/* Formats: the schedule's page; the page without the closed forms of a case (about); or its program
+ * in one of lh_format_names. */
 static const char *const show_formats[] = { "page", "about", "table", "json", "csv", "md", NULL };
 
 enum {
     FORMAT_PAGE,
     FORMAT_ABOUT,
-    FORMAT_TABLE, /* this one and those behind it are those of LhFormat */
+    FORMAT_TABLE, /* from here on as in LhFormat */
 };
 
 typedef struct {
@@ -43,10 +43,9 @@ static const LhField show_options[] = {
       .type = LH_FIELD_CHOICE,
       .offset = offsetof(ShowOptions, to.format),
       .choices = show_formats,
-      .description =
-          "page (default): the schedule's description, and its closed forms for this case; about: "
-          "the description alone; json: the program itself; table, csv, md: what each rank does at "
-          "each step, or of a training step all that rank 0 does." },
+      .description = "Output format. page (default): the schedule's description and its closed "
+                     "forms for this case; about: the description alone; json: the program; table, "
+                     "csv, md: the steps of each rank, or all ops of rank 0 in a training step." },
     LH_OPTION_OUTPUT(ShowOptions, to),
     LH_OPTION_FIGURE(ShowOptions, figure,
                      "Also draw into this .svg, .png or .pdf file which rank computes which block "
@@ -55,7 +54,7 @@ static const LhField show_options[] = {
     { .name = NULL },
 };
 
-/* --- the matrix of steps and ranks --------------------------------------------------------------
+/* --- matrix of steps and ranks ------------------------------------------------------------------
  */
 
 typedef struct {
@@ -63,10 +62,10 @@ typedef struct {
     uint32_t step;
 } StepKey;
 
-/* Cells of one rank: StepKey -> GString. Keys are put in order when the table is made. */
+/* Cells of one rank: StepKey -> GString. Keys are sorted when the table is made. */
 typedef struct {
-    GArray *keys;     /* of StepKey, over all ranks, sorted, each once */
-    GPtrArray *cells; /* of GHashTable *: one for each rank, key as pointer -> GString * */
+    GArray *keys;     /* of StepKey, over all ranks, sorted and unique */
+    GPtrArray *cells; /* of GHashTable *: one per rank, key as pointer -> GString * */
 } Matrix;
 
 static gpointer
@@ -242,7 +241,8 @@ static const char *const placement_words[] = {
     [LH_PLACE_HEADS] = "heads: every rank holds all tokens of its share of the heads",
 };
 
-/* The masks that the schedule takes, and below them the others with the reason. Caller frees. */
+/* Describes the masks that the schedule supports, and below them the others with the reason. Caller
+ * frees. */
 static char *
 describe_masks(const LhSchedule *schedule)
 {
@@ -270,7 +270,7 @@ describe_masks(const LhSchedule *schedule)
     return g_string_free(text, FALSE);
 }
 
-/* The options that the schedule reads, as on a command line. Caller frees. */
+/* Lists the options that the schedule reads, as on a command line. Caller frees. */
 static char *
 describe_own_options(const LhSchedule *schedule)
 {
@@ -333,7 +333,7 @@ add_form(LhTable *table, const LhProgramParams *p, const char *name, RankForm fo
     lh_table_cell(table, high, NULL);
 }
 
-/* Idle fractions hold for the forward pass, and for the causal or full mask alone. */
+/* Idle fractions are for the forward pass, and for the causal or full mask only. */
 static void
 print_idle(const LhClosedForms *closed, const LhProgramParams *p, GString *out)
 {
@@ -369,8 +369,8 @@ print_forms(const LhProgram *program, GString *out)
     print_idle(closed, p, out);
 }
 
-/* Prints the schedule's page. If the schedule refuses the case, the reason stands in place of its
- * closed forms. */
+/* Prints the schedule's page. If the schedule refuses the case, the reason replaces the closed
+ * forms. */
 static void
 print_page(const LhSetup *setup, const LhSchedule *schedule, GString *out)
 {
@@ -401,7 +401,7 @@ print_page(const LhSetup *setup, const LhSchedule *schedule, GString *out)
 /* --- the command --------------------------------------------------------------------------------
  */
 
-/* Sets the number of ranks: as many as options ask for (--grid 2x3), or SHOW_RANKS_DEFAULT. */
+/* Sets the number of ranks: as the options imply (--grid 2x3), or SHOW_RANKS_DEFAULT. */
 static bool
 default_ranks(LhScenario *s, GError **error)
 {
@@ -412,7 +412,7 @@ default_ranks(LhScenario *s, GError **error)
     return true;
 }
 
-/* Puts the argument and, for a page, the number of ranks into the scenario. */
+/* Adds the argument and, for a page, the number of ranks to the scenario. */
 static bool
 complete_scenario(const LhCommandLine *line, GError **error)
 {
@@ -459,15 +459,15 @@ print_schedule(const LhSetup *setup, int format, GString *out, GError **error)
     format = MAX(format, FORMAT_TABLE) - FORMAT_TABLE;
     if (program->step != NULL && format == LH_FORMAT_JSON) {
         g_set_error_literal(error, LH_ERROR, LH_ERROR_NO,
-                            "show: a file of a program does not say what a training step is made "
-                            "of, so none is written; --format csv lists its ops");
+                            "show: the program of a file does not specify the parts of a training "
+                            "step, so it cannot be written again; --format csv lists its ops");
         return false;
     }
     return format == LH_FORMAT_JSON ? lh_program_write(program, out, error)
                                     : print_matrix(program, (LhFormat)format, out, error);
 }
 
-/* Whether only a model is to be shown: nothing says a schedule. */
+/* Whether only a model is to be shown: no schedule is given. */
 static bool
 is_model_alone(const LhCommandLine *line)
 {
@@ -485,7 +485,7 @@ print_model(const LhScenario *s, int format, GString *out, GError **error)
 
     if (format == FORMAT_TABLE + LH_FORMAT_JSON) {
         g_set_error_literal(error, LH_ERROR, LH_ERROR_USAGE,
-                            "--format: json is of programs; a model is shown as table, csv or md");
+                            "--format json is for programs; a model is shown as table, csv or md");
         return false;
     }
     if ((model = lh_setup_load_model(s, error)) == NULL)
@@ -541,10 +541,10 @@ run_show(const LhCommandLine *line, GError **error)
 const LhCommand lh_command_show = {
     .name = "show",
     .arguments = "[SCHEDULE] [SCENARIO] [OPTIONS]",
-    .summary = "Show the description of a schedule, its steps, its whole program, or a model.",
+    .summary = "Show the description of a schedule, its steps or its program, or a model.",
     .details = "The page of a schedule ends with its closed forms (bytes, flops and memory of a\n"
-               "rank): for 8 ranks, or for the case that the options describe. A model alone is\n"
-               "shown as its file was understood.\n\n"
+               "rank): for 8 ranks, or for the case given by the options. With only a model,\n"
+               "prints the model as read from its file.\n\n"
                "  longhaul show --model ./config.json\n"
                "  longhaul show zigzag\n"
                "  longhaul show zigzag --cluster hgx-h100:4 --model llama-3-8b --seq-length 512K\n"

@@ -42,7 +42,8 @@ typedef struct {
 static const LhField sim_options[] = {
     LH_OPTION_FORMAT(SimOptions, to),
     LH_OPTION_OUTPUT(SimOptions, to),
-    LH_OPTION_FROM_CONFIG(SimOptions, from_config, "It says how a whole step is trained."),
+    LH_OPTION_FROM_CONFIG(SimOptions, from_config,
+                          "Everything about the training step is read from it."),
     LH_OPTION_SET(SimOptions, set),
     LH_OPTION_RUN_FILES(SimOptions, files),
     { .name = "memory-timeline",
@@ -52,15 +53,15 @@ static const LhField sim_options[] = {
       .flags = LH_FIELD_WRITTEN | LH_COMMAND_MAYBE_FIGURE,
       .placeholder = "FILE",
       .names = "files",
-      .description = "Also write what each rank holds over time, into this .csv or .json file, or "
-                     "draw it for the rank that needs most, into this .svg, .png or .pdf file." },
+      .description = "Also write each rank's memory over time to this .csv or .json file, or draw "
+                     "it for the rank with the highest peak to this .svg, .png or .pdf file." },
     { .name = "trace-links",
       .category = LH_ABOUT_FILES,
       .type = LH_FIELD_BOOL,
       .offset = offsetof(SimOptions, trace_links),
       .flags = LH_COMMAND_SHOWN,
-      .description = "In the trace, also show what every link carries over time, in GB/s. The file "
-                     "becomes up to several times as large." },
+      .description = "Also include the load of every link over time in the trace, in GB/s. The "
+                     "file becomes up to several times as large." },
     LH_OPTION_WRITES(
         SimOptions, LH_ABOUT_FILES, "export", export,
         "Also write the program for other people's tools: LogGOPSim's GOAL into this .goal file; "
@@ -73,8 +74,8 @@ static const LhField sim_options[] = {
       .type = LH_FIELD_BOOL,
       .offset = offsetof(SimOptions, critical_path),
       .flags = LH_COMMAND_SHOWN,
-      .description = "Say instead what made the time: the chain of kernels, messages and links, "
-                     "the slack of the rest, and what faster calls save." },
+      .description = "Print the critical path instead: its chain of kernels, messages and links, "
+                     "the slack of the rest, and the time that faster calls would save." },
     LH_OPTION_PROVENANCE(SimOptions, provenance),
     LH_OPTION_MAX_WORK(SimOptions, max_work_ps),
     { .name = NULL },
@@ -144,7 +145,7 @@ print_sim_text(const SimOptions *o, const LhSetup *setup, const LhCompareRow *ro
     }
 }
 
-/* For machines, one run is a comparison of one schedule. */
+/* Prints JSON or CSV: one run is a comparison of one schedule. */
 static void
 print_for_machines(const LhCommandLine *line, const LhSetup *setup, LhCompareRow *row, GString *out)
 {
@@ -163,7 +164,7 @@ print_for_machines(const LhCommandLine *line, const LhSetup *setup, LhCompareRow
     lh_table_print(table, LH_FORMAT_CSV, out);
 }
 
-/* What is said of a critical path, in this order. */
+/* Tables of a critical path, in order. */
 static LhTable *(*const critical_tables[])(const LhCritical *) = {
     lh_describe_path_resources, lh_describe_path_phases,  lh_describe_path_ranks,
     lh_describe_slack,          lh_describe_faster_calls, lh_describe_faster_ops,
@@ -190,7 +191,7 @@ print_critical_text(const LhSetup *setup, const LhCompareRow *row, const LhCriti
     lh_table_words(format, out, from);
 }
 
-/* What made the time of a row that ran. */
+/* Finds and prints the critical path of a row that ran. */
 static bool
 print_critical(const LhCommandLine *line, const LhSetup *setup, const LhCompareRow *row,
                GString *out, GError **error)
@@ -218,7 +219,7 @@ print_critical(const LhCommandLine *line, const LhSetup *setup, const LhCompareR
     return true;
 }
 
-/* NULL if the schedule refuses the case. Caller frees @made. */
+/* Returns the program; NULL if the schedule refuses the case. Caller frees @made. */
 static const LhProgram *
 program_of(const LhSetup *setup, LhProgram **made)
 {
@@ -228,7 +229,7 @@ program_of(const LhSetup *setup, LhProgram **made)
     return *made;
 }
 
-/* About how long the simulation takes; nothing if the schedule refuses the case. */
+/* Estimated duration of the simulation; 0 if the schedule refuses the case. */
 static double
 seconds_to_simulate(const LhSetup *setup)
 {
@@ -238,13 +239,13 @@ seconds_to_simulate(const LhSetup *setup)
     return program == NULL ? 0 : lh_run_time_simulate(program);
 }
 
-/* Who is told of a simulation; NULL: nobody. */
+/* Recorders of a simulation; NULL: none. */
 typedef struct {
     LhTimeline *timeline;
     LhTrace *trace;
     LhMemoryTimeline *memory;
     LhMemoryEnvelope *envelope;
-    bool links; /* the trace is told of them */
+    bool links; /* the trace records link loads */
 } Watchers;
 
 static void
@@ -304,13 +305,13 @@ simulate(const LhSetup *setup, Watchers *to, bool critical)
     return row;
 }
 
-/* What is wanted beside the answer. */
+/* Files wanted in addition to the result. */
 typedef struct {
     LhRunFiles run;
-    LhProgram *traced;          /* that of the trace, unless the setup has one */
+    LhProgram *traced;          /* program of the trace, unless the setup has one */
     LhMemoryTimeline *memory;   /* NULL: not wanted as CSV or JSON */
     const char *memory_figure;  /* path; NULL: not wanted as a figure */
-    LhMemoryEnvelope *envelope; /* of the figure, once it is known of which rank */
+    LhMemoryEnvelope *envelope; /* for the figure, once its rank is known */
 } Files;
 
 static void
@@ -324,7 +325,7 @@ files_clear(Files *files)
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Files, files_clear)
 
-/* Of a case that is refused there is nothing to trace. */
+/* A refused case has nothing to trace. */
 static bool
 begin_trace(Files *files, const LhSetup *setup, GError **error)
 {
@@ -336,7 +337,7 @@ begin_trace(Files *files, const LhSetup *setup, GError **error)
     return program == NULL || lh_run_files_begin_trace(&files->run, setup, program, error);
 }
 
-/* Before the run. */
+/* Prepares the files before the run. */
 static bool
 files_init(Files *files, const LhCommandLine *line, const LhSetup *setup, GError **error)
 {
@@ -346,8 +347,7 @@ files_init(Files *files, const LhCommandLine *line, const LhSetup *setup, GError
                                     .stamp = &files->run.stamp };
 
     if (o->trace_links && o->files.trace == NULL) {
-        g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
-                    "--trace-links is about a trace; give --trace FILE as well");
+        g_set_error(error, LH_ERROR, LH_ERROR_USAGE, "--trace-links has no effect without --trace");
         return false;
     }
     if (!lh_run_files_init(&files->run, &o->files, setup, false, error) ||
@@ -365,8 +365,8 @@ files_init(Files *files, const LhCommandLine *line, const LhSetup *setup, GError
 }
 
 /*
- * To see what the last rank did, or what the rank with the highest peak held, the simulation, which
- * is the same every time, is played once more: which ranks these are is known only now.
+ * Repeats the simulation, which is deterministic, to record the ops of the rank that finished last
+ * or the memory of the rank with the highest peak: these ranks are known only after the first run.
  */
 static void
 play_again(Files *files, const LhSetup *setup, const LhCompareRow *row, uint32_t last)
@@ -402,7 +402,7 @@ write_memory(Files *files, const LhSetup *setup, const LhCompareRow *row, GError
     return lh_memory_figure_draw(&figure, (LhFigureTo){ .path = files->memory_figure }, error);
 }
 
-/* If one file cannot be written, the others are still. */
+/* If one file cannot be written, the others still are. */
 static bool
 write_sim_files(Files *files, const SimOptions *o, const LhSetup *setup, const LhCompareRow *row,
                 GError **error)
@@ -424,8 +424,9 @@ write_sim_files(Files *files, const SimOptions *o, const LhSetup *setup, const L
            ok;
 }
 
-/* If the schedule refused the case, the answer is no, with its reason; without a result otherwise,
- * the simulation failed. Machines have read that already, as the state of the result. */
+/* If the schedule refused the case, the answer is no, with its reason. A row without a result
+ * otherwise means that the simulation failed. JSON and CSV already have that as the state of the
+ * result. */
 static bool
 check_row(const LhCompareRow *row, GError **error)
 {
@@ -436,7 +437,7 @@ check_row(const LhCompareRow *row, GError **error)
     return false;
 }
 
-/* The answer, if there is one. */
+/* Prints the result, if there is one. */
 static bool
 print_sim(const LhCommandLine *line, const LhSetup *setup, LhCompareRow *row, GString *out,
           GError **error)
@@ -452,7 +453,7 @@ print_sim(const LhCommandLine *line, const LhSetup *setup, LhCompareRow *row, GS
     return true;
 }
 
-/* Of the path, each of what is faster is a run of its own. */
+/* Estimated duration; each what-if of the critical path is another simulation. */
 static double
 work_of(const SimOptions *o, const LhSetup *setup)
 {
@@ -497,9 +498,9 @@ const LhCommand lh_command_sim = {
     .name = "sim",
     .arguments = "[SCENARIO] [OPTIONS]",
     .summary = "Simulate one schedule in detail: its time, traffic, memory and timeline.",
-    .details = "Simulates one attention module under the one schedule that --schedule or the\n"
-               "scenario names. Exit status 1 if the schedule refuses the case, or needs more\n"
-               "memory than a GPU has.\n\n"
+    .details = "Simulates one attention module under one schedule, given by --schedule or the\n"
+               "scenario. Exit status 1 if the schedule refuses the case, or needs more memory\n"
+               "than a GPU has.\n\n"
                "  longhaul sim dfa-2node --schedule zigzag\n"
                "  longhaul sim --ranks 8 --schedule ring --figure ring.svg --timeline ring.csv\n"
                "  longhaul sim --schedule-file mine.schedule.json --cluster dgx-a100-80g\n",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * longhaul sweep: all combinations of the values that a scenario lists.
+ * longhaul sweep: compares schedules for all combinations of values that a scenario lists.
  */
 #include "base/error.h"
 #include "base/escape.h"
@@ -36,8 +36,8 @@ static const LhField sweep_options[] = {
     LH_OPTION_FORMAT(SweepOptions, to),
     LH_OPTION_OUTPUT(SweepOptions, to),
     LH_OPTION_FROM_CONFIG(SweepOptions, from_config,
-                          "It says how a whole step is trained, but for the schedule and for what "
-                          "the scenario says."),
+                          "Everything about the training step is read from it, except the schedule "
+                          "and the scenario's fields."),
     LH_OPTION_SET(SweepOptions, set),
     LH_OPTION_FIGURE(SweepOptions, figure,
                      "Draw the sweep of one field as curves of time, or that of two fields as a "
@@ -50,8 +50,8 @@ static const LhField sweep_options[] = {
       .type = LH_FIELD_STRING,
       .offset = offsetof(SweepOptions, points),
       .flags = LH_FIELD_UPDATED,
-      .description = "File that remembers what was found, one JSON line for each point; the same "
-                     "sweep goes on from it, wherever it was killed.",
+      .description = "File that caches results, one JSON line per point. The same sweep resumes "
+                     "from it, even after it was killed.",
       .placeholder = "FILE",
       .names = "files" },
     { .name = "shard-of",
@@ -61,9 +61,9 @@ static const LhField sweep_options[] = {
       .min = 1,
       .max = -1,
       .placeholder = "K/N|auto",
-      .description = "Look at every N-th point only, from the K-th on, and write them to the file "
-                     "of --points with .K-of-N behind its name; auto: K and N are those of the "
-                     "Slurm job array that this is a task of." },
+      .description = "Run every N-th point only, starting at the K-th, and write them to the "
+                     "--points file with .K-of-N appended. auto: K and N are those of the Slurm "
+                     "job array this process is a task of." },
     { .name = "shards",
       .category = LH_ABOUT_RUNNING,
       .type = LH_FIELD_UINT,
@@ -71,8 +71,8 @@ static const LhField sweep_options[] = {
       .min = 1,
       .max = LH_SWEEP_POINTS_MAX,
       .flags = LH_COMMAND_HOW,
-      .description = "Put the files of so many shards together; points that are missing are named "
-                     "by their shard, and looked at." },
+      .description = "Merge the files of this many shards. Missing points are listed with their "
+                     "shard, and run." },
     LH_OPTION_JOBS(SweepOptions, jobs, "Points to simulate"),
     LH_OPTION_MAX_WORK(SweepOptions, max_work_ps),
     { .name = NULL },
@@ -96,7 +96,7 @@ draw_progress(void *data, const LhProgress *at)
 
 /* ---- shards ---- */
 
-/* A number that Slurm says of a job array; false if it does not. */
+/* Reads a number of Slurm's job array; false if the environment lacks it. */
 static bool
 slurm_number(const char *name, guint64 *value)
 {
@@ -122,7 +122,7 @@ slurm_shard(guint *shard, guint *shards)
     return true;
 }
 
-/* "3/8" or auto. */
+/* Parses "3/8" or auto. */
 static bool
 read_shard(const SweepOptions *o, guint *shard, guint *shards, GError **error)
 {
@@ -149,7 +149,7 @@ read_shard(const SweepOptions *o, guint *shard, guint *shards, GError **error)
     if (*shard >= 1 && *shard <= *shards && *shards <= LH_SWEEP_POINTS_MAX)
         return true;
     g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
-                "--shard-of %s is no shard; allowed: K/N with K from 1 to N, and N of at most %d",
+                "--shard-of %s is not a shard; allowed: K/N with K from 1 to N, and N at most %d",
                 o->shard_of, LH_SWEEP_POINTS_MAX);
     return false;
 }
@@ -160,12 +160,12 @@ check_shards(const SweepOptions *o, GError **error)
     const char *wrong = NULL;
 
     if ((o->shard_of != NULL || o->shards > 0) && o->points == NULL)
-        wrong = "shards are told apart by their files of points; give --points FILE";
+        wrong = "shards need --points FILE, which names their files";
     else if (o->shard_of != NULL && o->shards > 0)
-        wrong = "--shard-of makes one shard, and --shards puts all together; give one of them";
+        wrong = "--shard-of runs one shard, and --shards merges all; give one of them";
     else if (o->shard_of != NULL && (o->figure != NULL || o->report != NULL || o->to.file != NULL))
-        wrong = "one shard has no result; --output, --report and --figure are for --shards N, when "
-                "all are done";
+        wrong = "one shard has no result; use --output, --report and --figure with --shards N, "
+                "when all are done";
     if (wrong != NULL)
         g_set_error_literal(error, LH_ERROR, LH_ERROR_USAGE, wrong);
     return wrong == NULL;
@@ -236,7 +236,7 @@ write_sweep_page(const LhCommandLine *line, const LhSweep *sweep, GError **error
 
     if (sweep->interrupted) {
         g_set_error_literal(error, LH_ERROR, LH_ERROR_INTERRUPTED,
-                            "interrupted before all points were looked at: no page is written");
+                            "interrupted before all points were run: no page is written");
         return false;
     }
     return lh_sweep_page(line->scenario, sweep, &stamp, out, error) &&
@@ -263,10 +263,10 @@ run_sweep(const LhCommandLine *line, GError **error)
     guint shard, shards;
 
     if (line->scenario->axes == NULL) {
-        g_set_error_literal(error, LH_ERROR, LH_ERROR_INPUT,
-                            "sweep needs a scenario that lists values to go through, such as "
-                            "\"sweep\": {\"seq_length\": [\"64K\", \"128K\"]}; for one case see "
-                            "longhaul compare");
+        g_set_error_literal(
+            error, LH_ERROR, LH_ERROR_INPUT,
+            "sweep needs a scenario that lists values, such as \"sweep\": {\"seq_length\": "
+            "[\"64K\", \"128K\"]}; for one case use longhaul compare");
         return LH_ANSWER_FAILED;
     }
     if (!check_shards(o, error) || !read_shard(o, &shard, &shards, error) ||
@@ -279,7 +279,7 @@ run_sweep(const LhCommandLine *line, GError **error)
         return LH_ANSWER_FAILED;
     if (result->columns == NULL) {
         g_set_error_literal(error, LH_ERROR, LH_ERROR_INTERRUPTED,
-                            "interrupted before a point was looked at: nothing is decided");
+                            "interrupted before any point was run: nothing is decided");
         return LH_ANSWER_FAILED;
     }
     for (guint i = 0; i < result->lost->len; i++)
@@ -302,20 +302,18 @@ run_sweep(const LhCommandLine *line, GError **error)
 const LhCommand lh_command_sweep = {
     .name = "sweep",
     .arguments = "SCENARIO [OPTIONS]",
-    .summary = "Compare schedules over lengths, clusters and whatever else has several values.",
-    .details =
-        "The scenario has an object \"sweep\", which names fields and lists values of each.\n"
-        "All combinations are gone through, and at each the schedules are compared as\n"
-        "longhaul compare does it. An option gives a field one value in place of its\n"
-        "list. What cannot run is a row, too, with the reason. CSV has the columns of\n"
-        "compare, a row for each schedule at each point.\n\n"
-        "Ctrl-C or SIGTERM ends the sweep with the points that are done (exit status\n"
-        "130).\n\n"
-        "  longhaul sweep sweep-length\n"
-        "  longhaul sweep sweep-length --ranks 16 --format csv -o times.csv\n"
-        "  longhaul sweep ./mine.json --points mine.jsonl --figure map.svg\n"
-        "  sbatch --array 1-8 --wrap 'longhaul sweep big --points p --shard-of auto'\n"
-        "  longhaul sweep big --points p --shards 8 --format csv -o big.csv\n",
+    .summary = "Compare schedules over sequence lengths, clusters or any other fields.",
+    .details = "The scenario has an object \"sweep\" that lists values of fields. All\n"
+               "combinations are run, and at each the schedules are compared as by longhaul\n"
+               "compare. An option sets one value of a field and replaces its list. Schedules\n"
+               "that cannot run have a row as well, with the reason. CSV has the columns of\n"
+               "compare, a row per schedule and point.\n\n"
+               "Ctrl-C or SIGTERM ends the sweep with the points done so far (exit status 130).\n\n"
+               "  longhaul sweep sweep-length\n"
+               "  longhaul sweep sweep-length --ranks 16 --format csv -o times.csv\n"
+               "  longhaul sweep ./mine.json --points mine.jsonl --figure map.svg\n"
+               "  sbatch --array 1-8 --wrap 'longhaul sweep big --points p --shard-of auto'\n"
+               "  longhaul sweep big --points p --shards 8 --format csv -o big.csv\n",
     .scenario = true,
     .sweeps = true,
     .config_parts = LH_CONFIG_QUESTION | LH_CONFIG_WAY,

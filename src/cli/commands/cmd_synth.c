@@ -33,7 +33,7 @@ static const LhField synth_options[] = {
       .max = -1,
       .placeholder = "FILE",
       .names = "files",
-      .description = "File to write the fastest program to, as JSON (longhaul.schedule/1)." },
+      .description = "File for the fastest program, as JSON (longhaul.schedule/1)." },
     { .name = "budget",
       .category = LH_ABOUT_SEARCH,
       .type = LH_FIELD_UINT,
@@ -41,7 +41,7 @@ static const LhField synth_options[] = {
       .min = 1,
       .max = LH_SYNTH_BUDGET_MAX,
       .placeholder = "CANDIDATES",
-      .description = "Candidates to search through; default " G_STRINGIFY(LH_SYNTH_BUDGET) "." },
+      .description = "Number of candidates to search; default " G_STRINGIFY(LH_SYNTH_BUDGET) "." },
     { .name = "memory_limit",
       .category = LH_ABOUT_MEMORY,
       .type = LH_FIELD_UNIT,
@@ -50,8 +50,8 @@ static const LhField synth_options[] = {
       .min = 1,
       .max = -1,
       .placeholder = "BYTES",
-      .description = "What a rank may hold, inputs and outputs included; default: what fits on "
-                     "its GPU." },
+      .description =
+          "Memory limit of a rank, inputs and outputs included; default: what fits on its GPU." },
     { .name = "seed",
       .category = LH_ABOUT_SEARCH,
       .type = LH_FIELD_UINT,
@@ -66,23 +66,22 @@ static const LhField synth_options[] = {
       .max = -1,
       .placeholder = "FILE",
       .names = "files",
-      .description = "A program of an earlier search in the same scenario: what is written is "
-                     "never slower, unless --robust prefers it." },
-    LH_OPTION_FIGURE(
-        SynthOptions, figure,
-        "Draw which node computes which block of attention, and when what it needs travels, into "
-        "this .svg, .png or .pdf file."),
+      .description = "Program of an earlier search for the same scenario, to start from. The "
+                     "result is never slower, unless --robust prefers a slower one." },
+    LH_OPTION_FIGURE(SynthOptions, figure,
+                     "Draw which node computes which block of attention, and when its inputs "
+                     "travel, to this .svg, .png or .pdf file."),
     { .name = "robust",
       .category = LH_ABOUT_SEARCH,
       .type = LH_FIELD_BOOL,
       .offset = offsetof(SynthOptions, robust),
-      .description = "Judge the fastest programs again, with 10 % jitter and under the other model "
-                     "of the network; write one that wins everywhere, if there is one." },
+      .description = "Judge the fastest programs again, with 10 % jitter and under the other "
+                     "network model. Writes one that wins every time, if there is one." },
     LH_OPTION_JOBS(SynthOptions, jobs, "Candidates to work on"),
     { .name = NULL },
 };
 
-/* --- what is printed ----------------------------------------------------------------------------
+/* --- output -------------------------------------------------------------------------------------
  */
 
 static void
@@ -147,7 +146,7 @@ table_of(const LhSetup *setup, const LhSynthesis *s)
     return table;
 }
 
-/* The others were not, when it was interrupted. */
+/* Number of published schedules that were tried; fewer than all if interrupted. */
 static guint
 published_tried(const LhSynthesis *s)
 {
@@ -164,8 +163,8 @@ print_tried(const LhSynthesis *s, GString *out)
     g_autofree char *moves = lh_format_count(s->moves);
 
     g_string_append_printf(out,
-                           "Tried: published schedules %u, ways to cut the attention %u, "
-                           "candidates %u, moves %s, programs simulated %u",
+                           "Tried: published schedules %u, splits of the attention %u, candidates "
+                           "%u, moves %s, programs simulated %u",
                            published_tried(s), s->grains, s->candidates, moves, s->simulated);
     if (s->too_large > 0)
         g_string_append_printf(out, ", too large for memory %u", s->too_large);
@@ -181,9 +180,8 @@ print_recipe(const LhSynthesis *s, GString *out)
         return;
     g_string_append_printf(
         out,
-        "%s: homes %s, slices of a GPU's heads %u, chunks of a home %u, rounds %u, %s in "
-        "%u streams%s; begun with "
-        "%s.\n",
+        "%s: homes %s, slices of a GPU's heads %u, chunks of a home %u, rounds %u, %s in %u "
+        "streams%s; started from %s.\n",
         s->origin == LH_SYNTH_FOUND && s->robust.chosen > 0 ? "Chosen candidate" : "Best candidate",
         r->grain.zigzag ? "zigzag" : "contiguous", r->grain.slices,
         r->grain.fine * (r->grain.zigzag ? 2 : 1), r->rounds,
@@ -205,7 +203,7 @@ print_answer(const LhSynthesis *s, const char *path, GString *out)
     const bool all = published_tried(s) == s->rows->len;
 
     if (s->published == NULL)
-        g_string_append_printf(out, "No published schedule%s runs here and fits.",
+        g_string_append_printf(out, "No published schedule%s runs and fits here.",
                                all ? "" : " that was tried");
     else if (lh_synthesis_wins(s))
         g_string_append_printf(out, "It takes %.1f %% less time than %s, the best published one%s.",
@@ -217,7 +215,7 @@ print_answer(const LhSynthesis *s, const char *path, GString *out)
     g_string_append_printf(out, "\nProven and written to %s: %s.\n", file, what[s->origin]);
 }
 
-/* --- what other judges say ----------------------------------------------------------------------
+/* --- robustness ---------------------------------------------------------------------------------
  */
 
 static void
@@ -269,7 +267,7 @@ print_trials(const LhSynthRobust *r, GString *out)
     lh_table_print(table, LH_FORMAT_TABLE, out);
 }
 
-/* "It does not win under fifo: usp takes 1 ms, it takes 2 ms." */
+/* Prints "It does not win under fifo: usp takes 1 ms, it takes 2 ms." */
 static void
 print_loss(const LhSynthTrial *trial, GString *out)
 {
@@ -283,7 +281,7 @@ print_loss(const LhSynthTrial *trial, GString *out)
         g_string_append_printf(out, "%s takes %s, ", trial->published, published);
     }
     if (trial->median_ps == LH_TIME_NEVER) {
-        g_string_append(out, "it does not end there, or does not fit");
+        g_string_append(out, "it does not finish, or does not fit");
     } else {
         time = lh_format_time(trial->median_ps);
         g_string_append_printf(out, "it takes %s", time);
@@ -306,13 +304,13 @@ print_judgement(const LhSynthRobust *r, GString *out)
             print_loss(&r->trials[j], out);
     if (!r->holds && r->contenders > 1)
         g_string_append_printf(out,
-                               "None of the %u fastest programs wins under every judge: written is "
-                               "the fastest of the scenario.\n",
+                               "None of the %u fastest programs wins under every judge: the "
+                               "fastest of the scenario is written.\n",
                                r->contenders);
     else if (r->chosen > 0)
         g_string_append_printf(
             out, "The fastest program of the scenario takes %s there, and %s.\n", fastest,
-            r->fastest_holds ? "wins under every judge, too, but by less where it wins by least"
+            r->fastest_holds ? "wins under every judge as well, but by less in its worst case"
                              : "does not win under every judge");
 }
 
@@ -328,7 +326,7 @@ print_robust(const LhSynthesis *s, GString *out)
         print_judgement(r, out);
         return;
     }
-    g_string_append_printf(out, "No other judge was asked: %s.\n",
+    g_string_append_printf(out, "No other judge was run: %s.\n",
                            s->interrupted         ? "the search was interrupted"
                            : s->published == NULL ? "there is no published schedule to compare with"
                                                   : "no program is faster in the scenario itself");
@@ -349,16 +347,16 @@ print_synth(const LhSetup *setup, const LhSynthesis *s, const SynthOptions *o, G
     if (o->robust)
         print_robust(s, out);
     if (s->interrupted)
-        g_string_append(out, "\nInterrupted: this is what was found until then, and what was not "
+        g_string_append(out, "\nInterrupted: this is the result so far; programs that were not "
                              "tried may be faster.\n");
     if (o->figure != NULL && s->cells == NULL)
-        g_string_append(out, "\nNo figure: there is no candidate that could be drawn.\n");
+        g_string_append(out, "\nNo figure: there is no candidate to draw.\n");
 }
 
 /* --- the command --------------------------------------------------------------------------------
  */
 
-/* The program of --from; it must be proven. */
+/* Loads the program of --from, which must be proven. */
 static bool
 load_from(const LhSetup *setup, const char *path, LhProgram **program, GError **error)
 {
@@ -396,8 +394,8 @@ check_synth(const LhCommandLine *line, GError **error)
     }
     if (line->scenario->schedule_file != NULL) {
         g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
-                    "longhaul synth searches for a program: to go on from one, give it with "
-                    "--from FILE, and the scenario that it is for");
+                    "longhaul synth searches for a program; to start from one, give it with --from "
+                    "FILE, and the scenario it is for");
         return false;
     }
     return true;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * longhaul topology: makes a topology file from what a cluster's tools print.
+ * longhaul topology: makes a topology file from the output of a cluster's tools.
  */
 #include "base/error.h"
 #include "base/escape.h"
@@ -24,9 +24,9 @@ typedef struct {
 
 static const LhField topology_options[] = {
     LH_OPTION_FROM(TopologyOptions, from, TOLD_FILES_MAX,
-                   "What one tool printed: nvidia-smi topo -m, NCCL's topology XML, a program of "
-                   "nccl-tests or of perftest (ib_write_bw), or Slurm's topology.conf. The "
-                   "content tells which."),
+                   "Output of one tool: nvidia-smi topo -m, NCCL's topology XML, a program of "
+                   "nccl-tests or of perftest (ib_write_bw), or Slurm's topology.conf. The kind is "
+                   "detected from the content."),
     { .name = "base",
       .category = LH_ABOUT_INPUT,
       .type = LH_FIELD_STRING,
@@ -35,8 +35,9 @@ static const LhField topology_options[] = {
       .max = NAME_BYTES_MAX,
       .placeholder = "NAME",
       .names = "topologies",
-      .description = "A word of longhaul list clusters, or a file: its fields are kept, with their "
-                     "provenance, where no file says them." },
+      .description =
+          "Base topology: a name from longhaul list topologies, or a file. Its fields are "
+          "kept, with their provenance, where no file gives them." },
     { .name = "device",
       .category = LH_ABOUT_CLUSTER,
       .type = LH_FIELD_STRING,
@@ -45,8 +46,8 @@ static const LhField topology_options[] = {
       .max = NAME_BYTES_MAX,
       .placeholder = "NAME",
       .names = "devices",
-      .description =
-          "The GPU, a word of longhaul list devices, or a file; default: that of --base." },
+      .description = "Device file of the GPU: a name from longhaul list devices, or a file; "
+                     "default: that of --base." },
     LH_TOPOLOGY_CHANGE_FIELDS(offsetof(TopologyOptions, change), 0),
     LH_OPTION_WRITES(TopologyOptions, LH_ABOUT_OUTPUT, "output", output,
                      "File to write the topology to, and print a table of its fields; default -, "
@@ -59,13 +60,13 @@ check_from(const TopologyOptions *o, GError **error)
 {
     if (o->from == NULL || o->from->len == 0) {
         g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
-                    "topology: no files: give --from FILE, which is what a tool printed");
+                    "topology: no files given; use --from FILE, the output of a tool");
         return false;
     }
     return true;
 }
 
-/* What the topology is called. Caller frees. */
+/* Returns the name of the topology. Caller frees. */
 static char *
 valid_base_name(const char *path)
 {

@@ -52,17 +52,17 @@ static const LhField validate_options[] = {
       .type = LH_FIELD_CHOICE,
       .offset = offsetof(ValidateOptions, backend),
       .choices = lh_backend_names,
-      .description = "Run on this machine, whose ranks are threads (cpu, default), on the "
-                     "machines of the processes that mpirun (mpi) or any launcher (tcp) has "
-                     "started, which are the ranks, on one GPU, which all ranks share (cuda), or "
-                     "on a GPU for each rank "
-                     "(nccl)." },
+      .description =
+          "Where schedules run: this machine, with threads as ranks (cpu, default); the hosts of "
+          "the processes started by mpirun (mpi) or any launcher (tcp), one rank per process; one "
+          "GPU shared by all ranks (cuda); or one GPU per rank (nccl)." },
     { .name = "tolerance",
       .category = LH_ABOUT_MEASUREMENT,
       .type = LH_FIELD_STRING,
       .offset = offsetof(ValidateOptions, tolerance),
       .placeholder = "SHARE",
-      .description = "Largest error of makespans and kernels, such as 10% or 0.1; default 10%." },
+      .description = "Largest allowed relative error of makespans and kernels, such as 10% or 0.1; "
+                     "default 10%." },
     { .name = "repeat",
       .category = LH_ABOUT_MEASUREMENT,
       .type = LH_FIELD_UINT,
@@ -70,9 +70,7 @@ static const LhField validate_options[] = {
       .absent = "5",
       .min = 1,
       .max = VALIDATE_REPEAT_MAX,
-      .description =
-          "Number of runs of each schedule, after a first one that does not count; default "
-          "5." },
+      .description = "Number of runs of each schedule, after an uncounted first one; default 5." },
     { .name = "budget",
       .category = LH_ABOUT_MEASUREMENT,
       .type = LH_FIELD_UNIT,
@@ -82,27 +80,27 @@ static const LhField validate_options[] = {
       .min = 1e-3,
       .max = BUDGET_MAX_S,
       .placeholder = "SECONDS",
-      .description = "Time for all runs: none begins after it, and those that are left out are "
-                     "counted. No limit by default." },
+      .description = "Time limit for all runs: none starts after it, and skipped runs are counted. "
+                     "Default: no limit." },
     LH_OPTION_DEADLINE(ValidateOptions, deadline_ps,
-                       "Give up when no op and no message of a run has completed for this long, or "
-                       "another process has told nothing; default 120 s."),
+                       "Abort if no op and no message of a run completes, or another process is "
+                       "silent, for this long; default 120 s."),
     { .name = "statistic",
       .category = LH_ABOUT_MEASUREMENT,
       .type = LH_FIELD_CHOICE,
       .offset = offsetof(ValidateOptions, statistic),
       .choices = lh_statistic_names,
-      .description = "Which of the runs counts, as in longhaul calibrate; default median." },
+      .description = "Statistic of repeated runs, as in longhaul calibrate; default median." },
     LH_OPTION_KERNELS(ValidateOptions, kernels),
     { .name = "replay-rank",
       .category = LH_ABOUT_MEASUREMENT,
       .type = LH_FIELD_STRING,
       .offset = offsetof(ValidateOptions, replay_rank),
       .placeholder = "slowest|median|fastest|RANK",
-      .description = "Run one rank of each schedule alone, on this machine's processor or GPU: the "
-                     "rank that is predicted to end last, in the middle, or first, or this one. "
-                     "What the others do is played as it was predicted. Any cluster of such "
-                     "devices will do." },
+      .description =
+          "Run one rank of each schedule alone, on this machine's CPU or GPU: the rank predicted "
+          "to end last, in the middle, or first, or the given rank. Messages of the other ranks "
+          "arrive at their predicted times. The cluster may be larger than this machine." },
     { .name = NULL },
 };
 
@@ -118,33 +116,32 @@ has_gpus(const LhBackend *backend)
     return backend->device != &lh_device_cpu;
 }
 
-/* Refuses to compare what this machine does with what another one is predicted to do; of a rank
- * that runs @alone the device is all that is here of the cluster. */
+/* Rejects a comparison of this machine with predictions for another one. For a rank that runs
+ * @alone only the device must match. */
 static bool
 check_machine(const LhSetup *setup, const LhBackend *backend, bool alone, GError **error)
 {
     if (has_gpus(backend))
         return strcmp(setup->device->name, DEVICE) != 0 ||
                lh_scenario_error(setup->scenario, "cluster", error,
-                                 "%s is a cluster of processors, and GPUs run the schedules; "
-                                 "allowed: the one that longhaul calibrate --backend %s "
-                                 "--cluster was told",
+                                 "%s is a cluster of CPUs, and the schedules run on GPUs; allowed: "
+                                 "the cluster given to longhaul calibrate --backend %s --cluster",
                                  setup->topology->name, backend->name);
     if (backend == &lh_backend_cpu && !alone ? strcmp(setup->topology->name, CLUSTER) == 0
                                              : strcmp(setup->device->name, DEVICE) == 0)
         return true;
     if (backend != &lh_backend_cpu)
-        return lh_scenario_error(setup->scenario, "cluster", error,
-                                 "%s is a cluster of other devices than processors, which run the "
-                                 "schedules; allowed: the topology file that longhaul calibrate "
-                                 "--backend %s --topology FILE has written",
-                                 setup->topology->name, backend->name);
-    return lh_scenario_error(setup->scenario, "cluster", error,
-                             alone ? "%s is a cluster of other devices than processors, one of "
-                                     "which runs a rank; allowed: one whose device is " DEVICE
-                                   : "%s is another machine than this one, which runs the "
-                                     "schedules; allowed: " CLUSTER,
-                             setup->topology->name);
+        return lh_scenario_error(
+            setup->scenario, "cluster", error,
+            "%s is not a cluster of CPUs, and the schedules run on CPUs; allowed: the topology "
+            "file written by longhaul calibrate --backend %s --topology FILE",
+            setup->topology->name, backend->name);
+    return lh_scenario_error(
+        setup->scenario, "cluster", error,
+        alone ? "%s is not a cluster of CPUs, and the rank runs on a CPU; allowed: a cluster whose "
+                "device is " DEVICE
+              : "%s is not this machine, which runs the schedules; allowed: " CLUSTER,
+        setup->topology->name);
 }
 
 static bool
@@ -169,19 +166,18 @@ prepare(const LhCommandLine *line, double *tolerance, GError **error)
     if (o->tolerance != NULL &&
         !lh_command_share("--tolerance", o->tolerance, false, tolerance, error))
         return false;
-    /* What data files say of a GPU can be held against one; of this processor they say nothing. */
+    /* Data files have predictions for GPUs, but none for this CPU. */
     if (s->profile == NULL && !has_gpus(backend)) {
         g_set_error(
             error, LH_ERROR, LH_ERROR_USAGE,
-            "validate: no profile: give --profile FILE; longhaul calibrate -o FILE makes one");
+            "validate: missing profile: give --profile FILE; longhaul calibrate -o FILE makes one");
         return false;
     }
     if (s->cluster == NULL && backend != &lh_backend_cpu) {
-        g_set_error(error, LH_ERROR, LH_ERROR_USAGE, "--backend %s: no cluster: give --cluster %s",
-                    backend->name,
-                    has_gpus(backend)
-                        ? "NAME, the one that the GPUs are of"
-                        : "FILE; longhaul calibrate --backend mpi --topology FILE makes one");
+        g_set_error(
+            error, LH_ERROR, LH_ERROR_USAGE, "--backend %s needs --cluster %s", backend->name,
+            has_gpus(backend) ? "NAME, the cluster these GPUs belong to"
+                              : "FILE; longhaul calibrate --backend mpi --topology FILE makes one");
         return false;
     }
     if (s->cluster == NULL)
@@ -189,7 +185,7 @@ prepare(const LhCommandLine *line, double *tolerance, GError **error)
     if (s->ranks == 0 && s->schedule_file == NULL && backend->control == &lh_control_single &&
         (o->replay_rank == NULL || !told))
         s->ranks = has_gpus(backend) ? 1 : VALIDATE_RANKS_DEFAULT;
-    /* What is predicted is what is run; to a rank alone any collectives are played. */
+    /* The prediction must use the collectives that run; a rank alone replays any of them. */
     if (o->replay_rank == NULL && (s->collectives < 0 || s->collectives == LH_COLLECTIVES_AUTO))
         s->collectives = LH_COLLECTIVES_DIRECT;
     return true;
@@ -210,7 +206,7 @@ all_within(const GPtrArray *validations, double tolerance)
     return ran;
 }
 
-/* @cores: that the ranks have; 0: unknown. */
+/* @cores: available to the ranks; 0: unknown. */
 static void
 print_case(const LhSetup *setup, const LhValidateParams *params, uint32_t cores, LhFormat format,
            GString *out)
@@ -226,21 +222,20 @@ print_case(const LhSetup *setup, const LhValidateParams *params, uint32_t cores,
 
     if (params->alone.choice != LH_SINGLE_RANK_NONE)
         g_string_append_printf(out,
-                               "Of each schedule %s runs alone; what the others do is played as it "
-                               "was predicted.\n\n",
+                               "Of each schedule %s runs alone; messages of the other ranks arrive "
+                               "at their predicted times.\n\n",
                                alone);
     else if (params->backend == &lh_backend_cuda && lh_params_ranks(p) > 1)
-        g_string_append_printf(
-            out,
-            "%u ranks share one GPU, which the simulator does not model: it will predict times "
-            "that are too short, and messages between GPUs where memory is copied here.\n\n",
-            lh_params_ranks(p));
+        g_string_append_printf(out,
+                               "%u ranks share one GPU, which the simulator does not model: "
+                               "predicted times will be too short, and the prediction has messages "
+                               "between GPUs where memory is copied here.\n\n",
+                               lh_params_ranks(p));
     else if (params->backend == &lh_backend_cpu && cores != 0 && lh_params_ranks(p) > cores)
-        g_string_append_printf(
-            out,
-            "%u ranks share %u cores, which the simulator does not model: it will "
-            "predict times that are too short.\n\n",
-            lh_params_ranks(p), cores);
+        g_string_append_printf(out,
+                               "%u ranks share %u cores, which the simulator does not model: "
+                               "predicted times will be too short.\n\n",
+                               lh_params_ranks(p), cores);
     if (has_gpus(params->backend)) {
         g_autofree char *profile = lh_escaped_line(
             setup->scenario->profile != NULL ? setup->scenario->profile : "those of data files");
@@ -256,7 +251,7 @@ print_case(const LhSetup *setup, const LhValidateParams *params, uint32_t cores,
     lh_table_words(format, out, from);
 }
 
-/* Beyond one machine: what was predicted, and how all of it came out. */
+/* Beyond one machine: prints the summary of errors and the checksum of the prediction. */
 static void
 print_summary(const LhValidated *validated, GString *out)
 {
@@ -268,13 +263,15 @@ print_summary(const LhValidated *validated, GString *out)
         g_ascii_formatd(correlation, sizeof(correlation), "%.3f", validated->rank_correlation);
     g_string_append_printf(
         out,
-        "\nMakespans are off by %.1f %% (median) and %.1f %% (worst); rank correlation %s.\n"
+        "\nRelative error of makespans: median %.1f %%, worst %.1f %%; rank correlation %s.\n"
         "%" G_GUINT64_FORMAT " runs",
         100 * validated->error_median, 100 * validated->error_worst, correlation, validated->runs);
     if (validated->runs_left_out > 0)
-        g_string_append_printf(out, ", %" G_GUINT64_FORMAT " left out when the budget was spent",
+        g_string_append_printf(out, ", %" G_GUINT64_FORMAT " skipped because the budget was spent",
                                validated->runs_left_out);
-    g_string_append_printf(out, ". SHA-256 of the prediction, before the first run:\n%s\n",
+    g_string_append_printf(out,
+                           ". SHA-256 of the prediction, made before the first run:\n"
+                           "%s\n",
                            validated->prediction_sha256);
 }
 
@@ -327,21 +324,21 @@ print_validate_text(const LhSetup *setup, const LhValidated *validated,
         print_hosts(validated->hosts, format, out);
     }
     print_explained(validated->explained, format, out);
-    g_string_append_printf(
-        out,
-        "\nerror = predicted / measured - 1. start: the time until the rank that ends last has "
-        "issued its first op.\nKernels with less than %.0f %% of the compute time are not "
-        "judged.\n%s %.3g %%.\n",
-        100 * LH_VALIDATE_SHARE_MIN,
-        !all_within(validated->rows, tolerance) ? "NOT all within"
-        : validated->interrupted                ? "All that ran within"
-                                                : "All within",
-        100 * tolerance);
+    g_string_append_printf(out,
+                           "\nerror = predicted / measured - 1. start: the time until the last "
+                           "rank to finish has issued its first op.\n"
+                           "Kernels with less than %.0f %% of the compute time are not judged.\n"
+                           "%s %.3g %%.\n",
+                           100 * LH_VALIDATE_SHARE_MIN,
+                           !all_within(validated->rows, tolerance) ? "NOT all within"
+                           : validated->interrupted                ? "All that ran within"
+                                                                   : "All within",
+                           100 * tolerance);
     if (validated->interrupted)
-        g_string_append(out, "Interrupted: runs that were not begun may be off by more.\n");
+        g_string_append(out, "Interrupted: runs that did not start may have larger errors.\n");
 }
 
-/* What the callback of the prediction needs. */
+/* User data of the prediction callback. */
 typedef struct {
     const LhCommandLine *line;
     const LhSetup *setup;
@@ -365,7 +362,7 @@ print_validate(const Job *job, const LhValidated *validated, LhFormat format, GS
     }
 }
 
-/* The file that shall hold the result holds the prediction until then. */
+/* Writes the prediction to the result's file, where it stays until the result replaces it. */
 static bool
 write_prediction(void *data, const LhValidated *validated, GError **error)
 {
@@ -379,7 +376,7 @@ write_prediction(void *data, const LhValidated *validated, GError **error)
     return lh_command_write(&o->to, out, error);
 }
 
-/* How all of it came out, for a page. */
+/* Appends a summary sentence, for a page. */
 static void
 append_summary(const Job *job, const LhValidated *validated, GString *out)
 {
@@ -442,7 +439,7 @@ write_all(const Job *job, const LhValidated *validated, GError **error)
     return lh_command_write(&report, markdown, error);
 }
 
-/* What was measured then, as a page. */
+/* Writes a page of a saved validation. */
 static LhAnswer
 show_saved(const Job *job, GError **error)
 {
@@ -461,7 +458,7 @@ validate_control(const LhCommandLine *line)
     return lh_backends[o->backend]->control;
 }
 
-/* Processes of a job end together otherwise (job.h). */
+/* Whether this process is alone; processes of a job end together (job.h). */
 static bool
 is_alone(const LhCommandLine *line)
 {
@@ -523,26 +520,25 @@ const LhCommand lh_command_validate = {
     .name = "validate",
     .arguments = "[SCENARIO] [OPTIONS] [--profile FILE]",
     .summary = "Compare predicted with measured times on this machine, op by op.",
-    .details = "Simulates each schedule on the cluster this-machine, with the constants of the\n"
-               "profile, and executes the same program. Joins the two timelines on rank and op,\n"
-               "and prints how far the predicted times of kernels and makespans are off. The\n"
-               "compute threads of rank r stay on core r. Use no more ranks than cores, since\n"
-               "the simulator does not model ranks that share one. Exit status 1 if a makespan\n"
-               "is off by more than the tolerance, or the median op of a kernel that takes at\n"
-               "least 5 % of the compute time. The results are not checked: longhaul run does\n"
-               "that. Ctrl-C or SIGTERM ends it, in a process alone, with the runs that are done\n"
-               "(exit status 130).\n\n"
+    .details = "Simulates each schedule on the cluster this-machine with the constants of the\n"
+               "profile, and executes the same program. Joins the two timelines by rank and op,\n"
+               "and prints the relative errors of kernels and makespans. The compute threads of\n"
+               "rank r stay on core r. Use no more ranks than cores: the simulator does not\n"
+               "model ranks that share a core. Exit status 1 if the error of a makespan exceeds\n"
+               "the tolerance, or that of the median op of a kernel with at least 5 % of the\n"
+               "compute time. Results are not checked: longhaul run does that. Ctrl-C or SIGTERM\n"
+               "ends it, if the process is alone, with the runs done so far (exit status 130).\n\n"
                "With --backend mpi or tcp each process is a rank, and the cluster is the\n"
-               "topology file that longhaul calibrate has written with the profile. All times\n"
-               "are predicted, and the prediction stamped, before the first schedule runs. At\n"
-               "the end it names hosts and links between them that are slow. With --backend nccl\n"
-               "every rank has a GPU, and the cluster is the one that calibrate was told; with\n"
-               "cuda one GPU is all ranks', one by default. On GPUs, without --profile, it is\n"
-               "the constants of the data files that are compared.\n\n"
-               "With --replay-rank one rank of each schedule runs alone, with real kernels, and\n"
-               "its messages take what was predicted: so two cores, or one GPU, validate the\n"
-               "compute of a rank of any cluster, and what of its communication is hidden\n"
-               "behind it. What links do is not measured, and no thread stays on a core.\n\n"
+               "topology file written by longhaul calibrate with the profile. All times are\n"
+               "predicted, and the prediction stamped, before the first schedule runs. Slow\n"
+               "hosts and slow links between them are listed at the end. With --backend nccl\n"
+               "every rank has a GPU, and the cluster is the one given to calibrate; with cuda\n"
+               "all ranks share one GPU, with one rank by default. On GPUs without --profile,\n"
+               "the constants of the data files are validated.\n\n"
+               "With --replay-rank one rank of each schedule runs alone, with real kernels and\n"
+               "messages that take their predicted time. So two cores or one GPU validate the\n"
+               "compute of a rank of any cluster, and how much communication its compute hides.\n"
+               "Links are not measured, and threads are not pinned to cores.\n\n"
                "  longhaul calibrate -o here.json\n"
                "  longhaul validate --profile here.json --schedule ring --schedule zigzag \\\n"
                "      --ranks 2 --seq-length 2K --num-attention-heads 4 --kv-channels 64\n"

@@ -29,7 +29,7 @@ typedef struct {
 static const LhField verify_options[] = {
     LH_OPTION_FORMAT(VerifyOptions, to),
     LH_OPTION_OUTPUT(VerifyOptions, to),
-    LH_OPTION_FROM_CONFIG(VerifyOptions, from_config, "Its whole step is proven."),
+    LH_OPTION_FROM_CONFIG(VerifyOptions, from_config, "The whole training step is proven."),
     LH_OPTION_SET(VerifyOptions, set),
     { .name = "ranks",
       .category = LH_ABOUT_CLUSTER,
@@ -54,7 +54,7 @@ one_number(uint64_t ranks)
     return one;
 }
 
-/* @gpus_per_node is set if the scenario names a cluster. */
+/* Sets @gpus_per_node if the scenario names a cluster. */
 static GArray *
 choose_ranks(const LhCommandLine *line, uint32_t *gpus_per_node, GError **error)
 {
@@ -78,7 +78,7 @@ choose_ranks(const LhCommandLine *line, uint32_t *gpus_per_node, GError **error)
         return lh_setting_parse_ranges("--ranks", o->ranks, error);
     if (ranks > LH_RANKS_MAX) {
         g_set_error(error, LH_ERROR, LH_ERROR_INPUT,
-                    "%" G_GUINT64_FORMAT " ranks; 1 to %u are possible", ranks, LH_RANKS_MAX);
+                    "%" G_GUINT64_FORMAT " ranks; allowed: 1 to %u", ranks, LH_RANKS_MAX);
         return NULL;
     }
     return ranks != 0 ? one_number(ranks)
@@ -93,8 +93,8 @@ choose_passes(const LhScenario *s)
                           : 1u << LH_PASS_FWD | 1u << LH_PASS_BWD | 1u << LH_PASS_BOTH;
 }
 
-/* Whether a schedule is left out: none was named, and it does not compute the kind of attention
- * that was asked for. */
+/* Whether a schedule is skipped: none was named, and this one does not compute the requested kind
+ * of attention. */
 static bool
 is_other_kind(const LhScenario *s, const LhSchedule *schedule, const LhModel *model)
 {
@@ -103,7 +103,7 @@ is_other_kind(const LhScenario *s, const LhSchedule *schedule, const LhModel *mo
            !lh_schedule_takes(schedule, lh_setup_is_linear(s, model));
 }
 
-/* The schedules to prove, which between them read every option. Caller unrefs. */
+/* The schedules to prove; every option must be read by at least one of them. Caller unrefs. */
 static GPtrArray *
 choose_schedules(const LhScenario *s, const LhModel *model, GError **error)
 {
@@ -126,7 +126,7 @@ choose_schedules(const LhScenario *s, const LhModel *model, GError **error)
     return g_steal_pointer(&schedules);
 }
 
-/* About how long all proofs take. */
+/* Estimated duration of all proofs. */
 static double
 seconds_to_prove(const LhProveParams *params, const GArray *ranks, const GPtrArray *schedules)
 {
@@ -212,7 +212,7 @@ verify_file(const LhCommandLine *line, LhVerifyReport *report, bool *found, GErr
         return false;
     if (o->ranks != NULL) {
         g_set_error(error, LH_ERROR, LH_ERROR_INPUT,
-                    "--ranks: the schedule file %s says this itself; leave it out",
+                    "--ranks: the schedule file %s specifies its own ranks; remove it",
                     s->schedule_file);
         return false;
     }
@@ -260,20 +260,20 @@ const LhCommand lh_command_verify = {
     .name = "verify",
     .arguments = "[SCENARIO] [OPTIONS]",
     .summary = "Prove schedules correct for many numbers of ranks, masks and options.",
-    .details = "For each schedule, each pass and each number of ranks, this proves with integers\n"
+    .details = "For each schedule, pass and number of ranks, this proves with integer arithmetic\n"
                "alone: every send has its receive; no timing leads to a deadlock; no two\n"
                "accesses race; each rank ends with exactly the (query, key) pairs of the mask;\n"
                "all memory is freed; and bytes, flops and peak memory equal the closed forms of\n"
-               "the schedule. Column \"one queue\" says whether it also ends on a device that\n"
-               "runs all streams of a rank in one queue, in program order; over NCCL only such\n"
-               "programs are run. The others count what was checked, over all numbers of ranks.\n"
-               "Exit status 1 if anything is not proven.\n\n"
-               "What scenario and options leave open is varied: there are as many heads as the\n"
+               "the schedule. Column \"one queue\" shows whether the program also completes on a\n"
+               "device that runs all streams of a rank in one queue, in program order; NCCL runs\n"
+               "only such programs. The other columns count what was checked, over all numbers\n"
+               "of ranks. Exit status 1 if anything is not proven.\n\n"
+               "What the scenario and options leave open is varied: as many heads as the\n"
                "schedule needs, softmax and linear attention if it computes both, and one at a\n"
-               "time the masks that it takes and the values of its own options (options up to 16\n"
-               "ranks, grids for any number, every mask with every option up to 8). What they\n"
-               "state is taken as stated. A case that a schedule refuses is no failure; a line\n"
-               "gives the reason for the first such case.\n\n"
+               "time its masks and the values of its own options (options up to 16 ranks, grids\n"
+               "for any number, every mask with every option up to 8). What they specify is\n"
+               "fixed. A case that a schedule refuses is no failure; a line gives the reason for\n"
+               "the first such case.\n\n"
                "  longhaul verify\n"
                "  longhaul verify --schedule zigzag --ranks 1-16,24 --pass bwd\n"
                "  longhaul verify --schedule-file mine.schedule.json\n",
