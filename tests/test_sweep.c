@@ -342,7 +342,7 @@ START_TEST(files_of_points_are_gone_on_from)
 
         ck_assert(g_file_set_contents(file, skipped, -1, NULL));
         ck_assert_ptr_null(sweep_try(scenario, 1, file, &error));
-        ck_assert_ptr_nonnull(strstr(error->message, "line 2 is none that this sweep writes"));
+        ck_assert_ptr_nonnull(strstr(error->message, "line 2 was not written by this sweep"));
         g_clear_error(&error);
         ck_assert(g_file_set_contents(file, short_row, -1, NULL));
         ck_assert_ptr_null(sweep_try(scenario, 1, file, &error));

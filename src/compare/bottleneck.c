@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Resources are compute, latency, hosts, and every set of the tiers of links that
- * carry anything. Several tiers are one resource only if raising them together saves more than one
- * by one: links in series that are as fast as each other, of which one alone could be as fast as it
- * likes, and links of chains that take equally long. Else they merely add up.
+ * Resources are compute, latency, hosts, and sets of tiers of links that carry traffic. Several
+ * tiers are one resource only if speeding them up together saves more than the sum of speeding them
+ * up separately: links in series with equal bandwidth, where speeding up one alone does not help,
+ * and links of chains of equal length.
  */
 #include "compare/bottleneck.h"
 
@@ -13,13 +13,13 @@
 
 #include <pthread.h>
 
-/* Savings that differ by less are the same: the resource of fewer tiers is named. */
+/* Savings within this ratio are equal: the resource with fewer tiers is preferred. */
 #define SAME_SAVING 0.95
 
-/* --- the resources ------------------------------------------------------------------------------
+/* --- resources ----------------------------------------------------------------------------------
  */
 
-/* Of the path, what gets faster with the resource. */
+/* Time of the critical path spent on the resource. */
 static LhTime
 path_of(const LhBottleneck *bound, uint8_t kind, uint8_t tiers)
 {
@@ -47,16 +47,16 @@ what_if_of(const LhBottleneck *bound, uint8_t kind, uint8_t tiers)
     return NULL;
 }
 
-/* What the run is, and where the answer goes. */
+/* The run and its analysis. */
 typedef struct {
     const LhSetup *setup;
     const LhProgram *program;
-    const LhHooks *hooks; /* of each run, whose thread calls them */
+    const LhHooks *hooks; /* of each simulation; called on its thread */
     guint threads;
     LhBottleneck *bound;
 } Question;
 
-/* Asks what faster @kind and @tiers would save; play_asked() answers. */
+/* Adds a what-if with faster @kind and @tiers; play_asked() simulates it. */
 static void
 ask_what_if(const Question *q, uint8_t kind, uint8_t tiers)
 {
@@ -69,7 +69,7 @@ ask_what_if(const Question *q, uint8_t kind, uint8_t tiers)
         g_array_append_val(q->bound->what_ifs, what_if);
 }
 
-/* What has its answer is left alone. */
+/* Simulates a what-if that has no result yet. */
 static void
 play_one(void *data, guint index)
 {
@@ -81,7 +81,7 @@ play_one(void *data, guint index)
         what_if->makespan_ps = lh_bottleneck_play_faster(q->setup, q->program, &resource, q->hooks);
 }
 
-/* Forgets what cannot end so, or was interrupted. */
+/* Simulates all what-ifs and drops those that failed or were interrupted. */
 static void
 play_asked(Question *q)
 {
@@ -94,7 +94,7 @@ play_asked(Question *q)
     }
 }
 
-/* What is known to be saved by raising all of @tiers, but not together. */
+/* Largest known saving from speeding up @tiers in separate groups instead of together. */
 static LhTime
 saved_apart(const LhBottleneck *bound, uint8_t tiers)
 {
@@ -115,7 +115,7 @@ saved_apart(const LhBottleneck *bound, uint8_t tiers)
     return most;
 }
 
-/* Together they save more than one by one. */
+/* Whether speeding up the tiers together saves more than separately. */
 static bool
 is_resource(const LhBottleneck *bound, const LhWhatIf *what_if)
 {
@@ -137,10 +137,10 @@ forget_sums(LhBottleneck *bound)
     bound->what_ifs = g_steal_pointer(&kept);
 }
 
-/* --- what is not known of it -------------------------------------------------------------------
+/* --- uncertainty of the savings ----------------------------------------------------------------
  */
 
-/* What is said of a run, at most so many answers. */
+/* Number of what-ifs that reports print. */
 #define SAID 2
 
 static bool
@@ -152,7 +152,7 @@ may_be_scaled(const Question *q, const LhWhatIf *what_if)
            (what_if->tiers & in_node) != 0 && lh_what_if_saved(q->bound, what_if) > 0;
 }
 
-/* At the end @protocols: what the run takes as it is, and with the resource. */
+/* Saving with @protocols as the share of protocol time that scales with links. */
 static double
 saved_share_at(const Question *q, const LhWhatIf *what_if, double protocols)
 {
@@ -186,7 +186,7 @@ play_ends(void *data, guint index)
     what_if->most_share = MAX(share, MAX(none, all));
 }
 
-/* Of the answers that are said. */
+/* Bounds the savings of the what-ifs that reports print. */
 static void
 ask_ends(Question *q)
 {
@@ -200,7 +200,7 @@ ask_ends(Question *q)
     }
 }
 
-/* --- the order ----------------------------------------------------------------------------------
+/* --- ranking ------------------------------------------------------------------------------------
  */
 
 static int
@@ -209,7 +209,7 @@ bits(uint8_t tiers)
     return __builtin_popcount(tiers);
 }
 
-/* The greatest saving first. */
+/* Sorts by saving, largest first. */
 static int
 by_makespan(gconstpointer a, gconstpointer b)
 {
@@ -234,7 +234,7 @@ move_to_front(GArray *what_ifs, guint index)
     g_array_prepend_val(what_ifs, moved);
 }
 
-/* Of links that save the same, those of the fewest tiers come first. */
+/* Moves the link what-if with the fewest tiers to the front, among those with equal saving. */
 static void
 prefer_fewer(LhBottleneck *bound)
 {
@@ -267,7 +267,7 @@ computes_first(const LhBottleneck *bound)
     return g_array_index(bound->what_ifs, LhWhatIf, 0).kind == LH_STEP_COMPUTE;
 }
 
-/* More of the critical path waits for messages than for kernels. */
+/* Whether more of the critical path waits for messages than for kernels. */
 static bool
 waits_for_messages(const LhBottleneck *bound)
 {
@@ -275,9 +275,10 @@ waits_for_messages(const LhBottleneck *bound)
 }
 
 /*
- * Faster kernels save most, and yet the run waits for messages most of the time, for their bytes
- * and for their latency. Both together are asked about; and if they save less than kernels, because
- * a chain of kernels takes as long, whatever helps messages most is named all the same.
+ * Handles runs where faster kernels save most, although the critical path mostly waits for
+ * messages, for their bytes and their latency. Adds a what-if that speeds up both. If it saves less
+ * than kernels, because a chain of kernels is equally long, the best what-if for messages is still
+ * ranked first.
  */
 static void
 look_beyond_compute(Question *q, uint8_t used)
@@ -297,7 +298,7 @@ look_beyond_compute(Question *q, uint8_t used)
         move_to_front(what_ifs, first);
 }
 
-/* Returns the tiers that carry anything. */
+/* Adds what-ifs for links; returns the tiers that carry traffic. */
 static uint8_t
 ask_about_links(const Question *q, const LhSimResult *result)
 {
@@ -311,7 +312,7 @@ ask_about_links(const Question *q, const LhSimResult *result)
     return used;
 }
 
-/* The caller's task, told by one thread at a time. */
+/* Forwards progress to the caller's task, one thread at a time. */
 typedef struct {
     const LhTask *task;
     pthread_mutex_t lock;

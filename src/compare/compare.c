@@ -7,7 +7,7 @@
 #include "compare/compare_row.h"
 #include "compare/totals.h"
 
-/* --- the comparison -----------------------------------------------------------------------------
+/* --- comparison ---------------------------------------------------------------------------------
  */
 
 static void
@@ -16,7 +16,7 @@ row_free(gpointer data)
     lh_compare_row_free(data);
 }
 
-/* A stable order, whatever the sort: equal rows keep the order of the table. */
+/* Sorts by time. A stable order: equal rows keep the order of the table. */
 static int
 rows_by_time(gconstpointer a, gconstpointer b)
 {
@@ -44,7 +44,7 @@ watch_progress(void *data, const LhProgress *at)
     return !watch->interrupted;
 }
 
-/* What was asked of some resources alone is no answer. */
+/* Finds the winner's bottleneck. An incomplete analysis, when interrupted, is dropped. */
 static void
 bound_winner(LhComparison *c, const LhSetup *setup, const LhTask *task)
 {
@@ -82,7 +82,7 @@ lh_compare_least(const LhComparison *c)
     return least;
 }
 
-/* Of programs that are no schedule's nothing can be changed. */
+/* Finds changes that make a case fit. A program that is no schedule's cannot be changed. */
 static void
 relieve(LhComparison *c, const LhSetup *setup, const LhTask *task)
 {
@@ -131,11 +131,11 @@ lh_compare(const LhSetup *setup, const LhCompareOptions *options, GError **error
         g_ptr_array_add(c->rows,
                         lh_compare_row_of_schedule(setup, g_ptr_array_index(setup->schedules, i)));
     if (c->rows->len == 0) {
-        g_set_error(error, LH_ERROR, LH_ERROR_USAGE, "there is no schedule to compare");
+        g_set_error(error, LH_ERROR, LH_ERROR_USAGE, "no schedule to compare");
         return NULL;
     }
     c->interrupted = !lh_compare_play_all(setup, c->rows, o);
-    g_ptr_array_sort(c->rows, rows_by_time); /* stable: GLib sorts by merging */
+    g_ptr_array_sort(c->rows, rows_by_time); /* stable: GLib uses merge sort */
     for (guint i = 0; i < c->rows->len; i++) {
         const LhCompareRow *row = g_ptr_array_index(c->rows, i);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Several schedules on one cluster: which is fastest, and what bounds it.
+ * Comparison of schedules on one cluster: the fastest, and its bottleneck.
  */
 #pragma once
 
@@ -8,39 +8,39 @@
 #include "compare/compare_row.h"
 #include "compare/memory_relief.h"
 
-/* How to compare. */
+/* Options of a comparison. */
 typedef struct {
-    LhTask task;   /* jobs: simulations at once; 0: as the cores and the memory allow */
-    double within; /* leave out what takes more than so many times the shortest time, >= 1; 0: none
-                    */
-    /* Called for each row that has run, as they come, on any thread but one at a time, nor beside
-     * the task's progress; NULL: none. */
+    LhTask task; /* jobs: simulations in parallel; 0: limited by cores and memory */
+    double
+        within; /* omit schedules slower than this multiple of the shortest time, >= 1; 0: none */
+    /* Called for each row that ran, in order of completion; on any thread, but never concurrently
+     * with itself or the task's progress. NULL: not called. */
     void (*came)(void *data, const LhCompareRow *row);
     void *came_data;
-    bool no_bound; /* neither what binds the winner nor what would help is asked */
-    /* A program that is compared with the schedules, by its name; borrowed. NULL: none. */
+    bool no_bound; /* skip the winner's bottleneck and the reliefs */
+    /* A program to compare with the schedules, by its name; borrowed. NULL: none. */
     const LhProgram *also;
 } LhCompareOptions;
 
 typedef struct {
-    GPtrArray *rows; /* of LhCompareRow *: those that ran by time, then the others in the order of
+    GPtrArray *rows; /* of LhCompareRow *: rows that ran, by time, then the others in the order of
                         the table */
-    guint fit_count; /* rows in state RAN; the first of them wins */
-    LhBottleneck *bound; /* what binds the winner; NULL without one or with free communication */
-    LhReliefs *reliefs;  /* what would help the row that needs least, if none fits and some do not;
-                            else NULL */
-    bool interrupted;    /* by the task's progress: some rows, or the bound, are missing */
+    guint fit_count; /* rows in state RAN; the first of them is the winner */
+    LhBottleneck
+        *bound; /* bottleneck of the winner; NULL without a winner or with free communication */
+    LhReliefs *reliefs; /* changes that help the row with the smallest peak memory, if none fits and
+                           some are out of memory; else NULL */
+    bool interrupted;   /* by the task's progress: some rows, or the bottleneck, are missing */
 } LhComparison;
 
-/* Plays every schedule of the setup, several at once; the comparison is the same however many.
- * @options may be NULL. Caller frees. */
+/* Simulates every schedule of the setup, several in parallel; the result does not depend on how
+ * many. @options may be NULL. Caller frees. */
 LhComparison *lh_compare(const LhSetup *setup, const LhCompareOptions *options, GError **error);
 void lh_comparison_free(LhComparison *comparison);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhComparison, lh_comparison_free)
 
-/* Of the rows that are out of memory the one that needs least, the first of equal ones; NULL: none.
- */
+/* Among the rows out of memory, the first with the smallest peak; NULL: none. */
 const LhCompareRow *lh_compare_least(const LhComparison *comparison);
 
-/* Sets `error` and `tied` of the rows that ran, which are in order of time. */
+/* Sets `error` and `tied` of the rows that ran, which are sorted by time. */
 void lh_compare_tell_apart(const LhSetup *setup, const LhComparison *comparison);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each thread takes the next row that nobody has. They share what does not change (the setup and
- * the programs), the limit of simulated time, and a lock for what the caller sees.
+ * Each thread takes the next free row. Threads share constant data (the setup and the programs),
+ * the limit of simulated time, and a lock for the caller's callbacks.
  */
 #include "compare/compare_pool.h"
 
@@ -13,23 +13,23 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-/* More than any schedule takes: most stay below 25 KiB a rank, and double-ring, whose messages that
- * nobody needs pile up, takes 313 KiB (512 ranks of hgx-h100). */
+/* Upper limit of any schedule's memory. Most use less than 25 KiB per rank; double-ring, whose
+ * unneeded messages pile up, uses 313 KiB (512 ranks of hgx-h100). */
 #define SIMULATION_BYTES_PER_RANK (512.0 * 1024)
-#define MEMORY_SHARE 0.75 /* that simulations may take */
+#define MEMORY_SHARE 0.75 /* available to simulations */
 
 typedef struct {
     const LhSetup *setup;
     GPtrArray *rows;
-    const guint *order; /* of the rows */
+    const guint *order; /* order of the rows */
     const LhCompareOptions *options;
-    _Atomic LhTime limit_ps; /* runs that come this far are left out */
-    pthread_mutex_t lock;    /* for what follows, and the caller's functions */
+    _Atomic LhTime limit_ps; /* runs are abandoned at this simulated time */
+    pthread_mutex_t lock;    /* protects the members below and the caller's callbacks */
     LhTime best_ps;
     bool interrupted;
 } Pool;
 
-/* One run of one thread. */
+/* A run on one thread. */
 typedef struct {
     Pool *pool;
     bool interrupted;
@@ -62,10 +62,11 @@ interrupt(LhCompareRow *row)
 {
     g_free(row->reason);
     row->state = LH_ROW_INTERRUPTED;
-    row->reason = g_strdup("the comparison ended before it did");
+    row->reason = g_strdup("the comparison ended before this run");
 }
 
-/* The row is through; the caller learns of it, and runs that are too slow beside it end. */
+/* Finishes a row: reports it to the caller and lowers the limit, which ends runs that are too
+ * slow. */
 static void
 finish_row(Pool *pool, LhCompareRow *row)
 {
@@ -105,7 +106,8 @@ play_row_at(void *data, guint index)
     play_row(pool, g_ptr_array_index(pool->rows, pool->order[index]));
 }
 
-/* Whatever ended this late, by a failure too, would have been ended by a thread that was later. */
+/* Omits rows beyond the final limit. Runs that ended this late, even by a failure, would have been
+ * abandoned under another order of threads. */
 static void
 leave_out_slow(const Pool *pool)
 {
@@ -125,7 +127,7 @@ leave_out_slow(const Pool *pool)
     }
 }
 
-/* ---- who comes first ---- */
+/* ---- order of simulation ---- */
 
 static int
 by_work(gconstpointer a, gconstpointer b, gpointer data)
@@ -138,7 +140,7 @@ by_work(gconstpointer a, gconstpointer b, gpointer data)
     return x < y ? -1 : x > y;
 }
 
-/* The rows with the least work first: they are through soon, and give the others a limit. Caller
+/* Sorts rows by work, least first: they finish soon and set a limit for the others. Caller
  * frees. */
 static guint *
 order_rows(const GPtrArray *rows)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What two times are good to beside each other: to first order an error e of a constant moves
- * a time by e times the share of it that the constant makes, and two times by as much if it makes
- * the same share of both: only the difference of shares counts.
+ * Error bar of the difference of two times. To first order, a relative error e of a constant
+ * changes a time by e times the constant's share of it. If the constant has the same share of both
+ * times, they change alike: only the difference of shares counts.
  */
 #include "compare/error_bar.h"
 
@@ -18,11 +18,11 @@ lh_memory_error(const LhSetup *setup)
     return setup->step != NULL && setup->cost == LH_COST_DEVICE ? LH_MEMORY_ERROR : 0;
 }
 
-/* How much of a run was left out because it repeats does not change its time; sums of doubles, in
- * their last digits. */
+/* Sums of doubles are rounded to these digits: fast-forwarding changes their last digits, but not
+ * the time. */
 #define ERROR_DIGITS 1e9
 
-/* By how much the longer time is longer; one that is not known is not. */
+/* By how much the longer time is longer, as a share; 0 if the shorter one is unknown. */
 static double
 beyond(LhTime longer_ps, LhTime shorter_ps)
 {
@@ -60,7 +60,8 @@ lh_error_parts(const LhSetup *setup, const LhSimResult *r)
     return parts;
 }
 
-/* The model's own error: what the residuals of whole kernels say of a run holds it. */
+/* The model's own error. The part of the run covered by residuals of whole kernels already includes
+ * it. */
 static double
 model_error(const LhSimResult *r)
 {
@@ -91,8 +92,8 @@ lh_time_error(const LhSetup *setup, const LhSimResult *r)
                           .above = root_of(squares + slower * slower) };
 }
 
-/* What a part makes of the difference. What is assumed of messages holds for both runs at once: it
- * is what the longer one gains on the other at the end where it gains more. */
+/* A part's contribution to the difference. Assumptions about messages apply to both runs at once:
+ * the contribution is the larger change at either end of the assumed range. */
 static double
 part_between(const LhErrorParts *a, const LhErrorParts *b, int part)
 {

@@ -11,10 +11,10 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define DOUBLINGS 3 /* of tensor-parallel ranks, and of GPUs */
-#define HALVINGS 10 /* of the sequence */
+#define DOUBLINGS 3 /* of tensor-parallel ranks and GPUs */
+#define HALVINGS 10 /* of the sequence length */
 
-/* ---- what a case needs ---- */
+/* ---- memory of a case ---- */
 
 static uint64_t
 peak_of(const LhProgram *program, uint64_t by_category[LH_CATEGORIES])
@@ -35,7 +35,7 @@ peak_of(const LhProgram *program, uint64_t by_category[LH_CATEGORIES])
     return most;
 }
 
-/* False if it has no program. */
+/* Computes the peak; false if the case has no program. */
 static bool
 measure_peak(const LhScenario *scenario, uint64_t *peak_bytes, uint64_t *limit_bytes,
              uint64_t by_category[LH_CATEGORIES])
@@ -55,16 +55,16 @@ measure_peak(const LhScenario *scenario, uint64_t *peak_bytes, uint64_t *limit_b
 
 /* ---- changes ---- */
 
-/* A case and what was tried of it. */
+/* A case and the changes tried. */
 typedef struct {
     const LhScenario *base;
-    const LhSetup *setup; /* of the case */
+    const LhSetup *setup; /* setup of the case */
     const LhTask *task;   /* may be NULL */
     LhReliefs *reliefs;
     bool interrupted;
 } Relief;
 
-/* A field and its value; more of them make a change. */
+/* A field and its new value; several of them make a change. */
 typedef struct {
     const char *field; /* NULL: nothing */
     char value[64];
@@ -88,7 +88,7 @@ word(const char *field, const char *value)
     return change;
 }
 
-/* The number, where the scenario says one; what it leaves open follows from the others. */
+/* The number, if the scenario gives this field; otherwise it follows from the others. */
 static Change
 number_if_given(const Relief *r, const char *field, uint64_t value)
 {
@@ -116,7 +116,7 @@ append_option(GString *out, const Change *change)
     g_string_append_printf(out, "%s%s %s", out->len > 0 ? " " : "", option, change->value);
 }
 
-/* Applies @count changes together, and keeps what comes of it, if there is such a case. */
+/* Applies @count changes together and records the result, if that case exists. */
 static void
 try_change(Relief *r, LhReliefKind kind, const Change *changes, guint count)
 {
@@ -153,7 +153,7 @@ try_change(Relief *r, LhReliefKind kind, const Change *changes, guint count)
 
 /* ---- neighbours of a step ---- */
 
-/* What does more of the same comes later. */
+/* Stronger variants come later. */
 static void
 consider_policies(Relief *r)
 {
@@ -172,7 +172,7 @@ consider_policies(Relief *r)
                  word("shard", lh_shard_names[LH_SHARD_FSDP]));
 }
 
-/* The same sequences in more micro-batches. */
+/* More micro-batches of the same sequences. */
 static void
 consider_micro_batches(Relief *r)
 {
@@ -186,8 +186,8 @@ consider_micro_batches(Relief *r)
     }
 }
 
-/* Ranks of other dimensions become tensor- or context-parallel ones, or stages. Data-parallel ranks
- * leave their sequences to others. */
+/* Tries ranks of other dimensions as tensor- or context-parallel ranks, or as stages. Sequences of
+ * removed data-parallel ranks go to the remaining ones. */
 static void
 consider_sizes(Relief *r)
 {
@@ -220,7 +220,7 @@ consider_sizes(Relief *r)
 
 /* ---- more GPUs ---- */
 
-/* "hgx-h100" of "hgx-h100:2". Caller frees. */
+/* "hgx-h100" for "hgx-h100:2". Caller frees. */
 static char *
 cluster_name(const LhScenario *s)
 {
@@ -231,7 +231,7 @@ cluster_name(const LhScenario *s)
                                                        : g_strndup(text, (gsize)(colon - text));
 }
 
-/* They are context-parallel. Whole nodes are named as such. */
+/* Adds context-parallel GPUs, in the options as whole nodes if they are. */
 static void
 consider_gpus(Relief *r)
 {
@@ -256,7 +256,7 @@ consider_gpus(Relief *r)
 
 /* ---- shorter sequences ---- */
 
-/* Half of it, a quarter, ..., if one of these fits. */
+/* Returns a half, a quarter, ... of the sequence length, the first that fits; 0: none. */
 static uint64_t
 fitting_length(const Relief *r)
 {
@@ -279,7 +279,7 @@ fitting_length(const Relief *r)
     return 0;
 }
 
-/* ---- all of it ---- */
+/* ---- all changes ---- */
 
 static bool
 any_fits(const LhReliefs *reliefs)
@@ -291,7 +291,7 @@ any_fits(const LhReliefs *reliefs)
     return false;
 }
 
-/* What the case needs; false if it fits, or is none. */
+/* Computes the memory of the case itself; false if it fits or has no program. */
 static bool
 measure_case(LhReliefs *reliefs, const LhScenario *scenario)
 {
@@ -336,7 +336,7 @@ lh_reliefs(const LhSetup *setup, const LhSchedule *schedule, const LhTask *task)
     g_autofree char *length = g_strdup_printf("%" PRIu64, setup->params.attention.seq_length);
 
     lh_scenario_replace(scenario, "schedule", schedule->name);
-    if (setup->documents == NULL) /* as long as it is, on more GPUs, too */
+    if (setup->documents == NULL) /* documents keep the sequence length, also with more GPUs */
         lh_scenario_replace(scenario, "seq_length", length);
     return lh_reliefs_of(scenario, task);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What would help where nothing fits in memory: the neighbours of a case, in every dimension that
- * moves what its ranks hold, each with the peak that it has.
+ * Changes that make a case fit in memory: the case's neighbours in every dimension that affects
+ * memory, each with its peak.
  */
 #pragma once
 
@@ -15,39 +15,39 @@ typedef enum {
     LH_RELIEF_TENSOR,
     LH_RELIEF_CONTEXT,
     LH_RELIEF_PIPELINE,
-    LH_RELIEF_BOTH, /* recompute and shard as much as may be */
+    LH_RELIEF_BOTH, /* maximum recomputation and sharding */
     LH_RELIEF_GPUS,
     LH_RELIEF_KINDS
 } LhReliefKind;
 
 typedef struct {
     LhReliefKind kind;
-    char *options; /* owned: "--tensor-model-parallel-size 2": over those of the case */
+    char *options; /* owned: "--tensor-model-parallel-size 2", in addition to the case's options */
     uint64_t peak_bytes;
     bool fits;
 } LhRelief;
 
 typedef struct {
-    uint64_t peak_bytes, limit_bytes; /* of the case as it is */
-    int category;                     /* what most of the peak is */
+    uint64_t peak_bytes, limit_bytes; /* of the original case */
+    int category;                     /* largest category of the peak */
     uint64_t category_bytes;
-    GPtrArray *tried; /* of LhRelief *: those of equal kinds beside each other, the least change
-                         first */
-    uint64_t fitting_length; /* if none of them fits: a part of the sequence that does; 0: none */
+    GPtrArray *tried;        /* of LhRelief *: grouped by kind, smallest change first */
+    uint64_t fitting_length; /* if none of them fits: a fraction of the sequence length that does;
+                                0: none */
 } LhReliefs;
 
 /*
- * Of the scenario of @setup with @schedule, which does not fit: the same sequences in a step, on as
- * many GPUs or more, on this thread. NULL if it has no program, or fits, or @task (may be NULL) is
- * interrupted. Caller frees.
+ * Tries changes to the scenario of @setup with @schedule, which does not fit: same sequences per
+ * step, as many GPUs or more. Runs on this thread. NULL if the case has no program or fits, or if
+ * @task (may be NULL) is interrupted. Caller frees.
  */
 LhReliefs *lh_reliefs(const LhSetup *setup, const LhSchedule *schedule, const LhTask *task);
 
-/* Likewise of @scenario, of which all sizes are given. */
+/* Likewise for @scenario, which gives all sizes. */
 LhReliefs *lh_reliefs_of(const LhScenario *scenario, const LhTask *task);
 void lh_reliefs_free(LhReliefs *reliefs);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhReliefs, lh_reliefs_free)
 
-/* The first of each kind that fits, at most @most; if none fits, those that need least. Caller
- * unrefs; of borrowed LhRelief *. */
+/* The first of each kind that fits, at most @most; if none fits, those with the smallest peaks.
+ * Caller unrefs; of borrowed LhRelief *. */
 GPtrArray *lh_reliefs_best(const LhReliefs *reliefs, guint most);

@@ -12,7 +12,7 @@
 
 /* ---- kernels ---- */
 
-/* Of the kernels of a kind: their time on a rank, and that times their errors. */
+/* Kernels of one kind: their time on a rank, and that time x relative error. */
 typedef struct {
     double spent_s, uncertain_s;
     LhProvenance provenance;
@@ -47,7 +47,7 @@ time_op(LhCost *cost, const LhProgram *program, const LhOp *op, KindTime *times)
     time->provenance = MAX(time->provenance, cost->provenance);
 }
 
-/* One rank, the one in the middle, stands for all. */
+/* Sums the times on the middle rank, which represents all. */
 static void
 time_kinds(const LhSetup *setup, const LhProgram *program, KindTime times[LH_CONSTANT_KINDS])
 {
@@ -70,9 +70,10 @@ time_kinds(const LhSetup *setup, const LhProgram *program, KindTime times[LH_CON
     lh_cost_clear(&cost);
 }
 
-/* ---- all of it ---- */
+/* ---- all constants ---- */
 
-/* One of which the time moves by @moves; of a rate of two tiers, by both, each on its own. */
+/* Adds a constant that moves the time by @moves. A rate shared by two tiers moves it by both
+ * separately (@also). */
 static void
 add_constant(LhSensitivities *s, LhSensitivity constant, double moves, double also)
 {
@@ -112,7 +113,7 @@ add_links(LhSensitivities *s, const LhSetup *setup, const LhErrorParts *parts)
                          ? (int)lh_nccl_provenance(setup->device)
                          : LH_PROVENANCE_MEASURED;
 
-    /* What is above the NICs has their rate. */
+    /* Tiers above the NICs have their rate. */
     for (int tier = 0; tier < LH_TIER_FABRIC; tier++) {
         const int own = classes[tier]->from.provenance;
         const int rate = tier == LH_TIER_PCIE ? MAX(own, lh_pcie_provenance(&t->tree)) : own;
@@ -128,7 +129,7 @@ add_links(LhSensitivities *s, const LhSetup *setup, const LhErrorParts *parts)
     }
 }
 
-/* How much slower than assumed messages may be, on the tier where that is most. */
+/* Adds how much slower than assumed messages may be, on the tier with the largest effect. */
 static void
 add_sends(LhSensitivities *s, const LhSetup *setup, double moves)
 {
@@ -148,7 +149,7 @@ add_sends(LhSensitivities *s, const LhSetup *setup, double moves)
                  moves, 0);
 }
 
-/* Equal ones keep their order. */
+/* Sorts by effect, largest first; ties by kind and tier. */
 static int
 by_moves(gconstpointer a, gconstpointer b)
 {
@@ -165,7 +166,8 @@ is_kernel(LhConstantKind kind)
     return kind >= LH_CONSTANT_OF_FORWARD && kind <= LH_CONSTANT_OF_MEMORY;
 }
 
-/* Errors of kernels add up, since they are those of one GPU; the others as squares. */
+/* The error bar if the first @measured constants were measured. Errors of kernels add up, since
+ * they belong to one GPU; the others add as squares. */
 static double
 bar_of(const LhSensitivities *s, guint measured)
 {

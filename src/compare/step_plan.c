@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a training step comes to: its time, and what of the machine's peak that is.
+ * Time, throughput and memory of a training step.
  */
 #include "compare/step_plan.h"
 
@@ -13,13 +13,13 @@
 
 #include <math.h>
 
-#define FEW_MICRO_BATCHES 2   /* behind them all are alike, if they ever are */
-#define MANY_MICRO_BATCHES 16 /* that three plays of few are worth it */
+#define FEW_MICRO_BATCHES 2   /* from here on micro-batches are equal, if they ever are */
+#define MANY_MICRO_BATCHES 16 /* fewest for which simulating a few pays off */
 
-/* ---- flops of the mathematics ---- */
+/* ---- model flops ---- */
 
-/* Parameters that products multiply for a token: all but those of the input embedding, and of
- * experts that it does not go to. */
+/* Parameters multiplied per token: all but those of the input embedding, and of experts that the
+ * token is not routed to. */
 static double
 multiplied_parameters(const LhModel *model)
 {
@@ -28,8 +28,8 @@ multiplied_parameters(const LhModel *model)
     return (double)lh_model_active_parameters(model) - (model->tied_embeddings ? 0 : embedding);
 }
 
-/* Attention's forward flops of one sequence in a layer: two products of d for each pair; of linear
- * attention two of d^2 for each token. */
+/* Attention's forward flops of one sequence in a layer: two products of d per pair; with linear
+ * attention two of d^2 per token. */
 static double
 attention_flops(const LhStepParams *p, const LhLayerRun *run)
 {
@@ -59,7 +59,7 @@ lh_step_model_flops(const LhStepParams *p, const LhModel *model)
                         3 * attention);
 }
 
-/* ---- the answer ---- */
+/* ---- result ---- */
 
 LhTime
 lh_step_overhead_ps(const LhSetup *setup)
@@ -80,7 +80,7 @@ lh_step_answer_of(const LhSetup *setup, const LhProgram *program, const LhSimRes
     const double tokens = (double)p->module.attention.batch *
                           (double)p->module.attention.seq_length * p->data_parallel *
                           p->micro_batches;
-    const LhModel model = *setup->model; /* as published, not as padded */
+    const LhModel model = *setup->model; /* unpadded */
     LhStepParams unpadded = *p;
     LhStepAnswer answer = { .ranks = (uint32_t)ranks };
     double executed = 0;
@@ -114,7 +114,7 @@ lh_step_answer(const LhScenario *scenario, LhStepAnswer *answer, GError **error)
     return lh_step_answer_of_ranks(scenario, answer, peak_bytes, error);
 }
 
-/* A step of @micro_batches micro-batches, 0: as many as the scenario says. */
+/* Simulates a step of @micro_batches micro-batches; 0: as many as the scenario has. */
 static bool
 answer_step(const LhScenario *scenario, uint64_t micro_batches, LhStepAnswer *answer,
             GArray *peak_bytes, GError **error)
@@ -141,7 +141,7 @@ answer_step(const LhScenario *scenario, uint64_t micro_batches, LhStepAnswer *an
     return true;
 }
 
-/* Steps of so many micro-batches as there are, from FEW_MICRO_BATCHES on. */
+/* Steps of increasing numbers of micro-batches, from FEW_MICRO_BATCHES on. */
 typedef struct {
     LhStepAnswer answer[3];
     GArray *peak_bytes[3];
@@ -153,7 +153,7 @@ few_peak(const FewPlayed *few, guint which, guint rank)
     return g_array_index(few->peak_bytes[which], uint64_t, rank);
 }
 
-/* Whether each micro-batch took as much longer, and needed as much more, as the one before it. */
+/* Whether each further micro-batch added the same time and the same memory. */
 static bool
 are_alike(const FewPlayed *few)
 {
@@ -166,7 +166,7 @@ are_alike(const FewPlayed *few)
     return alike;
 }
 
-/* The answer to a step of @further more micro-batches than the last of @few. */
+/* Extrapolates to @further more micro-batches than the last of @few. */
 static void
 go_on(const FewPlayed *few, uint64_t further, LhStepAnswer *answer, GArray *peak_bytes)
 {
@@ -194,8 +194,9 @@ go_on(const FewPlayed *few, uint64_t further, LhStepAnswer *answer, GArray *peak
     answer->fits = answer->peak_bytes <= answer->limit_bytes;
 }
 
-/* Of many micro-batches without a pipeline each takes what the one before it took, once the first
- * ones have: three numbers of them tell. Otherwise @told is false, and nothing is said. */
+/* Predicts many micro-batches without a pipeline from three small numbers of them: after the first
+ * ones, each takes as long as the one before. If these three are not in line, @told is false and
+ * nothing is returned. */
 static bool
 answer_by_few(const LhScenario *scenario, LhStepAnswer *answer, GArray *peak_bytes, bool *told,
               GError **error)

@@ -6,17 +6,17 @@
 
 #include <string.h>
 
-/* When an op ran. */
+/* Start and end of an op. */
 typedef struct {
     LhTime start_ps, end_ps;
 } Span;
 
 struct _LhStepWatch {
     const LhProgram *program;
-    uint32_t stride; /* every so many ranks one is watched */
+    uint32_t stride; /* every stride-th rank is watched */
     GArray **spans;  /* [watched ranks] of Span, by op */
     uint32_t watched;
-    LhTimelineSink inner; /* whom the hooks told before */
+    LhTimelineSink inner; /* sink that the hooks had before */
     void *inner_data;
 };
 
@@ -67,7 +67,7 @@ lh_step_watch_free(LhStepWatch *watch)
     g_free(watch);
 }
 
-/* A rank's ops in program order, and what it has computed so far. */
+/* A rank's ops in program order, and its compute so far. */
 typedef struct {
     const GArray *spans;
     GByteArray *dimensions; /* of its ops */
@@ -81,7 +81,7 @@ span_of(const Rank *rank, uint32_t op)
     return op < rank->spans->len ? g_array_index(rank->spans, Span, op) : (Span){ 0 };
 }
 
-/* The op that a kernel waited for last is why the rank was idle before it. */
+/* Charges idle time before a kernel to the op that it waited for last. */
 static void
 add_wait(Rank *rank, const LhOp *op, Span span)
 {
@@ -111,7 +111,7 @@ add_op(Rank *rank, const LhProgram *program, const LhOp *op)
     g_byte_array_append(rank->dimensions, &dimension, 1);
     if (!computes)
         return;
-    /* Communication on a stream that computes is in the way of all that follows. */
+    /* Communication on a compute stream is always exposed. */
     if (dimension < LH_DIMENSIONS)
         rank->exposed_ps[dimension] +=
             MAX(span.end_ps - MAX(rank->busy_until_ps, span.start_ps), 0);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two passes over the points. The first sets all of them up, which says what each depends on and
- * how long it takes; the second compares the schedules of each. A thread takes the next point that
- * nobody has. Lines of the file of points are written in the order of the points, so the file has
- * all points up to one of them, whatever the number of threads.
+ * Two passes over the points. The first sets up every point, which gives its inputs and its
+ * estimated duration; the second compares the schedules at each. A thread takes the next free
+ * point. Lines of the points file are written in the order of the points, so the file always has
+ * all points up to some point, whatever the number of threads.
  *
- * A shard has every so-manieth point. Its file is written in the same way; a sweep that puts shards
- * together reads what is whole in their files, and then has nothing or something left to do.
+ * A shard has every n-th point. Its file is written the same way. A sweep that merges shards reads
+ * the complete lines of their files, and runs what is missing.
  */
 #include "compare/sweep.h"
 
@@ -24,10 +24,10 @@
 #include <pthread.h>
 #include <string.h>
 
-/* ---- the first pass ---- */
+/* ---- first pass ---- */
 
-/* Whether this machine has failed, for want of memory, and not a point, for which it would be a
- * refusal. The error is taken over if so. */
+/* Takes over the error if it is a failure of this machine, such as too little memory, rather than a
+ * refusal of the point. */
 static bool
 take_failure(LhSweepRun *run, GError **error)
 {
@@ -41,7 +41,7 @@ take_failure(LhSweepRun *run, GError **error)
     return true;
 }
 
-/* False if the sweep is interrupted, or has failed. */
+/* False if the sweep was interrupted or has failed. */
 static bool
 sweep_goes_on(LhSweepRun *run)
 {
@@ -105,8 +105,8 @@ make_ready(void *data, guint index)
     ready->inputs = inputs_of(setup);
 }
 
-/* Keeps the setup of the first point that can be compared. False if there is none, for the reason
- * of the first of all. */
+/* Keeps the setup of the first point that can be compared. If there is none, fails with the reason
+ * of the first point. */
 static bool
 keep_setup(LhSweepRun *run, GError **error)
 {
@@ -119,7 +119,7 @@ keep_setup(LhSweepRun *run, GError **error)
         index++;
     if (index == sweep->points->len) {
         g_propagate_prefixed_error(error, g_error_copy(run->ready[0].refusal),
-                                   "every point of the sweep is refused, the first one for: ");
+                                   "every point of the sweep is refused; reason of the first: ");
         return false;
     }
     sweep->first = lh_sweep_point_scenario(sweep, run->query->scenario, index);
@@ -130,7 +130,7 @@ keep_setup(LhSweepRun *run, GError **error)
     return true;
 }
 
-/* Everything that the rows and their order depend on. */
+/* Checksum of everything the rows and their order depend on. */
 static char *
 sweep_sha256(const LhSweepRun *run)
 {
@@ -151,7 +151,7 @@ sweep_sha256(const LhSweepRun *run)
     return g_compute_checksum_for_string(G_CHECKSUM_SHA256, text->str, (gssize)text->len);
 }
 
-/* ---- the second pass ---- */
+/* ---- second pass ---- */
 
 guint
 lh_sweep_column(const LhSweep *sweep, const char *key)
@@ -163,7 +163,7 @@ lh_sweep_column(const LhSweep *sweep, const char *key)
     return column;
 }
 
-/* The one row of a point that is refused. */
+/* The single row of a refused point. */
 static GPtrArray *
 refused_rows(const LhSweep *sweep, const char *reason)
 {
@@ -188,7 +188,7 @@ sweep_progress(void *data, const LhProgress *at)
     return sweep_goes_on(data);
 }
 
-/* NULL if it was interrupted, or failed. */
+/* Compares the schedules at a point; NULL if interrupted or failed. */
 static GPtrArray *
 compare_point(LhSweepRun *run, guint index)
 {
@@ -226,7 +226,7 @@ take_point(void *data, guint number)
     pthread_mutex_unlock(&run->lock);
 }
 
-/* ---- both ---- */
+/* ---- both passes ---- */
 
 static double
 all_work(const LhSweepRun *run)
@@ -268,7 +268,7 @@ sweep_all(LhSweepRun *run, GError **error)
         return false;
     threads = lh_compare_threads(jobs, count, most_ranks(run));
     lh_on_threads_each("sweep", threads, run->mine->len - run->first, take_point, run);
-    lh_sweep_write_done(run); /* what shards had last */
+    lh_sweep_write_done(run); /* for the last points read from shards */
     return run->journal == NULL || lh_append_log_close(g_steal_pointer(&run->journal), error);
 }
 

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <string.h>
 
-/* A row in a line. */
+/* A row of a line. */
 typedef struct {
     GPtrArray *cells; /* of char * */
 } Row;
@@ -44,7 +44,7 @@ static const LhField line_fields[] = {
     { .name = NULL },
 };
 
-/* A copy of the row's cells, if they are as many as there are columns. Caller frees. */
+/* Copies the row's cells, if their number matches the columns. Caller frees. */
 static char **
 cells_of(const Row *row, guint columns)
 {
@@ -57,7 +57,7 @@ cells_of(const Row *row, guint columns)
     return g_strv_builder_end(cells);
 }
 
-/* Whether the line is what this sweep writes of its next point; takes it then. */
+/* Takes the point of a line, if it is the next one this sweep would write. */
 static bool
 take_line(LhSweepRun *run, const Line *line)
 {
@@ -89,8 +89,8 @@ read_sweep_line(LhSweepRun *run, const char *path, const char *text, guint numbe
         lh_json_clear(line_fields, &line);
     if (!taken)
         g_set_error(error, LH_ERROR, LH_ERROR_INPUT,
-                    "%s: line %u is none that this sweep writes there, so the file cannot be gone "
-                    "on from; remove it, or give another name",
+                    "%s: line %u was not written by this sweep, so the file cannot be resumed; "
+                    "remove it, or give another name",
                     path, number);
     return taken;
 }
@@ -153,8 +153,8 @@ read_lines(LhSweepRun *run, const char *path, const GPtrArray *lines, GError **e
     return true;
 }
 
-/* Takes the points that the file has, of which @shard is: from 1, or 0 for that of the whole sweep.
- * Leaves the file open, to be gone on with. */
+/* Reads the points of a file and leaves it open for appending. @shard: from 1, or 0 for the file of
+ * the whole sweep. */
 static bool
 open_file(LhSweepRun *run, const char *path, guint shard, GError **error)
 {
@@ -169,7 +169,7 @@ open_file(LhSweepRun *run, const char *path, guint shard, GError **error)
     return true;
 }
 
-/* The points of a shard, from 1, or all. */
+/* Selects the points of a shard, from 1, or all (0). */
 static void
 choose_mine(LhSweepRun *run, guint shard)
 {
@@ -180,7 +180,7 @@ choose_mine(LhSweepRun *run, guint shard)
         g_array_append_val(run->mine, i);
 }
 
-/* Says what a shard's file does not have. */
+/* Adds a sentence about results missing in a shard's file. */
 static void
 note_lost(LhSweepRun *run, guint shard, const char *path, bool found)
 {
@@ -188,17 +188,17 @@ note_lost(LhSweepRun *run, guint shard, const char *path, bool found)
 
     if (run->first == run->mine->len)
         return;
-    g_ptr_array_add(run->sweep->lost,
-                    found ? g_strdup_printf("shard %u of %u did not end: %s has %u of its %u "
-                                            "points, and the others are looked at now",
-                                            shard, run->query->shards, name, run->first,
-                                            run->mine->len)
-                          : g_strdup_printf("shard %u of %u is lost: there is no %s, and its %u "
-                                            "points are looked at now",
-                                            shard, run->query->shards, name, run->mine->len));
+    g_ptr_array_add(
+        run->sweep->lost,
+        found ? g_strdup_printf("shard %u of %u did not finish: %s has %u of its %u points; the "
+                                "others are run now",
+                                shard, run->query->shards, name, run->first, run->mine->len)
+              : g_strdup_printf(
+                    "shard %u of %u is missing: there is no %s; its %u points are run now", shard,
+                    run->query->shards, name, run->mine->len));
 }
 
-/* Takes what the file of a shard has. */
+/* Reads the points of a shard's file. */
 static bool
 take_shard(LhSweepRun *run, guint shard, GError **error)
 {

@@ -25,7 +25,7 @@ lh_sweep_point_free(gpointer data)
     g_free(point);
 }
 
-/* Which value of axis @axis point @index has. */
+/* Index of the value of axis @axis at point @index. */
 static guint
 value_index(const LhSweep *sweep, guint index, guint axis)
 {
@@ -65,8 +65,8 @@ lh_sweep_add_points(LhSweep *sweep, const LhScenario *scenario, GError **error)
     }
     if (count > LH_SWEEP_POINTS_MAX)
         return lh_json_error(scenario->json, "sweep", error,
-                             "these are %.0f combinations (%s); allowed: at most %d; take values "
-                             "out, or give a field one value by its option",
+                             "there are %.0f combinations (%s); allowed: at most %d; remove "
+                             "values, or set a field to one value by its option",
                              count, product->str, LH_SWEEP_POINTS_MAX);
     for (guint i = 0; i < (guint)count; i++)
         add_point(sweep);
@@ -84,7 +84,7 @@ lh_sweep_point_scenario(const LhSweep *sweep, const LhScenario *base, guint inde
     return scenario;
 }
 
-/* ---- the file of points ---- */
+/* ---- points file ---- */
 
 GPtrArray *
 lh_sweep_new_rows(void)

@@ -7,7 +7,7 @@
 #include "sim/network/collectives/measured.h"
 #include "sim/network/sends.h"
 
-/* Makes @network one at an end of what is assumed; false if nothing is. */
+/* Sets @network to one end of the assumed range; false if nothing is assumed. */
 static bool
 take_end(LhNetwork *network, bool fastest)
 {
@@ -19,7 +19,7 @@ take_end(LhNetwork *network, bool fastest)
     return of_sends || of_collectives;
 }
 
-/* The makespan at one end; @otherwise if the run was interrupted. */
+/* Makespan at one end; @otherwise if the simulation was interrupted. */
 static LhTime
 makespan_at(const LhSetup *setup, const LhProgram *program, const LhNetwork *network,
             LhTime otherwise, const LhHooks *hooks)

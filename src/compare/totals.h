@@ -6,7 +6,7 @@
 
 #include "sim/sim.h"
 
-/* Sums over the ranks of a result; exact. */
+/* Exact sums over the ranks of a result. */
 typedef struct {
     LhWide span_ps; /* ranks x makespan */
     LhWide busy_ps;
@@ -15,8 +15,8 @@ typedef struct {
     LhWide sent_bytes;
     LhWide tier_bytes[LH_TIERS];
     LhWide flops;
-    uint64_t sent_bytes_max; /* of one rank */
-    uint64_t peak_bytes;     /* the largest of one rank */
+    uint64_t sent_bytes_max; /* largest of one rank */
+    uint64_t peak_bytes;     /* largest of one rank */
     uint32_t peak_rank;
 } LhTotals;
 

@@ -7,11 +7,11 @@
 #include <math.h>
 #include <string.h>
 
-/* --- playing again ------------------------------------------------------------------------------
+/* --- simulating again ---------------------------------------------------------------------------
  */
 
-/* A trunk's rate is stated as a share of that of its NICs, through the leaves: it stays as it is
- * when those change. */
+/* Speeds up the links of @tiers. A trunk's rate is given as a share of its NICs' rate, through the
+ * leaves: it is corrected to stay unchanged when the NICs change. */
 static void
 raise_links(LhTopology *t, uint8_t tiers)
 {
@@ -35,7 +35,7 @@ turn_levers(LhTopology *t, uint8_t kind, uint8_t tiers)
     raise_links(t, tiers);
 }
 
-/* A copy of @rows, whose elements are @size bytes, with the double at @offset of each raised. */
+/* Copies @rows, with elements of @size bytes, and speeds up the double at @offset of each. */
 static GArray *
 raise_rows(GArray *rows, guint size, size_t offset)
 {
@@ -74,7 +74,7 @@ lh_what_if_play_on_topology(const LhSetup *setup, const LhProgram *program,
 static LhTime
 play_with_faster_compute(const LhSetup *setup, const LhProgram *program, const LhHooks *hooks)
 {
-    LhDevice device = *setup->device; /* strings stay the setup's */
+    LhDevice device = *setup->device; /* strings are the setup's */
     g_autoptr(GArray) kernels =
         raise_rows(device.kernels, sizeof(LhKernelRate), offsetof(LhKernelRate, rate));
     g_autoptr(GArray) elementwise = raise_rows(device.elementwise, sizeof(LhKernelTraffic),
@@ -107,7 +107,7 @@ LhTime
 lh_what_if_play_raised(const LhSetup *setup, const LhProgram *program, const LhPathShare *resource,
                        double protocols, const LhHooks *hooks)
 {
-    LhTopology topology = *setup->topology; /* strings stay the setup's */
+    LhTopology topology = *setup->topology; /* strings are the setup's */
 
     if (resource->kind == LH_STEP_COMPUTE)
         return play_with_faster_compute(setup, program, hooks);
@@ -124,16 +124,16 @@ lh_bottleneck_play_faster(const LhSetup *setup, const LhProgram *program,
     return lh_what_if_play_raised(setup, program, resource, LH_PROTOCOLS_ON_LINKS, hooks);
 }
 
-/* --- what to type in ----------------------------------------------------------------------------
+/* --- edits of the topology file -----------------------------------------------------------------
  */
 
-/* The shortest that a file is read as, to the byte per second or the picosecond. */
+/* The shortest text that a file reads as this value, to the byte per second or the picosecond. */
 static char *
 lever_text(const LhTopology *t, const LhLever *lever)
 {
     static const struct {
         const char *unit;
-        double is, whole; /* and what it is read to */
+        double is, whole; /* and the resolution it is read with */
     } units[] = { [LH_LEVER_RATE] = { "GB/s", 1e9, 1 },
                   [LH_LEVER_LATENCY] = { "us", 1e-6, 1e-12 },
                   [LH_LEVER_SHARE] = { "", 1, 1e-12 } };
@@ -150,7 +150,7 @@ lever_text(const LhTopology *t, const LhLever *lever)
     return g_strconcat(text, units[lever->kind].unit, NULL);
 }
 
-/* "A to X, B and C to Y": paths of one value together, in order of the file. */
+/* "A to X, B and C to Y": paths with the same value grouped, in the order of the file. */
 static char *
 join_edits(const GPtrArray *paths, const GPtrArray *values)
 {
@@ -163,7 +163,7 @@ join_edits(const GPtrArray *paths, const GPtrArray *values)
         while (strcmp(g_ptr_array_index(values, from), value) != 0)
             from++;
         if (from < i)
-            continue; /* said already */
+            continue; /* already listed */
         for (guint k = i; k < paths->len; k++)
             last = strcmp(g_ptr_array_index(values, k), value) == 0 ? k : last;
         for (guint k = i; k <= last; k++) {
@@ -201,7 +201,7 @@ lh_what_if_edit(const LhTopology *topology, const LhWhatIf *what_if)
     return join_edits(paths, values);
 }
 
-/* --- the resources ------------------------------------------------------------------------------
+/* --- resources ----------------------------------------------------------------------------------
  */
 
 char *

@@ -7,7 +7,7 @@
 
 const char *const lh_saving_names[] = { "agrees", "another path takes over", "contention", NULL };
 
-/* What is said of an op. */
+/* Label of an op. */
 typedef struct {
     uint32_t group;
     uint16_t layer, micro_batch;
@@ -18,7 +18,7 @@ typedef struct {
     const LhTask *task; /* may be NULL */
     LhCritical *answer;
     GArray **labels;   /* by rank: of Label, by op */
-    GHashTable *known; /* of groups: key to index + 1 */
+    GHashTable *known; /* key of a group -> index + 1 */
     GArray *ops;       /* of OnPath */
 } PathSearch;
 
@@ -40,7 +40,7 @@ tier_of(const PathSearch *s, uint32_t rank, const LhOp *op, const LhOpBuffer *bu
     return tier;
 }
 
-/* The group of the op; a new one if none is like it. */
+/* Group of an op; adds a new one if there is no equal op yet. */
 static uint32_t
 call_group(PathSearch *s, uint32_t rank, const LhOp *op, const LhOpBuffer *buffer)
 {
@@ -109,7 +109,7 @@ group_at(const LhCritical *c, uint32_t index)
 /* --- sums ---------------------------------------------------------------------------------------
  */
 
-/* An op's part of the path. */
+/* An op's part of the critical path. */
 typedef struct {
     uint32_t rank, op;
     LhTime path_ps;
@@ -125,7 +125,7 @@ by_rank_and_op(gconstpointer a, gconstpointer b)
     return x->op < y->op ? -1 : x->op > y->op;
 }
 
-/* Hosts take time for ops, too, but faster ops do not shorten it. */
+/* Sums the path by op. Time on the host is left out: faster ops do not shorten it. */
 static GArray *
 ops_on_path(const PathSearch *s)
 {
@@ -204,10 +204,10 @@ sum_ops(const PathSearch *s)
         }
 }
 
-/* --- faster -------------------------------------------------------------------------------------
+/* --- speed-ups ----------------------------------------------------------------------------------
  */
 
-/* Whose time is less: of an op, or of all ops of a group. */
+/* The target of a speed-up: an op, or all ops of a group. */
 typedef struct {
     const PathSearch *search;
     const LhSpeedUp *what;
@@ -261,7 +261,7 @@ play_faster(const PathSearch *s, LhSpeedUp *what, GError **error)
     return true;
 }
 
-/* The most of the path first. */
+/* Sorts by time on the path, longest first. */
 static int
 by_path(gconstpointer a, gconstpointer b)
 {
@@ -286,7 +286,7 @@ by_saving(gconstpointer a, gconstpointer b)
     return by_path(a, b);
 }
 
-/* Keeps those with most of the path. */
+/* Keeps the longest ones. */
 static void
 keep_longest(GArray *all)
 {
@@ -338,10 +338,10 @@ list_speed_ups(const PathSearch *s)
     keep_longest(c->by_op);
 }
 
-/* --- the answer ---------------------------------------------------------------------------------
+/* --- result -------------------------------------------------------------------------------------
  */
 
-/* Syncs, allocs and frees are no calls. */
+/* Whether the group is a call; syncs, allocs and frees are not. */
 static bool
 is_call(const LhCallGroup *group)
 {
@@ -370,7 +370,7 @@ rename_groups(GArray *all, const uint32_t *place)
         g_array_index(all, LhSpeedUp, i).group = place[g_array_index(all, LhSpeedUp, i).group];
 }
 
-/* Those with most of the path first, and only those that are calls. */
+/* Keeps the groups that are calls, those with most time on the path first. */
 static void
 order_groups(LhCritical *c)
 {
@@ -409,7 +409,7 @@ new_answer(const LhCriticalOf *of)
     return c;
 }
 
-/* All that is known without playing anything. */
+/* Computes everything that needs no simulation. */
 static void
 search_begin(PathSearch *s)
 {
@@ -421,7 +421,7 @@ search_begin(PathSearch *s)
     list_speed_ups(s);
 }
 
-/* Frees all but the answer. */
+/* Frees everything but the result. */
 static void
 search_end(PathSearch *s)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A run is a graph of events as a simulated one is (sim/slack.h): of each op
- * that it is issued, begins and ends. An event is as late as the last of what it waits for, and
- * what it takes from there is what was measured. Left out is what lies between the ends of one
- * message: how its bytes shared links with others is not recorded.
+ * An executed run is a graph of events like a simulated one (sim/slack.h): the issue, start and end
+ * of each op. An event happens after the last of the events that it waits for, plus a measured
+ * delay. What happens between start and end of a message is not modelled: how its bytes shared
+ * links with others is not recorded.
  */
 #include "critical_path/executed_path.h"
 
@@ -12,18 +12,19 @@
 
 enum { ISSUED, BEGAN, ENDED, MOMENTS };
 
-/* An op on a stream, and the records of what it has to wait for on its rank. */
+/* An op on a stream, and the records that it waits for on its rank. */
 typedef struct {
-    guint after[LH_OP_AFTER_MAX + 1]; /* the op before it on its stream, and those it names */
+    guint after[LH_OP_AFTER_MAX + 1]; /* the previous op of its stream, and those named by the op */
     guint after_count;
-    guint before_host;          /* the op that the host issued before it; NONE: it is the first */
-    guint held_first, held_end; /* complete before it is issued: behind a sync, or the window */
-    uint8_t tier;               /* of its slowest message or hop; LH_TIERS: it has none */
+    guint before_host; /* the op issued before it by the host; NONE: it is the first */
+    guint held_first,
+        held_end; /* must be complete before it is issued: because of a sync, or of the window */
+    uint8_t tier; /* of its slowest message or hop; LH_TIERS: none */
 } Op;
 
 #define NONE G_MAXUINT
 
-/* When something happens. */
+/* Time of an event. */
 typedef struct {
     LhTime at_ps;
     guint record;
@@ -38,9 +39,9 @@ typedef struct {
     Op *ops;             /* by record */
     LhPairing *meetings; /* of the records */
     LhSlackGraph *precedence;
-    uint32_t *events; /* [record][MOMENTS] */
-    uint32_t begin;   /* the start of the run */
-    uint32_t last;    /* the latest end */
+    uint32_t *events; /* [record][MOMENTS]: events */
+    uint32_t begin;   /* start of the run */
+    uint32_t last;    /* latest end */
 } Graph;
 
 static const LhTimelineRecord *
@@ -49,7 +50,7 @@ graph_record(const Graph *g, guint index)
     return &g_array_index(g->records, LhTimelineRecord, index);
 }
 
-/* ---- what ops wait for ---- */
+/* ---- dependencies ---- */
 
 static uint8_t
 tier_of_exchange(const Graph *g, uint32_t rank, const LhOp *op, const LhOpBuffer *buffer)
@@ -85,13 +86,14 @@ tier_of_collective(const Graph *g, uint32_t rank, const LhOp *op)
     return tier;
 }
 
-/* A rank while its program is read. */
+/* State of reading a rank's program. */
 typedef struct {
     uint32_t rank;
-    guint first, next;          /* its records: the first, and of the op that comes */
-    guint held, synced;         /* all before these are complete: of the last op; of the next */
-    guint last[LH_STREAMS_MAX]; /* record of the last op of each stream, or NONE */
-    GArray *by_id;              /* of guint: record of each op, or NONE */
+    guint first, next; /* its records: the first, and that of the next op */
+    guint held,
+        synced; /* all records before these are complete: before the last op; before the next one */
+    guint last[LH_STREAMS_MAX]; /* last record of each stream, or NONE */
+    GArray *by_id;              /* of guint: record by op id, or NONE */
 } RankReader;
 
 static void
@@ -165,10 +167,10 @@ read_program(Graph *g)
     lh_op_buffer_clear(&buffer);
 }
 
-/* ---- moments ---- */
+/* ---- event times ---- */
 
-/* Within the run, and in order: clocks that differ may put one a little beside it, and times of a
- * device may come before the host's. */
+/* Clamps times to the run and orders the events of an op: clocks may differ slightly, and device
+ * times may precede the host's. */
 static LhTime
 time_of(const Graph *g, guint record, uint8_t what)
 {
@@ -180,8 +182,8 @@ time_of(const Graph *g, guint record, uint8_t what)
     return what == BEGAN ? began_ps : CLAMP(r->end_ps, began_ps, g->makespan_ps);
 }
 
-/* Of equal times the earlier op of a rank comes first, as it has to where one waits for the other;
- * what waits for another rank waits for something that is earlier. */
+/* Sorts by time. At equal times the earlier op of a rank comes first, since the later one may wait
+ * for it; dependencies on other ranks have earlier times. */
 static int
 moments_by_time(const void *a, const void *b)
 {
@@ -212,7 +214,7 @@ all_moments(const Graph *g)
 
 /* ---- events ---- */
 
-/* LH_NO_EVENT if the clocks say that it has not happened yet. */
+/* Returns the event; LH_NO_EVENT if by the clocks it has not happened yet. */
 static uint32_t
 event_of(const Graph *g, guint record, uint8_t what)
 {
@@ -225,7 +227,7 @@ event_time(const Graph *g, uint32_t event)
     return g_array_index(g->precedence->events, LhEvent, event).time_ps;
 }
 
-/* What an event waits for, collected before what it takes from there is known. */
+/* Collects the events that an event waits for; the delay is known only afterwards. */
 static void
 collect_wait(const Graph *g, GArray *waits, uint32_t event, LhTime *latest_ps)
 {
@@ -257,8 +259,8 @@ begin_waits(const Graph *g, const Moment *m, GArray *waits, LhTime *latest_ps)
     collect_wait(g, waits, event_of(g, m->record, ISSUED), latest_ps);
 }
 
-/* Others that seem to begin when this one is over did so by another clock, or had been sent to
- * before they asked. */
+/* Waits for the start of the matching ops. Matching ops that seem to start after this one ended are
+ * left out: their clock differs, or the message was sent before they asked for it. */
 static void
 end_waits(const Graph *g, const Moment *m, GArray *waits, LhTime *latest_ps)
 {
@@ -325,9 +327,10 @@ add_events(Graph *g)
         add_event(g, &g_array_index(moments, Moment, i), waits);
 }
 
-/* ---- the path ---- */
+/* ---- critical path ---- */
 
-/* A rank finishes when its host knows that its last op has ended, a little later. */
+/* Returns the chain to the last end. Adds the time until the rank's host notices that its last op
+ * has ended. */
 static GArray *
 find_path(const Graph *g)
 {

@@ -12,14 +12,14 @@
 
 typedef struct {
     LhSlackGraph *precedence; /* owned */
-    GArray *path;             /* of LhPathStep, end to end from 0 to the makespan; owned */
-    LhCritical *critical;     /* owned; nothing in it is played again */
+    GArray *path;             /* of LhPathStep, contiguous from 0 to the makespan; owned */
+    LhCritical *critical;     /* owned; without savings */
 } LhExecutedPath;
 
 /*
- * Of a run of @program on the setup's cluster that took @makespan_ps. @records (of
- * LhTimelineRecord, by rank and op) are all ops that ran on streams, at least one; borrowed. Caller
- * frees.
+ * Analyses a run of @program on the setup's cluster that took @makespan_ps. @records (of
+ * LhTimelineRecord, sorted by rank and op): all ops that ran on streams, at least one; borrowed.
+ * Caller frees.
  */
 LhExecutedPath *lh_executed_path_new(const LhSetup *setup, const LhProgram *program,
                                      const GArray *records, LhTime makespan_ps);

@@ -11,13 +11,13 @@
 #include "runtime/thread_affinity.h"
 
 #define MBIT_PER_GBIT 1000.0
-#define LOOK_S 60 /* at most, at a library */
+#define LOOK_S 60 /* time limit for checking a library */
 
 const char *const lh_health_names[] = { "works", "absent", "fails", NULL };
 
 G_STATIC_ASSERT(G_N_ELEMENTS(lh_health_names) == LH_HEALTHS + 1);
 
-/* Takes over the strings; what files and libraries say is shown on one line. */
+/* Adds a row; takes over the strings. Text of files and libraries is shown on one line. */
 static void
 add_part(LhDoctor *d, const char *part, LhHealth health, char *found, const char *advice)
 {
@@ -30,7 +30,7 @@ add_part(LhDoctor *d, const char *part, LhHealth health, char *found, const char
     g_array_append_val(d->rows, row);
 }
 
-/* A row of what is there, or of the error that says why it is not; takes over both. */
+/* Adds a row with what was found, or with the error that says why nothing was; takes over both. */
 static void
 add_or_fail(LhDoctor *d, const char *part, char *found, GError *error)
 {
@@ -41,7 +41,7 @@ add_or_fail(LhDoctor *d, const char *part, char *found, GError *error)
     g_clear_error(&error);
 }
 
-/* ---- files of the system ---- */
+/* ---- system files ---- */
 
 /* The first line of @root@path without the spaces around it; NULL if it cannot be read. Caller
  * frees. */
@@ -80,7 +80,7 @@ list_folder(const char *root, const char *path)
     return names;
 }
 
-/* ---- the machine ---- */
+/* ---- machine ---- */
 
 static void
 look_at_processor(LhDoctor *d, const char *root)
@@ -95,14 +95,14 @@ look_at_processor(LhDoctor *d, const char *root)
 
     add_part(d, "cores", LH_HEALTH_WORKS,
              g_strdup_printf("%u, kernels for %s", cores, lh_cpu()->name),
-             cores == 1 ? "threads of ranks take turns, so that times say little" : "");
+             cores == 1 ? "ranks share one core, so measured times mean little" : "");
     add_part(d, "memory", LH_HEALTH_WORKS,
              room.memory.bytes == UINT64_MAX
-                 ? g_strdup("no limit is known")
-                 : g_strdup_printf("%s can be used (limit: %s)", bytes, room.memory.limit),
+                 ? g_strdup("unknown limit")
+                 : g_strdup_printf("%s available (limit: %s)", bytes, room.memory.limit),
              "");
     add_part(d, "clock", LH_HEALTH_WORKS, g_strdup(clock != NULL ? clock : "unknown"),
-             fast ? "" : "asking this clock takes about a microsecond, which short ops will show");
+             fast ? "" : "reading this clock takes about a microsecond, which distorts short ops");
 }
 
 static void
@@ -121,7 +121,7 @@ look_at_interface(LhDoctor *d, const char *root, const char *name)
     add_part(d, "network", down ? LH_HEALTH_ABSENT : LH_HEALTH_WORKS,
              g_strdup_printf("%s, %s, %s", name, rate != NULL ? rate : "rate unknown",
                              state != NULL ? state : "state unknown"),
-             down ? "it is down: nothing travels over it before ip link set ... up" : "");
+             down ? "it is down: it carries no traffic until ip link set ... up" : "");
 }
 
 /* "mlx5_0 port 1, 400 Gb/sec (4X NDR), 4: ACTIVE". */
@@ -139,7 +139,7 @@ look_at_port(LhDoctor *d, const char *root, const char *adapter, const char *por
              g_strdup_printf("%s port %s, %s, %s", adapter, port,
                              rate != NULL ? rate : "rate unknown",
                              state != NULL ? state : "state unknown"),
-             active ? "" : "it is not active: nothing travels over it; ibstat may say why");
+             active ? "" : "it is not active and carries no traffic; ibstat may show why");
 }
 
 static void
@@ -157,7 +157,7 @@ look_at_networks(LhDoctor *d, const char *root)
     }
     if (d->rows->len == before)
         add_part(d, "network", LH_HEALTH_ABSENT, NULL,
-                 "this machine has no interface but loopback: ranks can be of this machine only");
+                 "this machine has only the loopback interface: all ranks must be on this machine");
     for (guint i = 0; i < adapters->len; i++) {
         const char *adapter = g_ptr_array_index(adapters, i);
         g_autofree char *folder = g_strdup_printf("/sys/class/infiniband/%s/ports", adapter);
@@ -171,15 +171,16 @@ look_at_networks(LhDoctor *d, const char *root)
 /* ---- libraries ---- */
 
 /*
- * Some libraries crash or end their process when they are loaded and something is missing. So each
- * is looked at in a process of its own.
+ * Some libraries crash or end the process if they are loaded and something is missing. So each is
+ * checked in a process of its own.
  */
 
-/* "looking at nccl was ended by signal 6 (Aborted): ..." if it does. Caller frees. */
+/* Returns the child's answer, or an error such as "check of nccl was ended by signal 6 (Aborted):
+ * ...". Caller frees. */
 static char *
 ask_child(const char *what, LhQuestion question, const void *data, GError **error)
 {
-    g_autofree char *name = g_strdup_printf("looking at %s", what);
+    g_autofree char *name = g_strdup_printf("check of %s", what);
 
     return lh_subprocess_ask(name, question, data, LOOK_S, error);
 }
@@ -190,7 +191,7 @@ enum {
     ERROR_LINE = 'e',
 };
 
-/* A line for the driver, each device, and what went wrong; the first byte says which it is. */
+/* Lists the driver, each device, and errors, a line each; the first byte gives the kind of line. */
 static char *
 survey(const void *data, GError **error)
 {
@@ -268,8 +269,8 @@ look_at_programs(LhDoctor *d)
     static const struct {
         const char *name, *advice;
     } programs[] = {
-        { "gnuplot", "figures are written as scripts, and drawn where gnuplot is installed" },
-        { "mpirun", "processes of MPI cannot be started here by mpirun; srun may do it" },
+        { "gnuplot", "figures are written as scripts, and drawn only if gnuplot is installed" },
+        { "mpirun", "mpirun cannot start MPI processes here; srun may" },
     };
 
     for (guint i = 0; i < G_N_ELEMENTS(programs); i++) {
@@ -280,10 +281,10 @@ look_at_programs(LhDoctor *d)
     }
 }
 
-/* ---- who started it ---- */
+/* ---- launcher ---- */
 
-/* "torchrun: rank 3 of 8, rank 0 at node1, port 29501"; NULL with @error if the environment is not
- * whole. Caller frees. */
+/* "torchrun: rank 3 of 8, rank 0 at node1, port 29501"; NULL with @error if the environment is
+ * incomplete. Caller frees. */
 static char *
 describe_launch(const LhControl *control, GError **error)
 {
@@ -293,7 +294,7 @@ describe_launch(const LhControl *control, GError **error)
     if (control == &lh_control_single)
         return g_strdup("single: one process has all ranks");
     if (control == &lh_control_mpi)
-        return g_strdup("mpi: a launcher of MPI has started this process");
+        return g_strdup("mpi: this process was started by an MPI launcher");
     if (!(control == &lh_control_slurm ? lh_launcher_env_slurm : lh_launcher_env_torchrun)(&launch,
                                                                                            error))
         return NULL;
@@ -316,7 +317,7 @@ look_at_bootstrap(LhDoctor *d)
 
 /* ---- backends ---- */
 
-/* Whether a library is here that is needed; @library says which; NULL: none is. */
+/* Whether a required library is available; @library returns its name; NULL: none is required. */
 static bool
 has_library(char *(*library)(GError **error), GError **error)
 {
@@ -325,7 +326,7 @@ has_library(char *(*library)(GError **error), GError **error)
     return library == NULL || found != NULL;
 }
 
-/* How a backend would be started, if all that it needs is here. */
+/* How the backend would be launched, if all its requirements are met. */
 static char *
 check_backend(const void *data, GError **error)
 {
@@ -343,7 +344,7 @@ look_at_backends(LhDoctor *d)
 {
     for (guint i = 0; lh_backends[i] != NULL; i++) {
         LhDoctorBackend row = { .backend = lh_backends[i] };
-        g_autofree char *what = g_strdup_printf("what backend %s needs", row.backend->name);
+        g_autofree char *what = g_strdup_printf("check of backend %s", row.backend->name);
         g_autoptr(GError) error = NULL;
         g_autofree char *launch = ask_child(what, check_backend, row.backend, &error);
 
@@ -353,7 +354,7 @@ look_at_backends(LhDoctor *d)
     }
 }
 
-/* ---- the interface ---- */
+/* ---- interface ---- */
 
 LhDoctor *
 lh_doctor_new(const char *root)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is here to run on: of this machine, of this build, and of what started the process; and what
- * will not work, why, and what to do about it.
+ * Capabilities of this machine, this build and the launcher: what works, what does not, why, and
+ * the remedy.
  */
 #pragma once
 
@@ -9,8 +9,8 @@
 
 typedef enum {
     LH_HEALTH_WORKS,
-    LH_HEALTH_ABSENT, /* or not in use: what needs it will not work, and all else does */
-    LH_HEALTH_FAILS,  /* it is here, and not as it should be */
+    LH_HEALTH_ABSENT, /* or not in use: only what needs it does not work */
+    LH_HEALTH_FAILS,  /* present, but faulty */
     LH_HEALTHS
 } LhHealth;
 
@@ -21,15 +21,15 @@ extern const char *const lh_health_names[];
 typedef struct {
     const char *part; /* "device", "nccl"; static. A part may have several rows */
     LhHealth health;
-    char *found;  /* what is there: a version, a rate; "": nothing */
-    char *advice; /* why it is not, and what to do; "": nothing is to be done */
+    char *found;  /* what was found: a version, a rate; "": nothing */
+    char *advice; /* the reason and the remedy; "": nothing to do */
 } LhDoctorRow;
 
 /* Whether a backend can run here. */
 typedef struct {
     const LhBackend *backend;
     bool works;
-    char *why; /* not; "" if it works */
+    char *why; /* reason why not; "" if it works */
 } LhDoctorBackend;
 
 typedef struct {
@@ -38,8 +38,8 @@ typedef struct {
 } LhDoctor;
 
 /*
- * Looks at everything; nothing of it is changed. @root stands before the names below /proc and
- * /sys: "" but for tests. Caller frees.
+ * Checks everything and changes nothing. @root is prepended to paths below /proc and /sys: ""
+ * except in tests. Caller frees.
  */
 LhDoctor *lh_doctor_new(const char *root);
 void lh_doctor_free(LhDoctor *doctor);

@@ -151,8 +151,8 @@ def check_shards(program, folder, path):
         return done.stderr
 
     said = merge()
-    assert "shard 2 of 4 did not end: cut.jsonl.2-of-4 has 1 of its 2 points" in said, said
-    assert "shard 4 of 4 is lost: there is no cut.jsonl.4-of-4, and its 2 points" in said, said
+    assert "shard 2 of 4 did not finish: cut.jsonl.2-of-4 has 1 of its 2 points" in said, said
+    assert "shard 4 of 4 is missing: there is no cut.jsonl.4-of-4; its 2 points" in said, said
     assert "shard 1" not in said and "shard 3" not in said, said
     # The lost ones again: the one goes on from where it was killed; the other is task 13 of 10, 11, 12, 13.
     run(program, "sweep", str(path), "--points", str(cut), "--shard-of", "2/4")
