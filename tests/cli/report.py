@@ -503,7 +503,7 @@ def hold_rank_alone(tool):
         assert any("runs alone" in text for text in page.words)
         tool.call("report", "--from", "v.json", "--output", "page.html")
         assert (tool.folder / "page.html").read_bytes() == written
-    for change, says in (({"rank": 8}, "a schedule that was predicted has a rank, less than 8"), ({}, "has a rank")):
+    for change, says in (({"rank": 8}, "a predicted schedule must have a rank below 8"), ({}, "must have a rank")):
         changed = json.loads((tool.folder / "v.json").read_text())
         del changed["schedules"][0]["rank"]
         changed["schedules"][0] |= change
@@ -540,8 +540,8 @@ def hold_saved_validation(tool):
     refused(tool, saved | {"schedules": [row | {"within": not row["within"]}]}, status=3, says="schedules[0].within")
     refused(tool, saved | {"summary": saved["summary"] | {"runs": 0}}, status=3, says="nothing has been measured yet")
     for change in ({"measured_s": 0}, {"measured_s": 1e-300}):
-        refused(tool, saved | {"schedules": [row | change]}, status=3, says="a schedule that ran took at least 1e-12")
-    refused(tool, saved | {"schedules": [row | {"start_s": row["measured_s"]}]}, status=3, says="until it started")
+        refused(tool, saved | {"schedules": [row | change]}, status=3, says="a schedule that ran must have taken at least 1e-12")
+    refused(tool, saved | {"schedules": [row | {"start_s": row["measured_s"]}]}, status=3, says="longer than its start")
     refused(tool, saved | {"schedules": [row | {"spread": 1e300}]}, status=3, says="schedules[0].spread")
     refused(tool, saved | {"[share": 1}, status=3, says="[share")
     refused(tool, saved | {"hosts": [{"host": "a", "node": 1, "measured_s": 1, "predicted_s": 1, "slow": False}]},

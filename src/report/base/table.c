@@ -19,7 +19,7 @@ typedef struct {
 } Column;
 
 typedef struct {
-    GPtrArray *texts, *exacts; /* of char *; exacts hold NULL where there is no other form */
+    GPtrArray *texts, *exacts; /* of char *; an exact is NULL where the text is exact */
     char *note;
 } Row;
 
@@ -236,7 +236,7 @@ print_text(const LhTable *table, GString *out)
         print_text_row(table, g_ptr_array_index(table->rows, i), widths, out);
 }
 
-/* --- for machines -------------------------------------------------------------------------------
+/* --- for programs -------------------------------------------------------------------------------
  */
 
 static const char *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Numbers as reports print them: integers all the way, so that what is printed adds up.
+ * Formatting of numbers. Uses integers throughout, so that printed numbers add up.
  */
 #include "report/base/text.h"
 
@@ -48,7 +48,7 @@ lh_text_scaled(LhTimeScale scale, int64_t quanta, char *buffer)
     return buffer;
 }
 
-/* Gives the quanta that rounding down took away to the parts that lost most of one; ties: the
+/* Distributes the quanta lost by rounding down to the parts that lost most of one; ties: the
  * first. */
 static void
 hand_out(int64_t *quanta, LhWide *losses, int count, int64_t missing)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The constants of a device and a topology, with where each of them comes from.
+ * The constants of a device and a topology, with their provenance.
  */
 #include "report/data/constants.h"
 
@@ -17,7 +17,7 @@
 
 #define LONGEST_PS 9e18 /* of those that LhTime has */
 
-/* ---- what matters most ---- */
+/* ---- most important constants ---- */
 
 /* Tiers that a topology does not name. */
 static const char *const tier_rates[] = {
@@ -269,7 +269,7 @@ add_link_constant(LhTable *table, const char *name, const LhLinkClass *link)
     add_constant(table, ctas_name, ctas, link->ctas_provenance, link->from.source);
 }
 
-/* What is above the GPUs' own links. */
+/* Adds the constants of links above the GPUs' own. */
 static void
 add_tree_constants(LhTable *table, const LhPcieTree *tree)
 {
@@ -300,7 +300,7 @@ add_tree_constants(LhTable *table, const LhPcieTree *tree)
                      tree->memory_from.source);
 }
 
-/* As far as latency can be trusted. */
+/* Adds the overhead of NICs, with the provenance of their latency. */
 static void
 add_overhead(LhTable *table, const LhTopology *t)
 {
@@ -405,8 +405,8 @@ add_attention_constants(LhTable *table, const LhDevice *d)
     }
 }
 
-/* "all-gather 2, 4, 8, reduce-scatter 2, 4, 8": operations in the order of the file, by numbers of
- * GPUs. */
+/* Adds "all-gather 2, 4, 8, reduce-scatter 2, 4, 8": operations in the order of the file, with
+ * numbers of GPUs. */
 static void
 add_collective_times(LhTable *table, const GArray *times)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where the constants of a simulation come from.
+ * Provenance of the constants of a simulation.
  */
 #pragma once
 
@@ -34,10 +34,10 @@ void lh_describe_extrapolation(const LhExtrapolation *beyond, GString *out);
 /* "fa3 fwd causal d128"; caller frees. */
 char *lh_attention_row_name(const LhAttentionRow *row);
 
-/* Appends the limits that pairs of GPUs have on links of this class, between @before and @after;
- * nothing without any. */
+/* Appends the limits of pairs of GPUs on links of this class, between @before and @after; nothing
+ * without limits. */
 void lh_describe_pair_limits(const LhLinkClass *link, const char *before, const char *after,
                              GString *out);
 
-/* All of them, with their sources; caller frees. */
+/* Lists all constants with their sources; caller frees. */
 LhTable *lh_describe_constants(const LhSetup *setup);

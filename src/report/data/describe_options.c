@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Options in words. The list of all schedules' options says what they are called and how they are
- * written; heads count as options too, because schedules may pad them.
+ * Options as text. The table of all schedules' options has their names and formats. Heads count as
+ * options, because schedules may pad them.
  */
 #include "report/data/describe_options.h"
 
@@ -28,7 +28,7 @@ heads_of(guint i, const LhProgramParams *p)
     return *(const uint32_t *)(const void *)((const char *)&p->attention + head_counts[i].offset);
 }
 
-/* Whether @p has the option, and not as @base has it. */
+/* Whether @p sets the option to another value than @base. */
 static bool
 differs(const LhOption *option, const LhProgramParams *p, const LhProgramParams *base)
 {

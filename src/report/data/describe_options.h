@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The parameters of a program, above all the options of its schedule, in words and as JSON.
+ * Parameters of a program, mainly the options of its schedule, as text and as JSON.
  */
 #pragma once
 
@@ -15,13 +15,12 @@ char *lh_describe_groups(const LhProgramParams *p);
 char *lh_describe_mask(const LhMaskRule *rule);
 
 /*
- * Options with the values that @p has, where @base has others, as they stand on a command line
- * ("grid 4x8", "local-kv"), joined by "; ". Heads count as options: schedules may pad them. Empty
- * if there is none; caller frees.
+ * Options of @p that differ from @base, as on a command line ("grid 4x8", "local-kv"), joined by ";
+ * ". Heads count as options: schedules may pad them. Empty without any; caller frees.
  */
 char *lh_describe_options(const LhProgramParams *p, const LhProgramParams *base);
 
-/* The options that @program was made with, in the same form; caller frees. */
+/* Options that @program was made with, in the same form; caller frees. */
 char *lh_describe_record(const LhProgram *program);
 
 /* The same as members of an object, each with its text: of LhFieldMember. Caller frees with

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names of programs, ranks and ops as tables and figures print them.
+ * Names of programs, ranks and ops in tables and figures.
  */
 #pragma once
 
 #include "scenario/setup.h"
 
-/* "ring: attention of llama-7b, 4,096 tokens on 8 ranks", or "ring: training step of ...": the
- * title of a figure of @program, whose row is called @name; caller frees. */
+/* "ring: attention of llama-7b, 4,096 tokens on 8 ranks", or "ring: training step of ...": title of
+ * a figure of @program with row @name; caller frees. */
 char *lh_describe_program(const LhSetup *setup, const char *name, const LhProgram *program);
 
-/* "16 ranks", or "2 groups of 8 ranks (data parallel)", of a step all of its ranks; caller frees.
- */
+/* "16 ranks", or "2 groups of 8 ranks (data parallel)"; for a step all of its ranks; caller
+ * frees. */
 char *lh_describe_all_ranks(const LhSetup *setup);
 
 /* "op 12 (backward, layer 3, micro-batch 0)", or "before the first op"; caller frees. */

@@ -6,7 +6,7 @@
 #include "report/data/labels.h"
 #include "scenario/setup_weights.h"
 
-/* What needs most stands first. */
+/* Appends categories, largest first. */
 static void
 append_categories(GString *out, const uint64_t by_category[LH_CATEGORIES])
 {
@@ -40,8 +40,8 @@ lh_describe_peak_interval(const LhSetup *setup, uint64_t bytes, GString *out)
         g_string_append_printf(out, " (%s to %s in four measurements of five)", low, high);
 }
 
-/* "; first exceeded at 1.2 s for gradients, at op 12 (...)"; its rank where it is not @peak_rank.
- */
+/* Appends "; first exceeded at 1.2 s for gradients, at op 12 (...)", with the rank unless it is
+ * @peak_rank. */
 static void
 describe_first(const LhOutOfMemory *oom, uint32_t peak_rank, GString *out)
 {
@@ -57,7 +57,7 @@ describe_first(const LhOutOfMemory *oom, uint32_t peak_rank, GString *out)
         g_string_append_printf(out, " for %s, at %s", lh_category_names[oom->op.category], op);
 }
 
-/* Of a program that accounts for everything. */
+/* For a program that accounts for all memory. */
 static char *
 describe_peak(const LhSetup *setup, const LhSimResult *result)
 {
@@ -77,7 +77,7 @@ describe_peak(const LhSetup *setup, const LhSimResult *result)
     return g_string_free(out, FALSE);
 }
 
-/* Of attention alone, whose buffers and a share of the weights are the least there is. */
+/* For attention alone: its buffers and a share of the weights are a lower bound of the memory. */
 static char *
 describe_least(const LhSetup *setup, const LhSimResult *result)
 {

@@ -181,7 +181,7 @@ find_misses(const LhPlanSearch *search)
     return misses;
 }
 
-/* A way is also among the wanted ones if it is as fast as they are. */
+/* Place of a point among the fastest configurations (ties included), from 1; 0: not among them. */
 static guint
 place_of(const LhPlanCluster *cluster, guint point)
 {
@@ -351,7 +351,7 @@ has_input(const GPtrArray *inputs, const LhInput *input)
     return false;
 }
 
-/* The files of all clusters, each once: of LhInput *, borrowed. Caller unrefs. */
+/* Inputs of all clusters, without duplicates: of LhInput *, borrowed. Caller unrefs. */
 static GPtrArray *
 inputs_of_clusters(const LhPlanAnswer *answer)
 {

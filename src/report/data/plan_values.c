@@ -27,7 +27,7 @@ lh_plan_bill(const LhPlanWeights *weights, const LhPlanAnswer *answer, guint clu
 {
     const LhPlanPrice *price = &weights->prices[cluster];
     const double gpus = lh_plan_cluster_at(answer, cluster)->space->gpus;
-    const double hours = BILLION / way->tokens_per_s / SECONDS_PER_HOUR; /* a billion tokens */
+    const double hours = BILLION / way->tokens_per_s / SECONDS_PER_HOUR; /* for a billion tokens */
     const double billions = weights->tokens / BILLION;
 
     return (LhPlanBill){

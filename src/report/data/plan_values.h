@@ -1,35 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a plan says of each way of training, as fields for machines: the columns of CSV and the
- * members of JSON.
+ * Values of a plan's configurations for programs: columns of CSV and members of JSON.
  */
 #pragma once
 
 #include "planner/plan.h"
 #include "report/data/result_values.h"
 
-/* What the purchase is weighed by, of one cluster. 0: not given. */
+/* Prices of one cluster. 0: not given. */
 typedef struct {
-    double per_gpu_hour; /* money */
-    double watts;        /* of a GPU, with its share of the rest */
+    double per_gpu_hour; /* currency units */
+    double watts;        /* of a GPU with its share of the host and network */
 } LhPlanPrice;
 
-/* The same for an answer. */
+/* Prices of all clusters. */
 typedef struct {
     double tokens;             /* of the whole training; 0: not given */
     const LhPlanPrice *prices; /* by cluster */
 } LhPlanWeights;
 
-/* What a way comes to by these; 0: not asked for. */
+/* Cost of a configuration at these prices; 0: not requested. */
 typedef struct {
-    double days;                    /* of the whole training */
-    double gpu_hours;               /* likewise */
-    double cost;                    /* likewise */
-    double cost_per_billion_tokens; /* by the price of a GPU */
+    double days;                    /* whole training */
+    double gpu_hours;               /* whole training */
+    double cost;                    /* whole training */
+    double cost_per_billion_tokens; /* from the price of a GPU */
     double kwh_per_billion_tokens;
 } LhPlanBill;
 
-/* By its place in the question. */
+/* The cluster with this index in the query. */
 const LhPlanCluster *lh_plan_cluster_at(const LhPlanAnswer *answer, guint index);
 
 LhPlanBill lh_plan_bill(const LhPlanWeights *weights, const LhPlanAnswer *answer, guint cluster,
@@ -79,9 +78,9 @@ LhPlanWayValues lh_plan_way_values(const LhPlanAnswer *answer, const LhPlanWeigh
 void lh_plan_way_values_clear(LhPlanWayValues *values);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(LhPlanWayValues, lh_plan_way_values_clear)
 
-/* All of them, a row each: for LH_FORMAT_CSV. Caller frees. */
+/* Table of all of them, one row each, for LH_FORMAT_CSV. Caller frees. */
 LhTable *lh_plan_table(const LhPlanAnswer *answer, const LhPlanWeights *weights);
 
-/* The ways of a cluster that no other one beats in both time and memory, the fastest first: of
+/* Configurations of a cluster that no other one beats in both time and memory, fastest first: of
  * LhPlanWay; caller unrefs. */
 GArray *lh_plan_front(const LhPlanCluster *cluster);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Results for machines: longhaul.result/3.
+ * Results for programs: longhaul.result/3.
  */
 #pragma once
 

@@ -195,7 +195,7 @@ state_of(const LhCompareRow *row)
     return (int)row->state;
 }
 
-/* Why the state is not "ok"; NULL if it is. Caller frees. */
+/* Reason why the state is not "ok"; NULL if it is. Caller frees. */
 static char *
 reason_of_row(const LhSetup *setup, const LhCompareRow *row)
 {
@@ -229,8 +229,8 @@ positive(double value)
     return value > 0 ? value : NAN;
 }
 
-/* What the row's distance to the best, and its kernel times, are good to; and blocks beyond those
- * that curves were fitted to. */
+/* Adds the error bars of the row's difference from the best and of its kernel times, and the blocks
+ * that curves were extrapolated to. */
 static void
 fill_trust(LhRowValues *v, const LhCompareRow *row, const LhSimResult *r)
 {

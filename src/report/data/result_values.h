@@ -90,8 +90,8 @@ LhRowValues lh_row_values(const LhSetup *setup, const LhCompareRow *row, LhTime 
 void lh_row_values_clear(LhRowValues *values);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(LhRowValues, lh_row_values_clear)
 
-/* The makespan of the winner; 0 if there is none. */
+/* Makespan of the winner; 0 without one. */
 LhTime lh_best_ps(const LhComparison *comparison);
 
-/* A line for each schedule, which says its case, too: for LH_FORMAT_CSV. Caller frees. */
+/* Table with a row per schedule, including the case: for LH_FORMAT_CSV. Caller frees. */
 LhTable *lh_result_table(const LhSetup *setup, const LhComparison *comparison);

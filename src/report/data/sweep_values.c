@@ -9,10 +9,10 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- the cells of a comparison ---- */
+/* ---- cells of a comparison ---- */
 
-/* NULL: neither, as for the fastest one and those that did not run. Equal times are not told apart,
- * also where constants are no machine's. */
+/* Whether a row is told apart from the fastest: NULL for the fastest and for rows that did not run.
+ * Equal times are not told apart, even if the constants are no machine's. */
 static const char *
 told_apart(const LhComparison *c, guint index)
 {
@@ -108,7 +108,7 @@ lh_sweep_place(const LhSweep *sweep, const LhSweepPoint *point, guint place)
                      ? g_ptr_array_index(point->rows, place)
                      : NULL;
 
-    /* Those that ran and fit are first, in order of time. */
+    /* Rows that ran and fit come first, sorted by time. */
     return row != NULL && !isnan(lh_sweep_number(sweep, row, "vs_best")) ? row : NULL;
 }
 
@@ -139,7 +139,7 @@ lh_sweep_value_text(const LhSweep *sweep, guint axis, const char *value)
 
 /* ---- fields ---- */
 
-/* Which axis has the values of the column @key; G_MAXUINT: none. */
+/* Index of the axis with the values of column @key; G_MAXUINT: none. */
 static guint
 axis_of(const LhSweep *sweep, const char *key)
 {
@@ -152,7 +152,7 @@ axis_of(const LhSweep *sweep, const char *key)
     return G_MAXUINT;
 }
 
-/* Whether the axis is of no field of the case, and has a column of its own. */
+/* Whether the axis is no field of the case, so it has a column of its own. */
 static bool
 is_extra(const LhSweep *sweep, guint axis)
 {
@@ -161,8 +161,7 @@ is_extra(const LhSweep *sweep, guint axis)
     return !g_strv_contains((const char *const *)sweep->columns, a->field->name);
 }
 
-/* What the row says in a column, or else what was asked for: of what is refused nothing else is
- * known. */
+/* The row's cell, or else the value given by the sweep: a refused row has no other. */
 static const char *
 said(const LhSweep *sweep, const LhSweepPoint *point, char **row, guint column)
 {
@@ -171,7 +170,7 @@ said(const LhSweep *sweep, const LhSweepPoint *point, char **row, guint column)
     return row[column][0] == '\0' && axis != G_MAXUINT ? point->values[axis] : row[column];
 }
 
-/* Of a point that was not looked at. Caller frees. */
+/* Row of a point that was not run. Caller frees. */
 static char **
 missing_row(const LhSweep *sweep)
 {
@@ -181,7 +180,7 @@ missing_row(const LhSweep *sweep)
 
     for (guint i = 0; i < count; i++)
         g_strv_builder_add(cells, i == state    ? "interrupted"
-                                  : i == reason ? "the sweep ended before it did"
+                                  : i == reason ? "the sweep ended before this point"
                                                 : "");
     return g_strv_builder_end(cells);
 }
@@ -196,7 +195,7 @@ add_missing(const LhSweep *sweep, guint point, AddRow add, void *data)
     add(sweep, point, row, data);
 }
 
-/* Calls @add for every row, and for one of each point that was not looked at. */
+/* Calls @add for every row, and for a placeholder row of each point that was not run. */
 static void
 each_row(const LhSweep *sweep, AddRow add, void *data)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The parts that the time of a run is made of, as every table and figure has them: computing, then
- * the causes of idle time.
+ * Breakdown of the time of a run, as used by all tables and figures: compute, then the causes of
+ * idle time.
  */
 #pragma once
 
@@ -15,5 +15,5 @@ void lh_time_breakdown(const LhTotals *totals, LhWide parts[LH_TIME_PARTS]);
 /* "compute", or the cause of idle time: "imbalance", "nvlink", ... */
 const char *lh_part_name(int part);
 
-/* Whether the part is exposed communication, which its name says the links of. */
+/* Whether the part is exposed communication; its name is that of the links. */
 bool lh_part_is_exposed(int part);

@@ -80,7 +80,7 @@ read_ranks(LhTimeWindow *frame, const char *text, uint32_t ranks_count, GError *
     return true;
 }
 
-/* An end of the window; what is missing leaves @time as it is. */
+/* Parses an end of the window; an empty text leaves @time unchanged. */
 static bool
 read_time(const char *text, LhTime *time)
 {
@@ -97,12 +97,12 @@ read_window(LhTimeWindow *frame, const char *text, GError **error)
         return true;
     return refuse_option(
         "time-window", text,
-        "FROM:TO, two times such as 2ms:3.5ms, the first one earlier; one of them may be "
-        "missing",
+        "FROM:TO, two times such as 2ms:3.5ms, the first one earlier; either may be omitted",
         error);
 }
 
-/* Of all stages, or of the first, the last, and some in between. */
+/* Adds ranks of all stages or, if there are too many, of the first, the last, and some in
+ * between. */
 static void
 choose_ranks(LhTimeWindow *frame, LhTimeWindowRanks of)
 {
@@ -161,7 +161,7 @@ lh_time_window_fit(LhTimeWindow *frame, LhTime makespan_ps, GError **error)
 
     if (frame->from_ps > 0 && frame->from_ps >= makespan_ps) {
         g_set_error(error, LH_ERROR, LH_ERROR_INPUT,
-                    "--time-window begins at %s, but the run ends at %s", from, end);
+                    "--time-window starts at %s, but the run ends at %s", from, end);
         return false;
     }
     frame->to_ps = MIN(frame->to_ps, makespan_ps);

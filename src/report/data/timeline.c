@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Timelines in memory: about 100 bytes an op.
+ * Timelines in memory: about 100 bytes per op.
  */
 #include "report/data/timeline.h"
 
@@ -55,7 +55,7 @@ lh_timeline_keeps(const LhTimeline *timeline, uint32_t rank)
            (rank < timeline->ranks->len && timeline->ranks->data[rank] != 0);
 }
 
-/* A copy of the motions that is as long as the timeline. */
+/* Copies the motions to memory that lives as long as the timeline. */
 static const LhMotion *
 keep_motions(LhTimeline *timeline, const LhMotion *motions, uint32_t count)
 {
@@ -143,7 +143,7 @@ lh_timeline_sort(LhTimeline *timeline)
     g_array_sort(timeline->records, by_rank_and_op);
 }
 
-/* The name of the stream of a record, as a field of CSV. */
+/* Name of the stream of a record, as a CSV field. */
 static const char *
 stream_field(const LhTimelineRecord *r, const GPtrArray *names)
 {

@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-/* --- comparing ----------------------------------------------------------------------------------
+/* --- comparison ---------------------------------------------------------------------------------
  */
 
 static void
@@ -19,7 +19,8 @@ add_regression(LhDiff *diff, const LhEntry *entry, const char *what, double a, d
     g_array_append_val(diff->regressions, worse);
 }
 
-/* What ran has to run, and nothing that counts may grow by more than is tolerated. */
+/* Finds regressions: entries that ran only in A, and gated quantities that grew beyond the
+ * tolerance. */
 static void
 find_regressions(LhDiff *diff, const LhEntry *a, const LhEntry *b)
 {
@@ -38,15 +39,16 @@ find_regressions(LhDiff *diff, const LhEntry *a, const LhEntry *b)
     }
 }
 
-/* What an interrupted command has not looked at is no worse, and no better. */
+/* Rejects a tolerance for a partial result: what an interrupted command did not run cannot be
+ * compared. */
 static bool
 check_partial(const LhOutcome *o, double tolerance, GError **error)
 {
     if (!o->partial || tolerance < 0)
         return true;
     g_set_error(error, LH_ERROR, LH_ERROR_INPUT,
-                "%s is of a command that was interrupted: whether anything is worse cannot be said "
-                "of what was not looked at; leave out --tolerance, or let it end",
+                "%s is of an interrupted command, so regressions in what it did not run are "
+                "unknown; remove --tolerance, or let the command finish",
                 o->path);
     return false;
 }
@@ -60,8 +62,8 @@ lh_diff_new(const LhOutcome *a, const LhOutcome *b, double tolerance, GError **e
         return NULL;
     if (strcmp(a->schema, b->schema) != 0) {
         g_set_error(error, LH_ERROR, LH_ERROR_INPUT,
-                    "%s is a %s and %s a %s; both must be of one kind", a->path, a->schema, b->path,
-                    b->schema);
+                    "%s is a %s and %s a %s; both must be of the same kind", a->path, a->schema,
+                    b->path, b->schema);
         return NULL;
     }
     diff = g_new0(LhDiff, 1);

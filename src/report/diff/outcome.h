@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A result of longhaul, as far as it is compared: its entries and their quantities.
+ * The comparable part of a result: its entries and their quantities.
  */
 #pragma once
 
 #include "report/diff/question.h"
 
-/* What a quantity is a part of. */
+/* Kind of a quantity. */
 typedef enum {
-    LH_QUANTITY_WHOLE,    /* the time, the memory */
-    LH_QUANTITY_PART,     /* of the time, as a mean over ranks */
-    LH_QUANTITY_TRAFFIC,  /* bytes, all ranks together */
-    LH_QUANTITY_MEMORY,   /* of the largest peak */
+    LH_QUANTITY_WHOLE,    /* time, peak memory */
+    LH_QUANTITY_PART,     /* part of the time, mean over ranks */
+    LH_QUANTITY_TRAFFIC,  /* bytes sent by all ranks */
+    LH_QUANTITY_MEMORY,   /* category of the highest peak */
     LH_QUANTITY_RESOURCE, /* of the critical path */
-    LH_QUANTITY_PHASE,    /* likewise */
-    LH_QUANTITY_CALL,     /* likewise */
+    LH_QUANTITY_PHASE,    /* of the critical path */
+    LH_QUANTITY_CALL,     /* of the critical path */
     LH_QUANTITY_KINDS
 } LhQuantityKind;
 
@@ -25,49 +25,49 @@ typedef struct {
     char *name; /* owned */
     uint8_t kind;
     bool bytes;   /* else seconds */
-    bool gate;    /* must not grow beyond the tolerance */
-    double value; /* NAN: there is none */
+    bool gate;    /* gated: must not grow beyond the tolerance */
+    double value; /* NAN: none */
 } LhQuantity;
 
-/* One schedule, or one way to train. */
+/* A schedule, or a configuration of a plan. */
 typedef struct {
-    bool stands_for;    /* the fastest of others, whichever that is: it has no place */
-    char *name, *state; /* owned; the state of ways is "ok" */
-    guint place;        /* from 1, by time, among those that ran; 0: did not */
-    GArray *quantities; /* of LhQuantity; the time is the first */
+    bool stands_for;    /* represents the fastest of several, whichever it is; it has no place */
+    char *name, *state; /* owned; the state of configurations is "ok" */
+    guint place;        /* from 1, by time, among those that ran; 0: did not run */
+    GArray *quantities; /* of LhQuantity; the time first */
 } LhEntry;
 
-/* A document, as far as it is compared. */
+/* The comparable part of a document. */
 typedef struct {
     const char *path; /* borrowed */
     char *schema, *version, *sha256;
     char *winner; /* NULL: none */
     LhQueryStampWhole *question;
-    bool partial;       /* of a command that was interrupted */
+    bool partial;       /* result of an interrupted command */
     GPtrArray *entries; /* of LhEntry * */
 } LhOutcome;
 
 void lh_outcome_free(LhOutcome *outcome);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhOutcome, lh_outcome_free)
 
-/* The entry of that name; NULL if there is none. */
+/* Returns the entry of that name, or NULL. */
 const LhEntry *lh_outcome_entry(const LhOutcome *outcome, const char *name);
 
-/* The time of @entry (NULL: none); NAN if it has none. */
+/* Time of @entry (may be NULL); NAN without one. */
 double lh_entry_time(const LhEntry *entry);
 
-/* The quantity of @entry (NULL: none) that is the same as @like; NULL if it has none. */
+/* The quantity of @entry (may be NULL) of the same kind and name as @like; NULL if it has none. */
 const LhQuantity *lh_entry_quantity(const LhEntry *entry, const LhQuantity *like);
 
-/* Of LhEntry *. */
+/* Frees an LhEntry *. */
 void lh_diff_entry_free(gpointer data);
 
-/* Adds an entry without quantities; borrowed. */
+/* Adds an entry without quantities; the returned entry is borrowed. */
 LhEntry *lh_outcome_add_entry(LhOutcome *o, const char *name, const char *state);
 
-/* Adds a quantity; nothing, if there is no value (NAN). */
+/* Adds a quantity; ignored if the value is NAN. */
 void lh_entry_add_quantity(LhEntry *entry, LhQuantityKind kind, const char *name, bool bytes,
                            double value);
 
-/* Whether it ran, so that it has a time. */
+/* Whether it ran, that is, has a time. */
 bool lh_entry_ran(const LhEntry *entry);

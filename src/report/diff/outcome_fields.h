@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rows of the tables of fields by which documents of results are read.
+ * Rows for tables of fields that read documents of results.
  */
 #pragma once
 
@@ -8,7 +8,7 @@
 
 #include <stddef.h>
 
-/* A number of a row that may be null: NAN then. */
+/* A number that may be null; it is NAN then. */
 #define LH_OUTCOME_NUMBER_OR_NULL(in, member, key)                                                 \
     {                                                                                              \
         .name = key, .type = LH_FIELD_DOUBLE, .offset = offsetof(in, member),                      \

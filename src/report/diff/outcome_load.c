@@ -48,7 +48,7 @@ static const LhField head_fields[] = {
     { .name = NULL },
 };
 
-/* Up to the slash. */
+/* Length of the schema up to the slash. */
 static gsize
 kind_length(const char *schema)
 {
@@ -64,19 +64,18 @@ find_kind(const LhJson *json, const char *schema, GError **error)
     for (guint i = 0; i < G_N_ELEMENTS(document_kinds); i++)
         if (kind_length(document_kinds[i].schema) == kind_length(schema) &&
             strncmp(document_kinds[i].schema, schema, kind_length(schema)) == 0) {
-            lh_json_error(json, "schema", error,
-                          "this is of another version, %s; this program reads %s", schema,
-                          document_kinds[i].schema);
+            lh_json_error(json, "schema", error, "this has version %s; this program reads %s",
+                          schema, document_kinds[i].schema);
             return NULL;
         }
     lh_json_error(json, "schema", error,
-                  "a %s cannot be compared; what sim, compare and plan write with --format json "
-                  "can: " LH_RESULT_SCHEMA ", longhaul.plan/1, longhaul.path/1",
+                  "a %s cannot be compared; allowed are results that sim, compare and plan write "
+                  "with --format json: " LH_RESULT_SCHEMA ", longhaul.plan/1, longhaul.path/1",
                   schema);
     return NULL;
 }
 
-/* Those that ran, by time; of equal ones the first. */
+/* Ranks the entries that ran by time; ties keep their order. */
 static void
 set_places(LhOutcome *o)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Documents of results, loaded to be compared.
+ * Loads documents of results for comparison.
  */
 #pragma once
 
 #include "report/diff/outcome.h"
 
-/* LH_ERROR_INPUT with file, line and field if it cannot be used. @path must outlive it. Caller
- * frees. */
+/* Loads a result. LH_ERROR_INPUT with file, line and field if it is invalid. @path must outlive it.
+ * Caller frees. */
 LhOutcome *lh_outcome_load(const char *path, GError **error);

@@ -118,7 +118,8 @@ add_way(LhOutcome *o, const char *name, const Way *way)
     lh_entry_add_quantity(entry, LH_QUANTITY_WHOLE, "memory", true, way->peak_bytes);
 }
 
-/* The fastest way on a cluster, whichever it is, is an entry of its own: memory is the way's. */
+/* Adds a configuration, or the fastest of a cluster, whichever it is. The latter is an entry of its
+ * own, without memory, which depends on the configuration. */
 static void
 add_cluster(LhOutcome *o, const Cluster *cluster, bool best)
 {
@@ -143,7 +144,7 @@ add_cluster(LhOutcome *o, const Cluster *cluster, bool best)
     }
 }
 
-/* A number of every cluster, in their order: "5e+10, 2.5e+10". */
+/* Adds a number of every cluster, in order: "5e+10, 2.5e+10". */
 static void
 add_plan_numbers(LhOutcome *o, const char *field, const GArray *clusters, gsize offset)
 {
@@ -159,7 +160,7 @@ add_plan_numbers(LhOutcome *o, const char *field, const GArray *clusters, gsize 
     lh_question_add(o->question, g_strdup(field), g_string_free(text, FALSE));
 }
 
-/* Plans of before the numbers of links were told have none. */
+/* Plans written before link properties were recorded have none. */
 static void
 add_plan_links(LhOutcome *o, const LhJson *json, const GArray *clusters)
 {
@@ -177,7 +178,8 @@ add_plan_links(LhOutcome *o, const LhJson *json, const GArray *clusters)
     add_plan_numbers(o, "oversubscription", clusters, offsetof(Cluster, oversubscription));
 }
 
-/* The length that was looked for is an answer. Plans are of steps. */
+/* Reads the case; the longest sequence length found is a result, not part of it. Plans are of
+ * training steps. */
 static bool
 read_plan_case(LhOutcome *o, const LhJson *json, GError **error)
 {
@@ -209,8 +211,7 @@ lh_outcome_read_plan(LhOutcome *o, const LhJson *json, GError **error)
         g_autofree char *path = g_strdup_printf("clusters[%u].cluster", i);
 
         if (lh_outcome_entry(o, name) != NULL)
-            ok =
-                lh_json_error(json, path, error, "cluster \"%s\" is there twice", cluster->cluster);
+            ok = lh_json_error(json, path, error, "duplicate cluster \"%s\"", cluster->cluster);
         else
             add_cluster(o, cluster, g_strcmp0(cluster->cluster, p.best_cluster) == 0);
     }

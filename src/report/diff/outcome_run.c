@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-/* --- what a result is ---------------------------------------------------------------------------
+/* --- results ------------------------------------------------------------------------------------
  */
 
 /* What is computed with of the case; all of it is compared as document.c says. */
@@ -107,7 +107,8 @@ static const LhField result_fields[] = {
     { .name = NULL },
 };
 
-/* Documents of before "asked" show that they are of a step by what only steps have. */
+/* Documents written before "asked" are of a training step if they have members that only steps
+ * have. */
 static bool
 read_case(LhOutcome *o, const LhJson *json, GError **error)
 {
@@ -118,7 +119,7 @@ read_case(LhOutcome *o, const LhJson *json, GError **error)
     return o->question != NULL;
 }
 
-/* Peak bytes of the row by category, of which a document has those that there are. */
+/* Adds the row's peak memory by category; a document has only the categories that occur. */
 static bool
 add_categories(const LhJson *json, guint index, LhEntry *entry, GError **error)
 {
@@ -157,9 +158,9 @@ add_result_row(LhOutcome *o, const LhJson *json, const Result *r, guint index, G
     LhEntry *entry;
 
     if (lh_outcome_entry(o, row->schedule) != NULL)
-        return lh_json_error(json, path, error, "schedule \"%s\" is there twice", row->schedule);
+        return lh_json_error(json, path, error, "duplicate schedule \"%s\"", row->schedule);
     if (ran && isnan(row->makespan_s))
-        return lh_json_error(json, path, error, "\"%s\" ran, and its time is missing",
+        return lh_json_error(json, path, error, "\"%s\" ran, but its time is missing",
                              row->schedule);
     entry = lh_outcome_add_entry(o, row->schedule, row->state);
     lh_entry_add_quantity(entry, LH_QUANTITY_WHOLE, "time", false, row->makespan_s);
@@ -188,11 +189,11 @@ lh_outcome_read_result(LhOutcome *o, const LhJson *json, GError **error)
     return ok;
 }
 
-/* --- what a critical path is --------------------------------------------------------------------
+/* --- critical paths -----------------------------------------------------------------------------
  */
 
 typedef struct {
-    char *of, *name, *phase; /* of calls the last two, else the first */
+    char *of, *name, *phase; /* calls have name and phase, others `of` */
     double path_s;
 } Share;
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What sim and compare write, longhaul.result/3 and longhaul.path/1, as an outcome.
+ * Results of sim and compare, longhaul.result/3 and longhaul.path/1, as outcomes.
  */
 #pragma once
 
 #include "base/json/json.h"
 #include "report/diff/outcome.h"
 
-/* Reads a document of schedules that were simulated. */
+/* Reads the document of simulated schedules. */
 bool lh_outcome_read_result(LhOutcome *o, const LhJson *json, GError **error);
 
-/* Reads a document of the critical path of one. */
+/* Reads the document of a critical path. */
 bool lh_outcome_read_path(LhOutcome *o, const LhJson *json, GError **error);

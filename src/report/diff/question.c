@@ -42,7 +42,7 @@ find_asked(const LhQueryStampWhole *q, const char *name)
     return NULL;
 }
 
-/* @name is taken over. */
+/* Adds an entry; takes over @name. */
 static LhQueryStamp *
 new_asked(LhQueryStampWhole *q, char *name)
 {
@@ -76,8 +76,8 @@ lh_question_add(LhQueryStampWhole *question, char *name, char *is)
     asked->is_known = true;
 }
 
-/* The texts at @path, several of an array; of an object its values: "3:2". NULL: nothing. Caller
- * unrefs. */
+/* Texts at @path: the elements of an array, or the values of an object ("3:2"). NULL: nothing
+ * there. Caller unrefs. */
 static GPtrArray *texts_at(const LhJson *json, const char *path);
 
 static char *
@@ -129,10 +129,10 @@ texts_at(const LhJson *json, const char *path)
     return texts;
 }
 
-/* --- what was given -----------------------------------------------------------------------------
+/* --- given values -------------------------------------------------------------------------------
  */
 
-/* Sets @scratch to what stands at @path, of @field. */
+/* Sets @field in @scratch to the value at @path. */
 static bool
 take_given(const LhJson *json, const char *path, const LhField *field, LhScenario *scratch,
            GError **error)
@@ -142,7 +142,7 @@ take_given(const LhJson *json, const char *path, const LhField *field, LhScenari
     g_autoptr(GError) cause = NULL;
 
     if (flag && (texts->len != 1 || strcmp(texts->pdata[0], "true") != 0))
-        return lh_json_error(json, path, error, "a flag that was given is true here");
+        return lh_json_error(json, path, error, "a flag that was given must be true here");
     for (guint i = 0; i < texts->len; i++) {
         if (!lh_scenario_set(scratch, field, flag ? NULL : texts->pdata[i], &cause))
             return lh_json_error(json, path, error, "%s", cause->message);
@@ -163,15 +163,16 @@ read_scenario(const LhJson *json, LhScenario *scratch, GError **error)
             field++;
         if (field->name == NULL)
             return lh_json_error(json, path, error,
-                                 "scenarios have no such field; a result of a later version of "
-                                 "longhaul is compared by that version");
+                                 "unknown scenario field; compare results of a later version of "
+                                 "longhaul with that version");
         if (!take_given(json, path, field, scratch, error))
             return false;
     }
     return true;
 }
 
-/* An option of the command line that a document of before "asked" says; NULL without one. */
+/* Name of an option on the command line of a document without "asked"; NULL: not an option. Caller
+ * frees. */
 static char *
 option_name(const char *word)
 {
@@ -183,7 +184,7 @@ option_name(const char *word)
     return g_strdelimit(name, "_", '-');
 }
 
-/* What the command line gave of the scenario. What does not fit is no field. */
+/* Reads the scenario's values on the command line; words that are not valid values are skipped. */
 static void
 read_argv(const LhJson *json, LhScenario *scratch)
 {
@@ -206,7 +207,7 @@ read_argv(const LhJson *json, LhScenario *scratch)
     }
 }
 
-/* @field as @scratch has it, or what it is otherwise; NULL: nothing. Caller frees. */
+/* Value of @field in @scratch, or its default; NULL: none. Caller frees. */
 static char *
 given_text(const LhField *field, const LhScenario *scratch)
 {
@@ -268,7 +269,7 @@ add_told_options(LhQueryStampWhole *q, const LhJson *json)
     }
 }
 
-/* Options of a command line that is all that a document says, outputs among them. */
+/* Adds the options of the command line of a document without "asked", outputs included. */
 static void
 add_argv_options(LhQueryStampWhole *q, const LhJson *json)
 {
@@ -294,7 +295,7 @@ add_argv_options(LhQueryStampWhole *q, const LhJson *json)
 /* --- files --------------------------------------------------------------------------------------
  */
 
-/* What the file is of, as documents of before "of" have it: by its folder. */
+/* Kind of a file in documents written before member "of": derived from its folder. */
 static const char *
 of_path(const char *path)
 {
@@ -310,7 +311,7 @@ of_path(const char *path)
     return path;
 }
 
-/* Several files of one thing are those of several clusters. */
+/* Several files of the same kind are those of several clusters. */
 static void
 add_digests(LhQueryStampWhole *q, const LhJson *json)
 {
@@ -335,7 +336,7 @@ add_digests(LhQueryStampWhole *q, const LhJson *json)
     }
 }
 
-/* --- a question ---------------------------------------------------------------------------------
+/* --- queries ------------------------------------------------------------------------------------
  */
 
 static void
@@ -373,7 +374,7 @@ lh_question_read(const LhJson *json, const char *of_case, const char *const *mem
     return g_steal_pointer(&q);
 }
 
-/* --- two questions ------------------------------------------------------------------------------
+/* --- comparison of queries ----------------------------------------------------------------------
  */
 
 static bool
@@ -386,7 +387,7 @@ is_file_name(const char *name)
     return g_strcmp0(field->names, "files") == 0;
 }
 
-/* A file is what it has, wherever it is. */
+/* Files are compared by content, whatever their path. */
 static bool
 is_known_by_digest(const LhQueryStampWhole *a, const LhQueryStampWhole *b, const char *name)
 {
@@ -395,8 +396,9 @@ is_known_by_digest(const LhQueryStampWhole *a, const LhQueryStampWhole *b, const
     return is_file_name(name) && find_asked(a, digest) != NULL && find_asked(b, digest) != NULL;
 }
 
-/* Both say which options their command has, or one of them has its command line alone: then what is
- * not on either line is the default of both. */
+/* Compares an option if both documents list all options of their command, or one does and the other
+ * has its command line: an option missing on that line has its default. Two documents with only a
+ * command line are not compared. */
 static bool
 option_differs(const LhQueryStampWhole *a, const LhQueryStampWhole *b, const LhQueryStamp *x,
                const LhQueryStamp *y)
@@ -439,8 +441,9 @@ has_difference(const GArray *all, const char *name)
     return false;
 }
 
-/* A file that only one has is a difference if no field says so; and a scenario's is none of its
- * own, since its fields are compared. */
+/* Adds a file that differs, unless a field already shows it. A file that only one document has
+ * counts if both have "asked". A scenario file counts only if both have one and no field differs,
+ * since its fields are compared. */
 static void
 add_differing_file(GArray *all, const LhQueryStampWhole *a, const LhQueryStampWhole *b,
                    const char *name)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What was asked, read from a result, and the questions of two results beside each other.
+ * Queries read from results, and their comparison.
  */
 #pragma once
 
@@ -11,39 +11,40 @@
 
 /* One thing that was asked. */
 typedef struct {
-    char *name;    /* owned: a field's, "--top" of an option, "SHA-256 of model" of a file */
-    char *is;      /* owned: what it came to; NULL: nothing */
-    char *given;   /* owned: what was given, or what it is if nothing is; NULL: nothing */
-    bool is_known; /* whether the document says what it came to */
-    bool on_line;  /* of options: given */
+    char *name;    /* owned: of a field, "--top" for an option, "SHA-256 of model" for a file */
+    char *is;      /* owned: effective value; NULL: none */
+    char *given;   /* owned: given value, or the default; NULL: none */
+    bool is_known; /* the document has the effective value */
+    bool on_line;  /* for options: given */
 } LhQueryStamp;
 
-/* What a document says of one question; and one that is older than that member. */
+/* The query of a document, which may be older than member "asked". */
 typedef struct {
     GPtrArray *all; /* of LhQueryStamp * */
-    bool told;      /* the document has "asked"; else that is what its "argv" has */
+    bool told;      /* the document has "asked"; else values are those of its "argv" */
 } LhQueryStampWhole;
 
-/* Something that two questions have otherwise, and the values: borrowed, NULL: none. */
+/* A difference of two queries, with both values: borrowed, NULL: none. */
 typedef struct {
     const char *name, *a, *b;
 } LhQueryStampOtherwise;
 
 /*
- * The question of @json, whose object at @of_case ("case"; "": the document itself) has what fields
- * came to, of which only those in @members count (NULL: all). LH_ERROR_INPUT for what "asked"
- * cannot have. Caller frees.
+ * Reads the query of @json. Member @of_case ("case"; "": the document itself) has the effective
+ * values, of which those in @members count (NULL: all). LH_ERROR_INPUT for an invalid "asked".
+ * Caller frees.
  */
 LhQueryStampWhole *lh_question_read(const LhJson *json, const char *of_case,
                                     const char *const *members, GError **error);
 void lh_question_free(LhQueryStampWhole *question);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhQueryStampWhole, lh_question_free)
 
-/* Adds what something came to: both are taken over. */
+/* Adds an effective value; takes over both strings. */
 void lh_question_add(LhQueryStampWhole *question, char *name, char *is);
 
-/* What was given of a field, as a document that is not `told` shows otherwise. */
+/* Sets the given value of a field, for documents without "asked". */
 void lh_question_give(LhQueryStampWhole *question, const char *field, const char *given);
 
-/* All of it: of LhQueryStampOtherwise. Both must outlive it. Caller unrefs. */
+/* Returns all differences: of LhQueryStampOtherwise. Both queries must outlive it. Caller
+ * unrefs. */
 GArray *lh_question_compare(const LhQueryStampWhole *a, const LhQueryStampWhole *b);

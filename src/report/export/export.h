@@ -8,11 +8,11 @@
 
 #include "scenario/setup.h"
 
-/* False (LH_ERROR_USAGE) if @path does not end as one of the formats does. */
+/* False (LH_ERROR_USAGE) unless @path has the ending of a format. */
 bool lh_export_check_path(const char *path, GError **error);
 
-/* Writes @program, as it runs on the setup's cluster, in the format that the ending of @path names.
- * Memory grows with the ranks, and with the ops of one rank (9 bytes each), not with those of all.
- * Files appear whole, and all or none. */
+/* Writes @program, as it runs on the setup's cluster, in the format of the ending of @path. Memory
+ * grows with the number of ranks and with the ops of one rank (9 bytes each), not with the ops of
+ * all. Files are written atomically, all or none. */
 bool lh_export_write(const char *path, const LhSetup *setup, const LhProgram *program,
                      GError **error);

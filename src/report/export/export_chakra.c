@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Programs as execution traces of Chakra, which ASTRA-sim reads: a file PREFIX.RANK.et for each
- * rank, of nodes that are kernels of so many microseconds, sends, receives and collectives, each
- * behind the nodes that it waits for; and PREFIX.groups.json, the ranks of every process group, if
- * there are collectives. A file is a sequence of messages of protobuf, each with its length in
- * front.
+ * Programs as Chakra execution traces, which ASTRA-sim reads. Each rank has a file PREFIX.RANK.et
+ * of nodes: kernels with a duration in microseconds, sends, receives and collectives, each with the
+ * nodes it depends on. PREFIX.groups.json has the ranks of every process group, if there are
+ * collectives. A file is a sequence of protobuf messages, each preceded by its length.
  */
 #include "base/files/file_uses.h"
 #include "base/files/output.h"
@@ -20,9 +19,9 @@
 
 #define ENDING ".et"
 #define WORD "the export's file"
-#define VERSION "0.0.4" /* of the schema */
+#define VERSION "0.0.4" /* schema version */
 
-enum { /* fields, by message */
+enum { /* fields of each message */
        METADATA_VERSION = 1,
        NODE_ID = 1,
        NODE_NAME = 2,
@@ -53,14 +52,14 @@ static const uint64_t collective_types[LH_COLL_KINDS] = {
 typedef struct {
     LhExportWalk walk;
     LhCollectives *collectives;
-    GArray *groups;         /* of LhGroup, by number of the communicator */
-    GPtrArray *paths;       /* of files that are complete */
-    char *prefix;           /* of their names */
-    LhOutputStream *stream; /* of the present rank; NULL once it is complete */
-    GString *text;          /* that is not written yet */
-    LhExportTags *tags;     /* of the present rank */
-    GArray *firsts;         /* of uint32_t, by op of the rank: nodes before it */
-    uint32_t nodes;         /* so far, of the rank */
+    GArray *groups;         /* of LhGroup, by communicator number */
+    GPtrArray *paths;       /* of complete files */
+    char *prefix;           /* of the file names */
+    LhOutputStream *stream; /* of the current rank; NULL once complete */
+    GString *text;          /* not yet written */
+    LhExportTags *tags;     /* of the current rank */
+    GArray *firsts;         /* of uint32_t, by op of the rank: number of nodes before it */
+    uint32_t nodes;         /* of the rank, so far */
 } Chakra;
 
 static void
@@ -90,7 +89,7 @@ attribute_begin(GString *out, const char *name)
     return begin;
 }
 
-/* @field says of which type. */
+/* Writes an attribute; @field gives its type. */
 static void
 put_attribute(GString *out, const char *name, uint32_t field, uint64_t value)
 {
@@ -109,7 +108,7 @@ put_text_attribute(GString *out, const char *name, const char *value)
     lh_proto_end(out, begin);
 }
 
-/* The nodes of the ops that the present one waits for. */
+/* Writes the nodes that the current op waits for. */
 static void
 put_parents(const Chakra *chakra, GString *out)
 {
@@ -128,14 +127,14 @@ put_parents(const Chakra *chakra, GString *out)
     lh_proto_end(out, begin);
 }
 
-/* Begins a node; its last attributes follow, then node_end(). @micros: of a kernel. */
+/* Begins a node; its last attributes and node_end() follow. @micros: duration of a kernel. */
 static gsize
 node_begin(Chakra *chakra, const LhOp *op, NodeType type, const char *name, uint64_t micros)
 {
     GString *out = chakra->text;
     const gsize begin = out->len;
 
-    if (chakra->nodes > 0) /* 0 is what an absent one is */
+    if (chakra->nodes > 0) /* 0 is the default */
         lh_proto_uint(out, NODE_ID, chakra->nodes);
     chakra->nodes++;
     lh_proto_text(out, NODE_NAME, name);
@@ -167,7 +166,7 @@ put_kernel(Chakra *chakra, const LhOp *op)
                                 ((uint64_t)time_ps + 500000) / 1000000));
 }
 
-/* What moves nothing, but others wait for it. */
+/* Writes a node without work, for others to wait for. */
 static void
 put_nothing(Chakra *chakra, const LhOp *op)
 {
@@ -203,7 +202,7 @@ put_exchange_nodes(Chakra *chakra, const LhOp *op)
         put_nothing(chakra, op);
 }
 
-/* The bytes of a rank before the collective. */
+/* Bytes of a rank before the collective. */
 static uint64_t
 collective_bytes(const LhOp *op)
 {
@@ -237,7 +236,7 @@ put_collective_node(Chakra *chakra, const LhOp *op)
     node_end(chakra, begin);
 }
 
-/* Ops before @op that have no entry yet, because they run on no stream, have no nodes. */
+/* Marks ops before @op as having no nodes: they run on no stream. */
 static void
 note_nodes(Chakra *chakra, uint32_t op)
 {
@@ -265,7 +264,7 @@ put_op_nodes(void *data, const LhOp *op, GError **error)
 /* --- files --------------------------------------------------------------------------------------
  */
 
-/* Takes the path @path of the file that is written next. */
+/* Opens the next file; takes over @path. */
 static bool
 open_file(Chakra *chakra, char *path, GError **error)
 {
@@ -295,8 +294,8 @@ group_file(const Chakra *chakra)
     return g_strdup_printf("%s.groups.json", chakra->prefix);
 }
 
-/* None of the files may be one that is read, or another output: that is said before the first of
- * them is replaced. */
+/* Checks that none of the files is an input or another output, before the first of them is
+ * replaced. */
 static bool
 take_files(const Chakra *chakra, uint32_t ranks, GError **error)
 {
@@ -354,7 +353,7 @@ write_group_file(Chakra *chakra, GError **error)
     return close_file(chakra, error);
 }
 
-/* Ranks without the others are of no use. */
+/* Removes all files: some ranks without the others are useless. */
 static void
 remove_files(const Chakra *chakra)
 {

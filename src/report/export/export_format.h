@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a format of exported programs has to do.
+ * Interface of the export formats.
  */
 #pragma once
 
 #include "report/export/export.h"
 #include "sim/cost/cost.h"
 
-#define LH_EXPORT_PIECE_BYTES 65536 /* written at a time */
+#define LH_EXPORT_PIECE_BYTES 65536 /* written at once */
 
 typedef struct {
-    const char *ending; /* of the name that is given */
+    const char *ending; /* of the file name */
     bool (*write)(const char *path, const LhSetup *setup, const LhProgram *program, GError **error);
 } LhExportFormat;
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Programs as GOAL (Hoefler, Siebert, Lumsdaine 2009), the text that LogGOPSim and ATLAHS read: for
- * each rank its kernels as calculations of so many nanoseconds, sends and receives, and what waits
- * for what. Streams are processors, so that they overlap. Op 12 has the label o12; if it is made of
- * several messages, these are o12_0, o12_1, ..., and o12 is where all of them are through.
+ * Programs as GOAL (Hoefler, Siebert, Lumsdaine 2009), the text format of LogGOPSim and ATLAHS.
+ * Each rank has kernels as calculations with a duration in nanoseconds, sends, receives, and
+ * dependencies. Streams are processors, so they overlap. Op 12 has the label o12; if it consists of
+ * several messages, these are o12_0, o12_1, ..., and o12 is their completion.
  */
 #include "base/error.h"
 #include "base/escape.h"
@@ -19,19 +19,19 @@
 typedef struct {
     LhExportWalk walk;
     LhCollectives *collectives;
-    LhOutputStream *stream; /* NULL once it is complete */
-    GString *text;          /* that is not written yet */
-    LhExportTags *tags;     /* of the present rank */
+    LhOutputStream *stream; /* NULL once complete */
+    GString *text;          /* not yet written */
+    LhExportTags *tags;     /* of the current rank */
 } Goal;
 
-/* An op that is made of several statements. */
+/* An op that consists of several statements. */
 typedef struct {
     Goal *goal;
     const LhOp *op;
     uint32_t communicator;
-    bool gate;           /* a statement of its own waits for what the op waits for */
-    uint32_t joined;     /* the last part that all behind it wait for; NO_PART: none */
-    GByteArray *awaited; /* by part: whether a later one waits for it */
+    bool gate;           /* has a statement of its own that waits for what the op waits for */
+    uint32_t joined;     /* the last part that all later ones wait for; NO_PART: none */
+    GByteArray *awaited; /* by part: whether a later part waits for it */
 } Parts;
 
 static void
@@ -57,7 +57,7 @@ write_text(Goal *goal)
 /* --- statements ---------------------------------------------------------------------------------
  */
 
-/* Nanoseconds, rounded to the nearest. */
+/* Writes a calculation, in nanoseconds, rounded to nearest. */
 static void
 put_calculation(GString *out, LhTime time_ps, const LhOp *op)
 {
@@ -73,7 +73,8 @@ put_waits(const Goal *goal, const LhOp *op, const char *suffix)
                                goal->walk.waits[i]);
 }
 
-/* A message of no bytes, which the format does not have, only takes its place in the order. */
+/* Writes a message. GOAL has no empty messages: one of zero bytes only keeps its place in the
+ * order. */
 static void
 put_message(Goal *goal, const LhOp *op, uint32_t communicator, const LhScriptMessage *m)
 {
@@ -99,7 +100,7 @@ put_part_wait(const Parts *parts, uint32_t part, uint32_t after)
     parts->awaited->data[after] = 1;
 }
 
-/* Waits for all parts since the last one that did. */
+/* Waits for all parts since the last join. */
 static void
 put_join_waits(const Parts *parts, uint32_t part)
 {
@@ -120,7 +121,7 @@ put_first_waits(const Parts *parts, uint32_t part)
         put_waits(parts->goal, parts->op, suffix);
 }
 
-/* The next part; an LhScriptMessage's sink. */
+/* Adds the next part; a sink of LhScriptMessage. */
 static void
 add_part(void *data, const LhScriptMessage *m)
 {
@@ -225,10 +226,10 @@ put_collective(Goal *goal, const LhOp *op, GError **error)
     Parts parts;
 
     if (communicator >> (32 - LH_EXPORT_TAG_BITS) != 0) {
-        g_set_error(error, LH_ERROR, LH_ERROR_NO,
-                    "the tags of GOAL have no room for more than %u communicators of collectives; "
-                    "the program has more",
-                    (1u << (32 - LH_EXPORT_TAG_BITS)) - LH_EXPORT_EXCHANGES);
+        g_set_error(
+            error, LH_ERROR, LH_ERROR_NO,
+            "GOAL tags have room for at most %u communicators of collectives; the program has more",
+            (1u << (32 - LH_EXPORT_TAG_BITS)) - LH_EXPORT_EXCHANGES);
         return false;
     }
     parts = begin_parts(goal, op, (uint32_t)communicator);

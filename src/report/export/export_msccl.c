@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The exchanges of a program as an algorithm of MSCCL, in its XML: how an all-gather is made of
- * messages. Kernels are left out, but for copies, whose targets hold what their sources do. So a
- * program can be written whose messages carry nothing but parts of one input, as they are, until
- * every rank has had every part once: the forward pass of ring attention, and its like.
+ * The exchanges of a program as an algorithm in MSCCL's XML: an all-gather made of messages.
+ * Kernels are left out, except copies, whose targets hold what their sources do. So a program can
+ * be exported if its messages carry only unmodified parts of one input, until every rank has had
+ * every part once, such as the forward pass of ring attention.
  *
- * The program is followed op by op, with the parts that every buffer holds. A part has its place in
- * the gathered buffer, where it comes to and is sent on from. A rank has a threadblock for each
- * peer that it sends to, and one for each that it receives from; a step sends parts that follow one
- * another, and waits for the step that has received them. Limits are those of MSCCL's parser.
+ * The program is executed symbolically, tracking the parts that every buffer holds. A part has a
+ * fixed place in the gathered buffer, where it is received and sent from. A rank has one
+ * threadblock per peer that it sends to, and one per peer that it receives from. A step sends
+ * contiguous parts, and waits for the step that received them. Limits are those of MSCCL's parser.
  */
 #include "base/error.h"
 #include "base/escape.h"
 #include "base/files/output.h"
 #include "report/export/export_format.h"
 
-#define STEPS_MAX 63  /* of a threadblock */
-#define CHUNKS_MAX 71 /* of a step */
-#define BLOCKS_MAX 32 /* of a GPU, on the one channel */
+#define STEPS_MAX 63  /* per threadblock */
+#define CHUNKS_MAX 71 /* per step */
+#define BLOCKS_MAX 32 /* per GPU, on its only channel */
 #define NOWHERE UINT32_MAX
 
-/* What a cell holds: a cell of a rank, as it was before the program. */
+/* Content of a cell: a cell of some rank's input. */
 typedef struct {
-    uint32_t rank; /* NOWHERE: nothing yet, or something computed */
+    uint32_t rank; /* NOWHERE: nothing yet, or computed data */
     uint32_t cell;
 } Content;
 
@@ -34,8 +34,8 @@ typedef enum {
 
 typedef struct {
     StepKind kind;
-    uint32_t first, count; /* chunks of the gathered buffer */
-    uint32_t block, step;  /* of the same rank, that it waits for; NOWHERE: none */
+    uint32_t first, count; /* range of chunks in the gathered buffer */
+    uint32_t block, step;  /* of the same rank, to wait for; NOWHERE: none */
     bool awaited;
 } Step;
 
@@ -47,24 +47,24 @@ typedef struct {
 
 typedef struct {
     LhCursor cursor;
-    LhOpBuffer buffer; /* of the present step of the program */
-    uint32_t op;       /* of it, that comes next */
-    uint32_t received; /* messages of that op; those that it sends are sent */
+    LhOpBuffer buffer; /* of the current step of the program */
+    uint32_t op;       /* next op of that step */
+    uint32_t received; /* messages of that op received so far; its sends are done */
     bool sent, ended;
     Content *cells;
     GArray *blocks;      /* of Block */
-    GHashTable *arrived; /* by chunk + 1: block and step, from (1, 0) on */
+    GHashTable *arrived; /* by chunk + 1: block and step, counted from (1, 0) */
 } Rank;
 
 typedef struct {
     const LhProgram *program;
     Rank *ranks;
     uint32_t ranks_count;
-    GHashTable *messages; /* of Channel: those that are sent and not received */
-    uint32_t slot;        /* the input that is gathered; NOWHERE: nothing was sent yet */
+    GHashTable *messages; /* of Channel: messages sent and not yet received */
+    uint32_t slot;        /* the gathered input; NOWHERE: nothing sent yet */
 } Gather;
 
-/* From one rank to another on a communicator; begins with its key. */
+/* From one rank to another on a communicator; begins with its hash key. */
 typedef struct {
     gint64 key;
     GQueue *messages; /* of GArray of Content */
@@ -148,7 +148,7 @@ static bool G_GNUC_PRINTF(2, 3) refuse(GError **error, const char *format, ...)
     va_start(args, format);
     text = g_strdup_vprintf(format, args);
     va_end(args);
-    g_set_error(error, LH_ERROR, LH_ERROR_NO, "MSCCL's XML cannot say what the program does: %s",
+    g_set_error(error, LH_ERROR, LH_ERROR_NO, "MSCCL's XML cannot represent this program: %s",
                 text);
     return false;
 }
@@ -171,7 +171,7 @@ find_block(Rank *rank, uint32_t peer, bool send, uint32_t *index, GError **error
         if (block_at(rank, *index)->peer == peer && block_at(rank, *index)->send == send)
             return true;
     if (rank->blocks->len == BLOCKS_MAX)
-        return refuse(error, "rank %u sends to and receives from more than %u peers in all",
+        return refuse(error, "rank %u sends to and receives from more than %u peers in total",
                       rank->cursor.rank, BLOCKS_MAX);
     g_array_append_val(rank->blocks, block);
     block_at(rank, *index)->steps = g_array_new(FALSE, FALSE, sizeof(Step));
@@ -192,7 +192,7 @@ add_step(Rank *rank, uint32_t block, const Step *step, GError **error)
     return true;
 }
 
-/* Where the chunk was received; NOWHERE: it is the rank's own. */
+/* Finds the step that received the chunk; NOWHERE: the rank's own chunk. */
 static void
 find_arrival(const Rank *rank, uint32_t chunk, Step *of)
 {
@@ -203,7 +203,8 @@ find_arrival(const Rank *rank, uint32_t chunk, Step *of)
     of->step = at == 0 ? NOWHERE : (at - 1) % STEPS_MAX;
 }
 
-/* A step waits for one other at most: for more, there are steps before it that do nothing else. */
+/* Adds a send. A step can wait for only one other: further waits become steps without data before
+ * it. */
 static bool
 add_send(Rank *rank, uint32_t block, uint32_t first, uint32_t count, GError **error)
 {
@@ -250,7 +251,7 @@ chunk_of(const Gather *g, Content content)
     return content.rank * slot->parts + content.cell - slot->first_cell;
 }
 
-/* The steps of a message, of which each takes chunks that follow one another. */
+/* Adds the steps of a message, each with contiguous chunks. */
 static bool
 add_steps(const Gather *g, Rank *rank, const LhPart *part, const GArray *contents, GError **error)
 {
@@ -272,7 +273,7 @@ add_steps(const Gather *g, Rank *rank, const LhPart *part, const GArray *content
     return true;
 }
 
-/* --- following a program ------------------------------------------------------------------------
+/* --- symbolic execution -------------------------------------------------------------------------
  */
 
 static Content *
@@ -292,7 +293,7 @@ slot_of(const LhProgram *program, uint32_t cell)
     return s;
 }
 
-/* What is sent is parts of one and the same input. */
+/* Checks that all sent parts are of the same input. */
 static bool
 check_sent(Gather *g, const Rank *rank, const LhOp *op, LhRegion region, GError **error)
 {
@@ -304,18 +305,18 @@ check_sent(Gather *g, const Rank *rank, const LhOp *op, LhRegion region, GError 
         uint32_t slot;
 
         if (cells[i].rank == NOWHERE)
-            return refuse(
-                error, "rank %u, op %u sends what was computed (%s), and the format has no kernels",
-                rank->cursor.rank, op->id, g->program->slots[region.slot].name);
+            return refuse(error,
+                          "rank %u, op %u sends computed data (%s), and the format has no kernels",
+                          rank->cursor.rank, op->id, g->program->slots[region.slot].name);
         slot = slot_of(g->program, cells[i].cell);
         if (g->slot == NOWHERE)
             g->slot = slot;
         if (g->slot != slot)
-            return refuse(error,
-                          "rank %u, op %u sends %s, where %s was sent before; it gathers "
-                          "one buffer",
-                          rank->cursor.rank, op->id, g->program->slots[slot].name,
-                          g->program->slots[g->slot].name);
+            return refuse(
+                error,
+                "rank %u, op %u sends %s, but %s was sent before; the format gathers one buffer",
+                rank->cursor.rank, op->id, g->program->slots[slot].name,
+                g->program->slots[g->slot].name);
     }
     return true;
 }
@@ -349,7 +350,7 @@ send(Gather *g, Rank *rank, const LhOp *op, const LhPart *part, GError **error)
     return add_steps(g, rank, part, contents, error);
 }
 
-/* The message is there. */
+/* Receives a message that has been sent. */
 static bool
 receive(const Gather *g, Rank *rank, const LhPart *part, const GArray *contents, GError **error)
 {
@@ -364,7 +365,7 @@ receive(const Gather *g, Rank *rank, const LhPart *part, const GArray *contents,
     return add_steps(g, rank, part, contents, error);
 }
 
-/* Sends all, and receives what is there; @through: that is all. */
+/* Sends all messages and receives those available; @through: the op is complete. */
 static bool
 exchange(Gather *g, Rank *rank, const LhOp *op, bool *through, GError **error)
 {
@@ -423,15 +424,14 @@ follow(Gather *g, Rank *rank, const LhOp *op, bool *through, GError **error)
         return true;
     case LH_OP_COLLECTIVE:
         return refuse(error,
-                      "rank %u, op %u is a collective (%s), and the format says of which messages "
-                      "one is made",
+                      "rank %u, op %u is a collective (%s), and the format needs its messages",
                       rank->cursor.rank, op->id, lh_collective_names[op->collective.kind]);
     default:
         return true;
     }
 }
 
-/* As far as the rank gets; @moved: somewhere. */
+/* Executes a rank as far as possible; @moved: it progressed. */
 static bool
 advance(Gather *g, Rank *rank, bool *moved, GError **error)
 {
@@ -466,32 +466,31 @@ follow_all(Gather *g, GError **error)
             ended += g->ranks[r].ended;
         }
         if (!moved && ended < g->ranks_count)
-            return refuse(error, "its streams overtake one another");
+            return refuse(error, "one stream overtakes another");
     }
     return true;
 }
 
-/* All parts of all ranks but its own have come, each once. */
+/* Checks that each rank received every part of all other ranks exactly once. */
 static bool
 check_gathered(const Gather *g, GError **error)
 {
     const uint32_t parts = g->slot == NOWHERE ? 0 : g->program->slots[g->slot].parts;
 
     if (g->slot == NOWHERE)
-        return refuse(error, "it sends nothing");
+        return refuse(error, "it sends no messages");
     for (uint32_t r = 0; r < g->ranks_count; r++) {
         const Rank *rank = &g->ranks[r];
 
         for (uint32_t i = 0; i < parts; i++)
             if (g_hash_table_contains(rank->arrived, GUINT_TO_POINTER(r * parts + i + 1)))
-                return refuse(error, "rank %u receives what it had", r);
+                return refuse(error, "rank %u receives its own data", r);
         for (uint32_t chunk = 0; chunk < g->ranks_count * parts; chunk++)
             if (chunk / parts != r &&
                 !g_hash_table_contains(rank->arrived, GUINT_TO_POINTER(chunk + 1)))
                 return refuse(error,
-                              "rank %u never receives %s of rank %u, so that this is no "
-                              "all-gather",
-                              r, g->program->slots[g->slot].name, chunk / parts);
+                              "rank %u never receives %s of rank %u, so this is no all-gather", r,
+                              g->program->slots[g->slot].name, chunk / parts);
     }
     return true;
 }

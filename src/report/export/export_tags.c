@@ -3,14 +3,14 @@
 
 #include "program/program.h"
 
-/* Messages so far, by communicator, peer and direction. */
+/* Number of messages so far, by communicator, peer and direction. */
 typedef struct {
     gint64 key;
     uint32_t messages;
 } Count;
 
 struct _LhExportTags {
-    GHashTable *counts; /* of Count, which begins with its key */
+    GHashTable *counts; /* of Count, which begins with its hash key */
 };
 
 LhExportTags *

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tags of messages for formats that match by them: the number of a communicator and, there, that of
- * the message among those of its pair and direction. Both ends come to the same, because the k-th
- * that one rank sends is the k-th that the other receives; so messages meet as they do here,
- * whatever order they are posted in elsewhere.
+ * Message tags for formats that match sends and receives by tag. A tag consists of the
+ * communicator's number and the message's number among those of the same pair and direction. Both
+ * ends compute the same tag, because the k-th message sent is the k-th received. So messages match
+ * as they do here, in whatever order they are posted.
  */
 #pragma once
 
@@ -11,19 +11,19 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Of the number of a message; then it begins again. */
+/* Bits of the message number, which wraps around. */
 #define LH_EXPORT_TAG_BITS 16
-/* Communicators of exchanges; those of collectives may come behind them. */
+/* Communicators of exchanges; communicators of collectives may have numbers from here on. */
 #define LH_EXPORT_EXCHANGES 256
 
-/* Messages of one rank. */
+/* Message counts of one rank. */
 typedef struct _LhExportTags LhExportTags;
 
 LhExportTags *lh_export_tags_new(void);
 void lh_export_tags_free(LhExportTags *tags);
 
-/* For the next rank. */
+/* Resets the counts for the next rank. */
 void lh_export_tags_clear(LhExportTags *tags);
 
-/* Of the next message to @peer, or from it. @communicator is less than 2^16. */
+/* Tag of the next message to or from @peer. @communicator is less than 2^16. */
 uint32_t lh_export_tag(LhExportTags *tags, uint32_t communicator, uint32_t peer, bool send);

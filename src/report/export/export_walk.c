@@ -39,7 +39,7 @@ begin_rank(LhExportWalk *walk, uint32_t rank)
         walk->last[s] = walk->gates[s] = LH_OP_NONE;
 }
 
-/* An op that comes later on the same stream waits for all before it. */
+/* Adds a wait; later ops of a stream imply earlier ones. */
 static void
 add_wait(uint32_t latest[LH_STREAMS_MAX], uint8_t stream, uint32_t op)
 {

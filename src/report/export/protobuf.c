@@ -65,7 +65,7 @@ lh_proto_begin(GString *out, uint32_t field)
     return out->len;
 }
 
-/* Only now it is known how long the message is. */
+/* Inserts the length, which is known only now. */
 void
 lh_proto_end(GString *out, gsize begin)
 {

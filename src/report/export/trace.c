@@ -8,59 +8,58 @@
 
 #include <string.h>
 
-#define PIECE_BYTES 65536 /* written at a time */
+#define PIECE_BYTES 65536 /* written at once */
 #define BYTES_PER_GB 1e9
-#define NUMBER_BITS 24 /* of a message among those of its pair; then its number comes again */
+#define NUMBER_BITS 24 /* of a message's number within its pair; it wraps around */
 
-/* The messages from one rank to another on one communicator: the k-th sent is the k-th received. */
+/* Messages from one rank to another on one communicator: the k-th sent is the k-th received. */
 typedef struct {
     gint64 key;
-    uint32_t index;   /* of the pair, as they come */
-    uint32_t read[2]; /* by whether it is a send: how many the program had so far */
+    uint32_t index;   /* of the pair, in order of appearance */
+    uint32_t read[2]; /* [is send]: messages read from the program so far */
 } Pair;
 
-/* What an op that communicates is called and what it moves; the record of a run does not have it.
- */
+/* Name and traffic of a communication op, which the records of a run lack. */
 typedef struct {
     uint32_t name;
-    GArray *numbers[2]; /* of uint64_t, of messages between ranks that are shown; by send */
+    GArray *numbers[2]; /* of uint64_t, [is send]: numbers of messages between shown ranks */
 } Movement;
 
-/* A rank whose ops have been seen. */
+/* A rank with ops so far. */
 typedef struct {
     LhCursor cursor;
-    GHashTable *movements; /* by op: of Movement, those that are read and have not ended */
-    uint64_t memory_ns, memory_bytes; /* the latest, not written yet */
-    uint64_t memory_most_bytes;       /* within that nanosecond */
+    GHashTable *movements;            /* by op: of Movement, read but not yet ended */
+    uint64_t memory_ns, memory_bytes; /* the latest value, not yet written */
+    uint64_t memory_most_bytes;       /* largest value within that nanosecond */
     bool memory_known, memory_begun;
     LhTraceTrack tracks[LH_STREAMS_MAX];
 } SeenRank;
 
-/* A link that has carried something. */
+/* A link with traffic so far. */
 typedef struct {
     char *name;
-    double bytes_per_s;  /* the latest */
-    double written;      /* bytes/s, that is in the file */
-    uint64_t ns;         /* when that was */
-    bool pending, begun; /* it is not written yet; something is */
+    double bytes_per_s;  /* the latest value */
+    double written;      /* bytes/s, the value in the file */
+    uint64_t ns;         /* time of the latest value */
+    bool pending, begun; /* the value is not yet written; the link has a value in the file */
 } Link;
 
 struct _LhTrace {
     LhTraceOf of;
     const LhTraceFormat *format;
-    LhOutputStream *stream; /* NULL once it is complete */
-    GString *text;          /* that is not written yet */
-    GByteArray *shown;      /* by rank; ranks beyond are not. NULL: all are */
-    GHashTable *ranks;      /* by number: of SeenRank */
-    GHashTable *pairs;      /* of Pair, which begins with its key */
-    GHashTable *links;      /* by number: of Link */
-    LhTime end_ps;          /* of the last op so far, also of a rank that is not shown */
+    LhOutputStream *stream; /* NULL once complete */
+    GString *text;          /* not yet written */
+    GByteArray *shown;      /* by rank; ranks beyond it are not shown. NULL: all are */
+    GHashTable *ranks;      /* by rank number: of SeenRank */
+    GHashTable *pairs;      /* of Pair, which begins with its hash key */
+    GHashTable *links;      /* by link number: of Link */
+    LhTime end_ps;          /* end of the last op so far, ranks not shown included */
     LhOpBuffer buffer;
 };
 
 static const LhTraceFormat *const trace_formats[] = { &lh_trace_perfetto, &lh_trace_chrome };
 
-/* By the ending of its name; NULL if that is none. */
+/* Format of the file name's ending; NULL: unknown ending. */
 static const LhTraceFormat *
 trace_format_of(const char *path)
 {
@@ -167,7 +166,7 @@ shows(const LhTrace *trace, uint32_t rank)
     return trace->shown == NULL || (rank < trace->shown->len && trace->shown->data[rank] != 0);
 }
 
-/* "rank 007" of 256, so that names sort as numbers do. */
+/* "rank 007" of 256, so that names sort like numbers. */
 static char *
 label_of(const LhTrace *trace, uint32_t rank)
 {
@@ -230,7 +229,7 @@ add_message(Movement *m, Pair *pair, bool send)
     g_array_append_val(m->numbers[send], number);
 }
 
-/* Of an op that comes behind all that were read before, of its rank. */
+/* Reads the traffic of an op, the next communication op of its rank. */
 static Movement *
 movement_of(LhTrace *trace, uint32_t rank, const LhOp *op)
 {
@@ -254,7 +253,7 @@ movement_of(LhTrace *trace, uint32_t rank, const LhOp *op)
     return m;
 }
 
-/* Reads the rank's program up to an op that communicates, which has not been asked for before. */
+/* Reads the rank's program up to a communication op, which was not read before. */
 static const Movement *
 read_movement(LhTrace *trace, SeenRank *rank, uint32_t op)
 {
@@ -299,8 +298,8 @@ add_slice(LhTrace *trace, SeenRank *rank, const LhTraceSlice *slice)
         write_piece(trace);
 }
 
-/* A piece in which the op waits; what is sent and received belongs to others. None is shown of less
- * than a nanosecond. */
+/* Adds a piece of waiting, without the sent and received messages. Pieces shorter than a nanosecond
+ * are left out. */
 static void
 add_waiting_slice(LhTrace *trace, SeenRank *rank, const LhTraceSlice *of,
                   const LhTimelinePiece *piece)
@@ -315,8 +314,8 @@ add_waiting_slice(LhTrace *trace, SeenRank *rank, const LhTraceSlice *of,
         add_slice(trace, rank, &slice);
 }
 
-/* A slice for each piece of the op's time; messages leave as the first one that moves begins, and
- * are there at the end of the last one. */
+/* Adds a slice per piece of the op's time. Messages leave at the start of the first piece that
+ * works and arrive at the end of the last one. */
 static void
 add_slices(LhTrace *trace, SeenRank *rank, const LhTraceSlice *of)
 {
@@ -376,8 +375,8 @@ write_memory(LhTrace *trace, uint32_t number, SeenRank *rank, uint64_t bytes)
     rank->memory_begun = true;
 }
 
-/* Of all that a rank holds within one nanosecond, the most, so that no peak is lost, and the last.
- */
+/* Writes the memory of a rank within one nanosecond: the largest value, so that no peak is lost,
+ * and the last. */
 static void
 end_memory(LhTrace *trace, uint32_t number, SeenRank *rank)
 {
@@ -390,7 +389,7 @@ end_memory(LhTrace *trace, uint32_t number, SeenRank *rank)
     rank->memory_known = false;
 }
 
-/* What is held before the time that is shown is what is held at its beginning. */
+/* Memory before the time window is shown as the value at its start. */
 void
 lh_trace_add_memory(void *data, const LhMemoryRecord *record)
 {
@@ -442,7 +441,7 @@ write_link(LhTrace *trace, uint32_t number, Link *link, uint64_t ns)
     link->begun = true;
 }
 
-/* What came last is known now to be what its nanosecond ends with. */
+/* Writes the last rate of a nanosecond, once a later one is known. */
 static void
 end_rate(LhTrace *trace, uint32_t number, Link *link)
 {
@@ -451,7 +450,7 @@ end_rate(LhTrace *trace, uint32_t number, Link *link)
     link->pending = false;
 }
 
-/* Of all rates within one nanosecond, the last. */
+/* Keeps only the last rate within one nanosecond. */
 void
 lh_trace_add_link(void *data, uint32_t number, LhTime time_ps, double bytes_per_s)
 {
@@ -471,7 +470,7 @@ lh_trace_add_link(void *data, uint32_t number, LhTime time_ps, double bytes_per_
         write_piece(trace);
 }
 
-/* A viewer shows the last value as far as its point: there is one more at the end. */
+/* Repeats the last values at the end, since viewers draw a value only up to its last point. */
 static void
 end_links(LhTrace *trace)
 {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Traces as JSON in Chrome's trace event format, which Perfetto, chrome://tracing and tools for
- * PyTorch's profiler read: one event on a line, times in microseconds with three decimals.
+ * Traces in Chrome's JSON trace event format, which Perfetto, chrome://tracing and tools for
+ * PyTorch's profiler read: one event per line, times in microseconds with three decimals.
  */
 #include "report/export/trace_format.h"
 
 #define TRACE_SCHEMA "longhaul.trace/1"
 
-#define TID(number) ((number) + 1) /* of a stream; to viewers, 0 is no thread */
+#define TID(number) ((number) + 1) /* of a stream; viewers take 0 for no thread */
 
-/* Ends a document on one line and leaves the line open. */
+/* Ends an object on one line, without a newline. */
 static void
 end_object(LhJsonWriter *w, GString *out)
 {
@@ -32,7 +32,8 @@ begin_events(const LhTraceOf *of, GString *out)
     g_string_append(out, ",\"traceEvents\":[");
 }
 
-/* Goes to the line of the next event. What is written before the first one stays in @out. */
+/* Starts the line of the next event. The file's beginning, before the first event, stays in
+ * @out. */
 static void
 next_event(GString *out)
 {
@@ -77,7 +78,8 @@ append_us(GString *out, const char *key, uint64_t ns)
                            (unsigned)(ns % 1000));
 }
 
-/* An end of an arrow: "s" where it begins, "f" where it ends, each in a slice that is open then. */
+/* Appends an end of each arrow: "s" at its start, "f" at its end, each within a slice open at that
+ * time. */
 static void
 append_flows(const LhTraceTrack *track, const char *end, const LhTraceMessages *messages,
              uint64_t ns, GString *out)

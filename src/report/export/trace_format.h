@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a format of traces has to do; trace.c does the rest. All of it appends to @out.
+ * Interface of the trace formats; trace.c does the rest. All functions append to @out.
  */
 #pragma once
 
@@ -13,10 +13,10 @@ typedef struct {
     uint32_t number; /* of the stream */
     const char *name;
     bool begun;                                       /* has slices */
-    uint64_t names_known[(LH_TRACE_NAMES + 63) / 64]; /* bits: names that it has used */
+    uint64_t names_known[(LH_TRACE_NAMES + 63) / 64]; /* bits: names that it used so far */
 } LhTraceTrack;
 
-/* Numbers of messages: each has one number, above 0 and below 2^52, at both of its ends. */
+/* Message numbers: each message has the same number, above 0 and below 2^52, at both ends. */
 typedef struct {
     const uint64_t *numbers;
     guint count;
@@ -26,7 +26,7 @@ typedef struct {
     const LhTimelineRecord *record;
     uint32_t name;
     LhTraceMessages sent, received;
-    bool of_step; /* layer and micro-batch mean something */
+    bool of_step; /* layer and micro-batch are valid */
 } LhTraceSlice;
 
 /* A link of the network. */
@@ -39,14 +39,15 @@ typedef struct {
 typedef struct {
     const char *ending; /* of the names of its files */
     void (*begin)(const LhTraceOf *of, GString *out);
-    /* Before all else of a rank. @label: what it is called. */
+    /* Begins a rank, before anything else of it. @label: its name. */
     void (*rank)(const LhProgram *program, uint32_t rank, const char *label, GString *out);
     void (*slice)(LhTraceTrack *track, const LhTraceSlice *slice, GString *out);
-    /* What the rank holds from then on. @first: for the first time. */
+    /* Memory of the rank from this time on. @first: its first value. */
     void (*memory)(uint32_t rank, uint64_t time_ns, uint64_t bytes, bool first, GString *out);
-    /* Before all else of links: they are the tracks of process @number, behind those of ranks. */
+    /* Begins the links, before anything else of them: they are tracks of process @number, after
+     * those of ranks. */
     void (*network)(uint32_t number, GString *out);
-    /* What the link carries from then on. @first: for the first time. */
+    /* Load of the link from this time on. @first: its first value. */
     void (*link)(const LhTraceLink *link, uint64_t time_ns, double gb_per_s, bool first,
                  GString *out);
     void (*end)(GString *out);
@@ -54,14 +55,14 @@ typedef struct {
 
 extern const LhTraceFormat lh_trace_chrome, lh_trace_perfetto;
 
-/* The nanosecond that a time lies in. */
+/* Time rounded down to a nanosecond. */
 static inline uint64_t
 lh_trace_ns(LhTime time_ps)
 {
     return (uint64_t)time_ps / 1000;
 }
 
-/* When the messages that a slice receives are shown to be there: within it, at its end. */
+/* Arrival time shown for the messages that a slice receives: within it, at its end. */
 static inline uint64_t
 lh_trace_arrival_ns(const LhTimelineRecord *r)
 {

@@ -6,15 +6,14 @@
 
 #include "program/program.h"
 
-/* Names of slices: those of kernels, and these. */
+/* Slice names: kernels, followed by these. */
 enum {
     LH_TRACE_EXCHANGE = LH_KERNELS_COUNT, /* sends and receives */
     LH_TRACE_SEND,
     LH_TRACE_RECEIVE,
-    LH_TRACE_COLLECTIVES, /* one for each LhCollectiveKind */
-    LH_TRACE_ARRIVE =
-        LH_TRACE_COLLECTIVES + LH_COLL_KINDS, /* the point at which messages are there */
-    LH_TRACE_WAIT,                            /* for others, before bytes move */
+    LH_TRACE_COLLECTIVES,                                   /* one per LhCollectiveKind */
+    LH_TRACE_ARRIVE = LH_TRACE_COLLECTIVES + LH_COLL_KINDS, /* arrival of messages */
+    LH_TRACE_WAIT, /* waiting for others, before bytes move */
     LH_TRACE_NAMES,
 };
 

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Traces as Perfetto's protobuf (perfetto.protos.Trace): a sequence of packets, each a message of
- * fields that are numbers, or bytes with their length in front.
+ * fields that are numbers, or bytes preceded by their length.
  *
- * Every track is a sequence of packets of its own. Its first packet describes the track and makes
- * it the one that later packets are about; a name is given a number when it is first used.
+ * Every track has its own packet sequence. Its first packet describes the track and makes it the
+ * default of later packets. A name gets a number when it is first used.
  */
 #include "base/escape.h"
 #include "report/export/protobuf.h"
 #include "report/export/trace_format.h"
 
-enum { /* fields, by message */
+enum { /* fields of each message */
        TRACE_PACKET = 1,
        PACKET_TIMESTAMP = 8,
        PACKET_SEQUENCE = 10,
@@ -64,9 +64,9 @@ enum { /* values */
 /* Tracks of a rank. */
 enum {
     OF_RANK,
-    OF_STREAMS, /* the parent of those that have slices */
+    OF_STREAMS, /* parent of the streams with slices */
     OF_MEMORY,
-    OF_SLICES, /* of the first stream; then those of the others */
+    OF_SLICES, /* first stream; the others follow */
     TRACKS_MAX = OF_SLICES + LH_STREAMS_MAX,
 };
 
@@ -90,14 +90,14 @@ static const char *const note_names[NOTES] = {
 /* --- tracks -------------------------------------------------------------------------------------
  */
 
-/* Numbers above 0 that no other rank has. */
+/* Unique id of a track, above 0. */
 static uint64_t
 track_uuid(uint32_t rank, uint32_t track)
 {
     return ((uint64_t)rank + 1) * TRACKS_MAX + track;
 }
 
-/* A packet of a track's sequence. */
+/* Begins a packet of a track's sequence. */
 static gsize
 packet_begin(GString *out, uint32_t rank, uint32_t track, int flags)
 {
@@ -117,7 +117,7 @@ event_packet_begin(GString *out, uint32_t rank, uint32_t track, uint64_t time_ns
     return packet;
 }
 
-/* Events of the sequence are of this track unless they say otherwise. */
+/* Makes the track the default of the sequence's events. */
 static void
 put_default_track(GString *out, uint64_t uuid)
 {
@@ -156,14 +156,15 @@ put_process(uint32_t rank, const char *label, GString *out)
     lh_proto_uint(out, TRACK_UUID, track_uuid(rank, OF_RANK));
     lh_proto_text(out, TRACK_NAME, label);
     process = lh_proto_begin(out, TRACK_PROCESS);
-    lh_proto_uint(out, PROCESS_PID, (uint64_t)rank + 1); /* 0 is no process */
+    lh_proto_uint(out, PROCESS_PID, (uint64_t)rank + 1); /* 0 means no process */
     lh_proto_text(out, PROCESS_NAME, label);
     lh_proto_end(out, process);
     lh_proto_end(out, track);
     lh_proto_end(out, packet);
 }
 
-/* Tracks right below a process cannot be put in order, those of another track can. */
+/* Groups the streams under a track: tracks directly below a process cannot be ordered, those below
+ * another track can. */
 static void
 put_streams(uint32_t rank, GString *out)
 {
@@ -199,7 +200,7 @@ describe_track(LhTraceTrack *t, GString *out)
     lh_proto_text(out, TRACK_NAME, name);
     lh_proto_uint(out, TRACK_PARENT, track_uuid(t->rank, OF_STREAMS));
     lh_proto_uint(out, TRACK_ORDER, t->number);
-    lh_proto_uint(out, TRACK_MERGE, MERGE_NONE); /* also where two streams have one name */
+    lh_proto_uint(out, TRACK_MERGE, MERGE_NONE); /* also if two streams have the same name */
     lh_proto_end(out, track);
     put_default_track(out, track_uuid(t->rank, number));
     names = lh_proto_begin(out, PACKET_NAMES);
@@ -222,7 +223,7 @@ typedef struct {
 } Event;
 
 typedef struct {
-    gsize packet, event; /* where they begin */
+    gsize packet, event; /* their starts in the output */
 } Open;
 
 static Open
@@ -294,7 +295,7 @@ put_flows(const LhTraceMessages *messages, uint32_t field, GString *out)
         lh_proto_fixed64(out, field, messages->numbers[i]);
 }
 
-/* The slice begins, or all of it, if it is shorter than a nanosecond. */
+/* Appends the start of a slice, or all of it if it is shorter than a nanosecond. */
 static void
 append_first(const Event *e, const LhTraceSlice *slice, GString *out)
 {
@@ -307,8 +308,8 @@ append_first(const Event *e, const LhTraceSlice *slice, GString *out)
     event_end(open, out);
 }
 
-/* An arrow points to what begins after the arrow does: not to the slice, which may have waited for
- * the message, but to a point in it. */
+/* Appends the end of arrows. An arrow must point to something that begins after it: not to the
+ * slice, which may have waited for the message, but to an instant event in it. */
 static void
 append_arrival(LhTraceTrack *track, const LhTraceSlice *slice, GString *out)
 {
@@ -383,7 +384,7 @@ append_memory_packets(uint32_t rank, uint64_t time_ns, uint64_t bytes, bool firs
     lh_proto_end(out, packet);
 }
 
-/* Above the numbers of all tracks of ranks and of the network as a whole. */
+/* Unique id of a link; above those of all tracks of ranks and of the network. */
 static uint64_t
 link_uuid(uint32_t link)
 {
@@ -396,7 +397,7 @@ describe_network_packet(uint32_t number, GString *out)
     put_process(number, "network", out);
 }
 
-/* A sequence of its own, which its first packet begins. */
+/* Begins a packet of the link's own sequence; the first one starts it. */
 static gsize
 link_packet_begin(uint32_t link, int flags, GString *out)
 {

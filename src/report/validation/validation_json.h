@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Validations for machines: longhaul.validation/2, written and read.
+ * Validations for programs: longhaul.validation/2, written and read.
  */
 #pragma once
 
@@ -16,7 +16,7 @@ void lh_validate_json(const LhSetup *setup, const LhValidated *validated,
                       const LhValidateParams *params, double tolerance, const LhStamp *stamp,
                       GString *out);
 
-/* What such a document says of the schedules of @setup, which it must be of. @alone: a rank of each
- * ran alone. LH_ERROR_INPUT; caller frees. */
+/* Reads a document about the schedules of @setup. @alone: one rank of each ran alone.
+ * LH_ERROR_INPUT; caller frees. */
 LhValidated *lh_validate_from_json(const LhJson *json, const LhSetup *setup, bool alone,
                                    GError **error);
