@@ -353,10 +353,10 @@ bad_gnuplot() {
 bad_gnuplot 'gnuplot failed with status 3: line 7: \x1b[31mundefined' \
     'printf "line 7: \033[31mundefined\n" >&2; exit 3'
 bad_gnuplot "gnuplot was ended by signal 11" 'kill -SEGV $$'
-bad_gnuplot "what gnuplot printed is not a whole picture" 'exit 0'
-bad_gnuplot "what gnuplot printed is not a whole picture" 'echo "<?xml version=1?><svg>"'
+bad_gnuplot "gnuplot's output is not a complete figure" 'exit 0'
+bad_gnuplot "gnuplot's output is not a complete figure" 'echo "<?xml version=1?><svg>"'
 [ -z "$real" ] ||
-    bad_gnuplot "what gnuplot printed is not a whole picture" "$real \"\$@\" | head -c 2000"
+    bad_gnuplot "gnuplot's output is not a complete figure" "$real \"\$@\" | head -c 2000"
 export LONGHAUL_GNUPLOT_SECONDS=1
 bad_gnuplot "gnuplot did not end within 1 s and was killed" 'sleep 1000'
 bad_gnuplot "gnuplot did not end within 1 s and was killed" 'cat > /dev/null; exec >&- 2>&-; sleep 1000'

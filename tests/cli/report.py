@@ -189,13 +189,13 @@ def hold_comparison(tool):
     first, second = results[0]["schedule"], results[1]["schedule"]
     assert page.headings[0] == "Which schedule is fastest?"
     assert {f"The fastest: {first}", f"The runner-up: {second}", "Comparison",
-            f"What made the time of {first}", "Where the constants come from",
-            "How to repeat it"} <= set(page.headings)
+            f"Critical path of {first}", "Constants and their provenance",
+            "How to reproduce it"} <= set(page.headings)
     assert len(page.pictures) == 3 and len(page.strips) == 2
     hold_strips(tool, first, page.strips[0])
     hold_same(tool, page, CASE)
     hold_links(page, results[:2])
-    path = page.table("The critical path, by what it waits for")
+    path = page.table("The critical path, by resource")
     assert path[-1][0] in ("makespan", "in all") or len(path) > 2, path
     hold_repeat(tool, page)
 
@@ -203,7 +203,7 @@ def hold_comparison(tool):
 def hold_links(page, results):
     """The busiest links are the one of the JSON and others that are no busier."""
     tables = [rows[1:] for caption, rows in page.tables if caption == "The busiest links"]
-    kinds = [rows[1:] for caption, rows in page.tables if caption.startswith("How much links are used")]
+    kinds = [rows[1:] for caption, rows in page.tables if caption.startswith("Link utilization")]
     assert len(tables) == len(kinds) == 2
     for rows, by_kind, result in zip(tables, kinds, results):
         uses = [number(row[1]) for row in rows]
@@ -247,7 +247,7 @@ def hold_repeat(tool, page):
     (tool.folder / "page.html").unlink()
     tool.call(*command.split()[1:])
     assert (tool.folder / "page.html").read_bytes() == before
-    for path, digest in page.table("What was read")[1:]:
+    for path, digest in page.table("Input files")[1:]:
         found = path if os.path.isabs(path) else ROOT / path
         assert hashlib.sha256(pathlib.Path(found).read_bytes()).hexdigest() == digest, path
 
@@ -380,11 +380,11 @@ def report_of(tool, *words, status=0):
 def hold_plan_paths(page, cluster):
     """What made the time of the fastest way and of the runner-up adds up to it; no saving is more than the
     path has."""
-    assert [heading for heading in page.headings if heading.startswith("What made the time")] == [
-        "What made the time of the fastest way", "What made the time of the runner-up"]
-    paths = [rows[1:] for caption, rows in page.tables if caption == "The critical path, by what it waits for"]
+    assert [heading for heading in page.headings if heading.startswith("Critical path of")] == [
+        "Critical path of the fastest configuration", "Critical path of the runner-up"]
+    paths = [rows[1:] for caption, rows in page.tables if caption == "The critical path, by resource"]
     phases = [rows[1:] for caption, rows in page.tables if caption == "The critical path, by phase"]
-    faster = [rows[1:] for caption, rows in page.tables if caption == "What faster ops save"]
+    faster = [rows[1:] for caption, rows in page.tables if caption == "Savings of faster ops"]
     assert len(paths) == len(phases) == len(faster) == 2
     for rows, by_phase, ops, way in zip(paths, phases, faster, cluster["best"]):
         assert rows[-1][0] == "makespan" and abs(number(rows[-1][1]) - way["iteration_s"] * 1e3) <= 0.051
@@ -398,8 +398,8 @@ def hold_plan(tool):
     page = report_of(tool, *PLAN, "--format", "json", "-o", "plan.json")
     found = json.loads((tool.folder / "plan.json").read_text())
     [cluster] = found["clusters"]
-    for caption, key in (("The fastest ways", "best"),
-                         ("No other way is as fast with as little memory as each of these", "front")):
+    for caption, key in (("The fastest configurations", "best"),
+                         ("Configurations not beaten in both time and memory", "front")):
         rows = page.table(caption)
         heading = [text.split()[0] for text in rows[0]]
         assert len(rows) - 1 == len(cluster[key]) > 0
@@ -431,7 +431,7 @@ def hold_sweep(tool):
     words = " ".join(page.words)
     for name in set(fastest):
         assert f"{name} at {fastest.count(name)}" in words or f"{name} is the fastest at all" in words
-    assert page.headings[0] == "Which schedule is fastest where?" and len(page.pictures) == 1
+    assert page.headings[0] == "The fastest schedule by point" and len(page.pictures) == 1
 
 
 def calibrate_in_rounds(tool):
@@ -469,7 +469,7 @@ def hold_validation(tool):
     hold_page(page)
     [row] = page.table("Makespans of schedules")[1:]
     assert row[0] == "ring" and row[-1] == ("yes" if done.returncode == 0 else "NO")
-    assert len(page.pictures) == 1 and page.headings[0] == "How far are predictions off?"
+    assert len(page.pictures) == 1 and page.headings[0] == "Accuracy of predictions"
     assert any(f"{ranks} ranks share {ranks - 1} cores" in words for words in page.words)
     assert any(words.startswith("All within" if done.returncode == 0 else "Not all within") for words in page.words)
     hold_saved_validation(tool)

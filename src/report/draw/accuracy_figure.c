@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Both axes of a panel are logarithmic and equally long, so that what is predicted
- * right lies on the diagonal, and equal shares off are equally far from it.
+ * Both axes of a panel are logarithmic and equally long: exact predictions are on the diagonal, and
+ * equal relative errors are equally far from it.
  */
 #include "report/draw/accuracy_figure.h"
 
@@ -14,16 +14,16 @@
 #define PANEL_HEIGHT 430
 #define TITLE_HEIGHT 50
 #define PANEL_COLUMNS_MAX 3
-#define OFF "1.1"       /* the dashed lines beside the diagonal */
+#define OFF "1.1"       /* factor of the dashed lines beside the diagonal */
 #define AXIS_MARGIN 1.3 /* of an axis beyond its points */
 #define FEW_DECADES 200.0
-#define MANY 500 /* points of one table, which are drawn smaller */
+#define MANY 500 /* points of one table, which are then drawn smaller */
 #define TITLE_LETTERS 120
 
 typedef struct {
     const char *name;
-    unsigned metrics; /* bits */
-    bool ratio;       /* of two of them */
+    unsigned metrics; /* bit set */
+    bool ratio;       /* of two values */
 } MetricPanel;
 
 #define BIT(metric) (1U << (metric))
@@ -48,30 +48,30 @@ static const MetricPanel panels[] = {
     { "share",
       BIT(LH_METRIC_HEADS_RATIO) | BIT(LH_METRIC_TIME_OVER_COMPUTE) | BIT(LH_METRIC_IDLE_SHARE),
       false },
-    { "ratio of two", BIT(LH_METRICS) - 1, true },
+    { "ratio of two values", BIT(LH_METRICS) - 1, true },
 };
 
-G_STATIC_ASSERT(LH_METRICS == 18); /* each is in a panel */
+G_STATIC_ASSERT(LH_METRICS == 18); /* each metric is in a panel */
 
 /* Okabe and Ito's, without yellow, which is hard to see in a point. */
 static const char *const series_colours[] = { "#0072B2", "#D55E00", "#009E73", "#CC79A7",
                                               "#E69F00", "#56B4E9", "#000000" };
 
-/* What of one table is in one panel. */
+/* Points of one table in one panel. */
 typedef struct {
     const LhReproducedTable *table;
-    guint index; /* among the tables: its colour and shape */
+    guint index; /* of the table: gives colour and shape */
     guint points;
 } Series;
 
 typedef struct {
     const MetricPanel *panel;
     GArray *series;   /* of Series */
-    guint first;      /* of its series, among the blocks of the data */
-    double low, high; /* of all its numbers */
+    guint first;      /* first of its series among the data blocks */
+    double low, high; /* range of all its numbers */
 } Drawn;
 
-/* A bound that is met has no place on the diagonal. */
+/* Whether a case is in the panel; a satisfied bound has no place on the diagonal. */
 static bool
 is_in(const MetricPanel *panel, const LhReproducedTable *table, const LhPaperCase *c)
 {
@@ -107,7 +107,7 @@ append_series(GString *data, Drawn *drawn, const LhReproducedTable *table, guint
     g_array_append_val(drawn->series, series);
 }
 
-/* "5m", "20", "100k" at @mantissa times ten to @exponent. */
+/* Appends "5m", "20", "100k": @mantissa x 10^@exponent. */
 static void
 append_tic(GString *tics, int mantissa, int exponent)
 {
@@ -120,7 +120,8 @@ append_tic(GString *tics, int mantissa, int exponent)
                            mantissa, exponent);
 }
 
-/* Both axes have the same range and marks: powers of ten, and 2 and 5 between few of them. */
+/* Gives both axes the same range and ticks: powers of ten and, if these are few, 2 and 5 between
+ * them. */
 static void
 append_equal_axes(GString *script, const Drawn *drawn)
 {
@@ -173,10 +174,9 @@ append_metric_panel(GString *script, const Drawn *drawn)
 static void
 append_head(GString *script, guint panels_count, guint columns, guint points)
 {
-    g_autofree char *title =
-        g_strdup_printf("Published numbers and predictions: %u numbers that no constant was fitted "
-                        "to (dashed: 10 %% off)",
-                        points);
+    g_autofree char *title = g_strdup_printf(
+        "Published values and predictions: %u values not used by a fit (dashed: 10 %% error)",
+        points);
 
     g_string_append(script, "set encoding utf8\n");
     g_string_append_printf(script, "set multiplot layout %u,%u title ",
@@ -194,7 +194,7 @@ drawn_clear(gpointer data)
     g_array_unref(((Drawn *)data)->series);
 }
 
-/* The panels that have points. Caller unrefs. */
+/* Returns the panels that have points. Caller unrefs. */
 static GArray *
 choose_panels(const GPtrArray *tables, GString *data, guint *points)
 {

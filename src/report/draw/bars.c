@@ -16,9 +16,10 @@
 #define HEIGHT_BESIDE_BARS 180
 #define HEIGHT_BAR 44
 #define BAR_HALF 0.34
-#define LABEL_ROOM 1.12    /* of the longest bar, for its label */
-#define HAIR 0.0005        /* of the longest bar: less cannot be seen */
-#define REASON_LETTERS 105 /* beside a name, in the width of the figure */
+#define LABEL_ROOM                                                                                 \
+    1.12            /* length of the axis, relative to the longest bar, to leave room for labels */
+#define HAIR 0.0005 /* smallest visible part, relative to the longest bar */
+#define REASON_LETTERS 105 /* after a name, within the figure's width */
 
 /* Caller frees. */
 static char *
@@ -45,7 +46,7 @@ part_colour(int part)
     return lh_tier_colours[idle - LH_IDLE_COMM];
 }
 
-/* The order in a bar: compute, exposed communication, host, imbalance. */
+/* Order within a bar: compute, exposed communication, host, imbalance. */
 static const int drawing_order[LH_TIME_PARTS] = { 0, 2, 3, 4, 5, 6, 1 };
 
 static LhWide
@@ -57,7 +58,7 @@ part_of(const LhTotals *totals, int part)
 typedef struct {
     const LhSetup *setup;
     const LhComparison *comparison;
-    LhTime longest_ps; /* of the bars */
+    LhTime longest_ps; /* longest bar */
     LhTimeScale scale;
     double unit_ps;
 } Bars;
@@ -68,14 +69,14 @@ bar_row(const Bars *bars, guint index)
     return g_ptr_array_index(bars->comparison->rows, index);
 }
 
-/* Only what can run here has a bar. */
+/* Whether the schedule has a bar, which needs that it can run here. */
 static bool
 has_bar(const LhCompareRow *row)
 {
     return row->state == LH_ROW_RAN;
 }
 
-/* The box of one part of one bar; false if it cannot be seen. */
+/* Appends the box of one part of one bar; false if it is too small to see. */
 static bool
 append_part_box(GString *data, const Bars *bars, guint index, int position)
 {
@@ -103,7 +104,7 @@ append_part_box(GString *data, const Bars *bars, guint index, int position)
     return true;
 }
 
-/* One data set: the boxes of one part. False if there is nothing of it to be seen. */
+/* Appends a data set with the boxes of one part; false if there are none. */
 static bool
 append_part(GString *data, const Bars *bars, int position)
 {
@@ -124,7 +125,7 @@ append_part(GString *data, const Bars *bars, int position)
     return any;
 }
 
-/* What stands beside a name in place of a bar. Caller frees. */
+/* Text after a name instead of a bar. Caller frees. */
 static char *
 no_bar_reason(const Bars *bars, const LhCompareRow *row)
 {
@@ -136,7 +137,7 @@ no_bar_reason(const Bars *bars, const LhCompareRow *row)
     return g_strdup_printf("out of memory: %s", limit);
 }
 
-/* In two lines, if it is too long for one. */
+/* Appends the reason, in two lines if it is too long for one. */
 static void
 append_reason(GString *script, const char *reason)
 {
@@ -231,7 +232,7 @@ append_axes(GString *script, const Bars *bars)
         g_string_append_printf(script, "set xlabel 'time (%s)'\n", bars->scale.unit);
 }
 
-/* Without any bar, there still has to be something to plot. */
+/* Appends the plot commands; without any bar, gnuplot still needs something to plot. */
 static void
 append_part_plots(GString *script, GString *data, const Bars *bars)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Running gnuplot. It gets the whole script through its standard input and returns the picture
- * through its standard output: it opens no file of ours, and no name is part of a command.
+ * Runs gnuplot. It reads the whole script from standard input and writes the figure to standard
+ * output: it opens no file of ours, and no file name is part of a command.
  */
 #include "report/draw/figure.h"
 
@@ -18,26 +18,26 @@
 #define DEADLINE_S_MAX 86400
 #define FONT_POINTS 12
 #define TITLE_POINTS 15
-#define DECADES_LABELLED 3.2 /* of a logarithmic axis, from which on powers of ten are enough */
-#define KEY_POINTS 9         /* of keys among what is drawn */
-#define LETTER_WIDTH 0.72    /* of a letter's height, on average */
-#define MARGINS 170          /* points beside a title, which is in the middle of the plot */
+#define DECADES_LABELLED                                                                           \
+    3.2              /* decades of a logarithmic axis from which powers of ten suffice as labels */
+#define KEY_POINTS 9 /* size of keys within the plot */
+#define LETTER_WIDTH 0.72 /* mean width, relative to the letter height */
+#define MARGINS 170 /* total margin beside a title, in points; titles are centred on the plot */
 
 const char *const lh_tier_colours[] = { "#F0E442", "#CC79A7", "#E69F00", "#D55E00" };
 const char *const lh_figure_colours[] = { "#0072B2", "#E69F00", "#009E73", "#CC79A7",
                                           "#56B4E9", "#D55E00", "#444444", "#999999" };
 
-/* --- kinds of pictures --------------------------------------------------------------------------
+/* --- formats ------------------------------------------------------------------------------------
  */
 
-/* A kind of picture: the ending of its name, its terminal in gnuplot, and how its bytes begin and
- * end. */
+/* Figure format: file ending, gnuplot terminal, and first and last bytes. */
 typedef struct {
     const char *suffix, *terminal;
-    unsigned scale; /* pixels a point: PNG is for screens of high resolution */
+    unsigned scale; /* pixels per point: PNG is for high-resolution screens */
     const char *begin, *end;
     gsize end_length;
-    bool inches; /* the terminal's unit of size */
+    bool inches; /* unit of the terminal's size */
 } PictureKind;
 
 #define PNG_BEGIN "\x89PNG\r\n\x1a\n"
@@ -50,7 +50,7 @@ static const PictureKind picture_kinds[] = {
     { ".pdf", "pdfcairo fontscale 1", 1, "%PDF-", "%%EOF", sizeof("%%EOF") - 1, true },
 };
 
-/* By its ending; NULL if that is none of a picture. */
+/* By file ending; NULL if it is none of a figure. */
 static const PictureKind *
 kind_of_name(const char *path)
 {
@@ -61,7 +61,7 @@ kind_of_name(const char *path)
     return NULL;
 }
 
-/* Of what has no such ending, and of no file: SVG. */
+/* By file ending; SVG for other endings and without a file. */
 static const PictureKind *
 kind_of(const char *path)
 {
@@ -96,7 +96,8 @@ lh_figure_script_path(const char *path)
     return g_strdup_printf("%.*s.gp", (int)(strlen(path) - suffix), path);
 }
 
-/* Whether @picture has its beginning and its end; white space may follow. */
+/* Whether @picture is complete: it has the format's first and last bytes, apart from trailing white
+ * space. */
 static bool
 is_whole(const PictureKind *kind, const GString *picture)
 {
@@ -108,7 +109,7 @@ is_whole(const PictureKind *kind, const GString *picture)
            memcmp(picture->str + length - kind->end_length, kind->end, kind->end_length) == 0;
 }
 
-/* --- the script ---------------------------------------------------------------------------------
+/* --- script -------------------------------------------------------------------------------------
  */
 
 void
@@ -125,14 +126,14 @@ lh_figure_append_text(GString *script, const char *text, glong letters_max)
     lh_escape_gnuplot(script, cut != NULL ? cut : line);
 }
 
-/* How many letters of a size there is room for. */
+/* Number of letters that fit in @width. */
 static glong
 letters_within(unsigned width, unsigned points)
 {
     return (glong)((width - MARGINS) / (points * LETTER_WIDTH));
 }
 
-/* In smaller letters, if large ones are too large. */
+/* Uses smaller letters if large ones do not fit. */
 void
 lh_figure_append_title(GString *script, unsigned width, const char *line, const char *below)
 {
@@ -147,12 +148,12 @@ lh_figure_append_title(GString *script, unsigned width, const char *line, const 
     g_string_append(script, large ? " font title_font\n" : " font text_font\n");
 }
 
-/* Of one power of ten: those of 1 to 9 tenths of the next. */
+/* Appends ticks within one power of ten, at 1 to 9 times it. */
 static void
 append_tics_of(GString *tics, int exponent, double decades)
 {
     static const struct {
-        double decades; /* of an axis, up to which there is such a mark */
+        double decades; /* largest number of decades with this tick */
         double mantissa;
     } marks[] = { { INFINITY, 1 }, { 0.7, 1.2 }, { 0.7, 1.5 }, { INFINITY, 2 },
                   { 0.7, 2.5 },    { 1, 3 },     { 1, 4 },     { INFINITY, 5 },
@@ -192,8 +193,8 @@ append_terminal(GString *script, const LhFigure *figure, const PictureKind *kind
                            kind->terminal, width, height, FONT_POINTS * kind->scale, kind->scale);
 }
 
-/* The script as a file: it draws into a file of the folder that gnuplot runs in, unless it is told
- * to print. */
+/* Makes the script. As a file, it draws into a file in gnuplot's working folder unless told to
+ * print. */
 static GString *
 make_script(const LhFigure *figure, const PictureKind *kind)
 {
@@ -201,7 +202,8 @@ make_script(const LhFigure *figure, const PictureKind *kind)
                                    "again.\n");
     g_autofree char *name =
         g_path_get_basename(figure->to.path != NULL ? figure->to.path : "figure.svg");
-    g_autofree char *here = g_strconcat("./", name, NULL); /* what begins with | is a command */
+    g_autofree char *here =
+        g_strconcat("./", name, NULL); /* gnuplot takes a leading | for a command */
 
     append_terminal(script, figure, kind);
     g_string_append(script, "if (!exists(\"print_picture\")) set output ");
@@ -245,7 +247,7 @@ fail_to_draw(const char *path, const char *cause, GError **error)
     return false;
 }
 
-/* -d: the user's own settings of gnuplot change nothing. */
+/* Runs gnuplot; -d ignores the user's gnuplot settings. */
 static bool
 draw(const LhFigure *figure, const GString *script, GString *picture, GError **error)
 {
@@ -266,10 +268,10 @@ draw(const LhFigure *figure, const GString *script, GString *picture, GError **e
     }
     if (is_whole(kind_of(figure->to.path), picture))
         return true;
-    return fail_to_draw(figure->to.path, "what gnuplot printed is not a whole picture", error);
+    return fail_to_draw(figure->to.path, "gnuplot's output is not a complete figure", error);
 }
 
-/* The script first, so that it is there even if gnuplot is not. */
+/* Writes the script first, so that it exists even without gnuplot. */
 static bool
 write_script(const LhFigure *figure, const GString *script, GError **error)
 {

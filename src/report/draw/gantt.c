@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Gantt charts: two lanes a rank, computing above, communication below. Ops narrower than a pixel
- * are joined with their neighbours, so that a figure stays small however long the program is; a
- * joined box is as much lower than its lane as there are gaps in it, so that ink is time. Boxes
- * have no outline, which would be wider than many of them.
+ * Gantt charts: two lanes per rank, compute above, communication below. Ops narrower than a pixel
+ * are merged with their neighbours, so that a figure stays small however long the program is. A
+ * merged box is lowered in proportion to the gaps in it, so that its area is busy time. Boxes have
+ * no outline, which would be wider than many of them.
  */
 #include "report/draw/gantt.h"
 
@@ -16,19 +16,19 @@
 
 #define HEIGHT_BESIDE_RANKS 170
 #define HEIGHT_RANK 40
-#define PIXELS 1500 /* of the time axis; narrower boxes are joined */
-#define WIDE 5      /* pixels of a box from which on it ends with a gap, which parts neighbours */
+#define PIXELS 1500 /* width of the time axis; narrower boxes are merged */
+#define WIDE 5      /* box width in pixels from which a gap separates it from the next */
 #define BOX_GAP 0.8 /* pixels */
 #define HATCHED "pattern 4"
 
-/* Lanes, as distances from the rank's own line; up is negative. */
+/* Lanes, as offsets from the rank's line; up is negative. */
 #define COMPUTE_TOP -0.42
 #define COMPUTE_BOTTOM 0.10
 #define COMM_TOP 0.14
 #define COMM_BOTTOM 0.42
 
-/* Whether boxes that are lower than their lane stand at the bottom of it: so, two kinds that share
- * the time between them do not cover each other. */
+/* Whether low boxes of this kind are at the bottom of their lane, so that two kinds that share time
+ * do not cover each other. */
 static bool
 stands_low(int kind)
 {
@@ -39,7 +39,7 @@ stands_low(int kind)
 typedef struct {
     uint32_t row; /* of the figure */
     LhTime start_ps, end_ps;
-    LhTime busy_ps; /* of that time */
+    LhTime busy_ps; /* busy part of that time */
 } Box;
 
 /* A figure being drawn. */
@@ -72,7 +72,7 @@ by_row_and_start(gconstpointer a, gconstpointer b)
     return x->end_ps < y->end_ps ? -1 : x->end_ps > y->end_ps;
 }
 
-/* Puts them in order and joins those that are narrower than a pixel. */
+/* Sorts the boxes and merges those narrower than a pixel. */
 static void
 join_boxes(const Chart *chart, GArray *boxes)
 {
@@ -94,7 +94,7 @@ join_boxes(const Chart *chart, GArray *boxes)
     g_array_set_size(boxes, count);
 }
 
-/* What of an op lies in the frame. */
+/* Adds the part of an op within the time window. */
 static void
 add_pieces(Chart *chart, uint32_t row, const LhTimelineRecord *r)
 {
@@ -174,7 +174,7 @@ append_lane_boxes(GString *data, const Chart *chart, int kind)
     g_string_append(data, "\n\n"); /* ends gnuplot's data set */
 }
 
-/* --- the script ---------------------------------------------------------------------------------
+/* --- script -------------------------------------------------------------------------------------
  */
 
 static void
@@ -197,7 +197,7 @@ append_program_title(GString *script, const LhGantt *gantt)
     lh_figure_append_title(script, LH_FIGURE_WIDTH_OF_TIME, line, below->str);
 }
 
-/* "rank 3", "stage 1, rank 12, ends last"; caller frees. */
+/* Returns "rank 3" or "stage 1, rank 12, ends last"; caller frees. */
 static char *
 row_name(const LhGantt *gantt, uint32_t rank)
 {
@@ -209,7 +209,7 @@ row_name(const LhGantt *gantt, uint32_t rank)
     return g_strdup_printf("rank %u%s", rank, last);
 }
 
-/* A line below each row that is the last one of a stage of a pipeline. */
+/* Draws a line below the last row of each pipeline stage. */
 static void
 append_stage_lines(GString *script, const LhGantt *gantt)
 {

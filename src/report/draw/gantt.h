@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A figure of one run: what each rank computes and sends, over time.
+ * Gantt chart of one run: compute and communication of each rank over time.
  */
 #pragma once
 
@@ -8,19 +8,19 @@
 #include "report/data/timeline.h"
 #include "report/draw/figure.h"
 
-/* What is drawn: a program as it was simulated, or as it ran. */
+/* The run to draw, simulated or executed. */
 typedef struct {
     const LhSetup *setup;
     const char *name; /* of the row; borrowed */
     const LhProgram *program;
-    const LhTimeline *timeline; /* sorted; of the ranks of the frame at least */
+    const LhTimeline *timeline; /* sorted; has at least the ranks of the frame */
     LhTimeWindow *frame;        /* fitted to the run */
     LhTime makespan_ps;
-    uint32_t last_rank; /* the one to finish last */
-    double bubble;      /* the share of the time in which the mean rank does not compute */
+    uint32_t last_rank; /* last rank to finish */
+    double bubble;      /* mean share of the time in which a rank does not compute */
 } LhGantt;
 
-/* The rank of a simulation that finishes last; of several, one that the frame has. */
+/* Last rank to finish a simulation; among several, preferably one of the frame. */
 uint32_t lh_gantt_last_rank(const LhSimResult *result, const LhTimeWindow *frame);
 
 bool lh_gantt_draw(const LhGantt *gantt, LhFigureTo to, GError **error);

@@ -8,35 +8,33 @@
 #include <math.h>
 #include <string.h>
 
-#define COLUMNS_MAX 8192      /* of time */
-#define COLUMNS_MIN 64        /* below that, nothing is joined any more */
+#define COLUMNS_MAX 8192      /* time columns */
+#define COLUMNS_MIN 64        /* with fewer columns, nothing is merged */
 #define CELLS_MAX (1U << 20)  /* ranks x columns: 36 bytes each */
-#define BYTES_MAX (400 << 10) /* of the strips as they are drawn */
-#define LEVELS 4              /* of a column that is taken in part */
-#define FULL 0.98             /* of a column, from which on it is taken whole */
-#define STRIP_HEIGHT 10       /* of a strip, in the drawing's own units */
-#define AXIS_HEIGHT 22        /* pixels, of the times above the strips */
-#define LABEL_PIXELS 13       /* that a rank's name takes */
-#define NAMES_RANKS 110       /* pixels beside the strips, for names */
-#define NAMES_STAGES 164      /* likewise, with stages of a pipeline */
-#define HATCHES 256           /* in the width of a run that only waits */
-#define NEAR_END 0.06         /* of the page's width: a time there stands to the left of its line */
+#define BYTES_MAX (400 << 10) /* limit of the drawn strips */
+#define LEVELS 4              /* fill levels of a partly busy column */
+#define FULL 0.98             /* busy share from which a column counts as full */
+#define STRIP_HEIGHT 10       /* height of a strip, in drawing units */
+#define AXIS_HEIGHT 22        /* pixels, for times above the strips */
+#define LABEL_PIXELS 13       /* height of a rank's name */
+#define NAMES_RANKS 110       /* pixels, for names beside the strips */
+#define NAMES_STAGES 164      /* the same with pipeline stages */
+#define HATCHES 256           /* over the width of a run that only waits */
+#define NEAR_END 0.06 /* share of the page's width: a time this near the end is left of its line   \
+                       */
 
-/* The lanes of a strip: their middles and heights, in its units. */
+/* Lanes of a strip: centre and height, in its units. */
 static const struct {
     double middle, height;
 } lanes[] = { { 3.2, 5.6 }, { 8, 3 } };
 
-/* Lengths that the timeline can be looked at in: how many times the page's width, and about how
- * many times of the axis are written. */
+/* Zoom levels: length in page widths, and approximate number of axis labels. */
 static const struct {
     unsigned factor, ticks;
     const char *title;
-} lengths[] = { { 1, 6, "whole run" },
-                { 4, 24, "4 times as long" },
-                { 16, 96, "16 times as long" } };
+} lengths[] = { { 1, 6, "whole run" }, { 4, 24, "4 times zoom" }, { 16, 96, "16 times zoom" } };
 
-/* How much of a column's time each kind of op takes. */
+/* Busy time of each kind of op within a column. */
 typedef struct {
     float share[LH_LANE_KINDS];
 } Cell;
@@ -45,7 +43,7 @@ struct _LhHtmlTimeline {
     const LhSetup *setup;
     GArray *ranks;
     uint32_t *rows;    /* by rank: its row + 1; 0: none */
-    uint32_t rows_max; /* ranks that `rows` has */
+    uint32_t rows_max; /* number of ranks in `rows` */
     uint32_t columns;
     LhTime makespan_ps;
     Cell *cells; /* ranks x columns */
@@ -116,16 +114,16 @@ lh_html_timeline_add(void *data, const LhTimelineRecord *r)
     }
 }
 
-/* --- columns that are drawn --------------------------------------------------------------------
+/* --- drawn columns -----------------------------------------------------------------------------
  */
 
-/* What a column of a lane looks like: most of it is of one kind, and `level` of LEVELS is taken. */
+/* Appearance of a column of a lane: its main kind, and a fill level of LEVELS. */
 typedef struct {
     int kind; /* 0: nothing */
     int level;
 } Look;
 
-/* @joined columns of one lane, as one. */
+/* Merges @joined columns of one lane. */
 static Look
 look_at(const Cell *cells, uint32_t joined, int lane)
 {
@@ -151,8 +149,8 @@ look_at(const Cell *cells, uint32_t joined, int lane)
     return look;
 }
 
-/* Where an op begins or ends within a column, the column is taken or left whole: so, an op of many
- * columns is one box. */
+/* Rounds a partly busy column at the start or end of an op to full or empty, so that a long op is
+ * one box. */
 static void
 snap(Look *looks, uint32_t count)
 {
@@ -168,7 +166,7 @@ snap(Look *looks, uint32_t count)
     }
 }
 
-/* What only waits is drawn in dashes, of a strip of so many columns. */
+/* Draws waiting as dashes, scaled to a strip with @columns columns. */
 static void
 append_hatches(GString *out, int kind, uint32_t columns)
 {
@@ -180,7 +178,7 @@ append_hatches(GString *out, int kind, uint32_t columns)
     g_string_append_printf(out, " stroke-dasharray=\"%s\"", dash);
 }
 
-/* Appends the boxes of one look as a path, nothing without any. */
+/* Appends the boxes of one appearance as a path; nothing without boxes. */
 static void
 append_path(GString *out, const Look *looks, uint32_t count, Look wanted, int lane)
 {
@@ -209,7 +207,7 @@ append_path(GString *out, const Look *looks, uint32_t count, Look wanted, int la
         g_string_append(out, "\"/>");
 }
 
-/* The paths of one strip. Caller frees. */
+/* Draws the paths of one strip. Caller frees. */
 static char *
 draw_strip(const LhHtmlTimeline *s, uint32_t row, uint32_t joined)
 {
@@ -230,7 +228,7 @@ draw_strip(const LhHtmlTimeline *s, uint32_t row, uint32_t joined)
     return g_string_free(out, FALSE);
 }
 
-/* All strips, in rows; one that looks as another before it names that. */
+/* Draws all strips in rows; a strip equal to an earlier one refers to it. */
 static GString *
 draw_strips(const LhHtmlTimeline *s, const char *name, uint32_t joined)
 {
@@ -254,7 +252,7 @@ draw_strips(const LhHtmlTimeline *s, const char *name, uint32_t joined)
     return out;
 }
 
-/* --- around them -------------------------------------------------------------------------------
+/* --- axis and key ------------------------------------------------------------------------------
  */
 
 static unsigned
@@ -272,7 +270,7 @@ strip_pixels(uint32_t ranks)
     return 2;
 }
 
-/* A step of 1, 2 or 5 times a power of ten, of which the run has about @ticks. */
+/* A step of 1, 2 or 5 times a power of ten, giving about @ticks ticks per run. */
 static LhTime
 tick_step(LhTime makespan_ps, unsigned ticks)
 {
@@ -288,7 +286,7 @@ tick_step(LhTime makespan_ps, unsigned ticks)
     return power * steps[G_N_ELEMENTS(steps) - 1];
 }
 
-/* Times and lines at them, of one length. */
+/* Appends times and their lines for one zoom level. */
 static void
 append_time_ticks(GString *out, const LhHtmlTimeline *s, guint length, unsigned height)
 {
@@ -379,7 +377,7 @@ append_choice(GString *out, const char *name)
                                i == 0 ? " checked" : "", name, lengths[i].factor, lengths[i].title);
 }
 
-/* As fine as BYTES_MAX allows. Caller frees. */
+/* Draws as finely as BYTES_MAX allows. Caller frees. */
 static GString *
 draw_within_bound(const LhHtmlTimeline *s, const char *name, uint32_t *joined)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What timelines tell apart, by colour: kernels in a rank's upper lane, transfers in its lower one.
+ * Kinds of ops that timelines distinguish by colour: kernels in a rank's upper lane, transfers in
+ * its lower one.
  */
 #pragma once
 
@@ -14,8 +15,9 @@ typedef enum {
     LH_LANE_OTHER_FORWARD,
     LH_LANE_OTHER_BACKWARD,
     LH_LANE_OPTIMIZER,
-    LH_LANE_HELD,     /* messages or a collective that wait for other ranks */
-    LH_LANE_TRANSFER, /* over no links: in a run of threads, or where communication is free */
+    LH_LANE_HELD,     /* messages or a collective waiting for other ranks */
+    LH_LANE_TRANSFER, /* not over links: between threads of an executed run, or with free
+                         communication */
     LH_LANE_TIERS,    /* LH_TIERS consecutive kinds */
     LH_LANE_KINDS = LH_LANE_TIERS + LH_TIERS
 } LhLaneKind;
@@ -33,8 +35,8 @@ lh_lane_is_transfer(int kind)
     return kind >= LH_LANE_HELD;
 }
 
-/* Of what @record, for which lh_lane_has() is true, does where it does not wait for others. */
+/* Kind of @record, which lh_lane_has() accepts, while it does not wait for others. */
 int lh_lane_kind(const LhTimelineRecord *record, const LhSetup *setup);
 
-/* Whether the op takes time in a lane: a kernel or a transfer. */
+/* Whether the op is drawn in a lane: a kernel or a transfer. */
 bool lh_lane_has(const LhTimelineRecord *record);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory over time. What stays throughout lies at the bottom, what comes and goes above it.
+ * Memory over time. Permanent categories are at the bottom, temporary ones above.
  */
 #include "report/draw/memory_figure.h"
 
@@ -12,14 +12,14 @@
 #include <string.h>
 
 #define MEMORY_HEIGHT 560
-#define PEAK_ROOM 1.18 /* of the y axis, for words above the peak */
+#define PEAK_ROOM 1.18 /* top of the y axis relative to the peak, with room for its label */
 #define LIMIT_SHOWN                                                                                \
-    4            /* a limit beyond so many times the peak would leave no room for the areas        \
+    4            /* a limit beyond this multiple of the peak would leave no room for the areas */
+#define NEAR 0.1 /* relative to the peak: a limit line this close above it would cross its label   \
                   */
-#define NEAR 0.1 /* of the peak: a line so far above it would cross its words */
 #define BYTES_PER_KIB 1024.0
 
-/* From the bottom up. Okabe and Ito's colours and two greys. */
+/* From the bottom up. Colours of Okabe and Ito's palette and two greys. */
 static const struct {
     LhCategory category;
     const char *colour;
@@ -33,7 +33,7 @@ static const struct {
 
 G_STATIC_ASSERT(G_N_ELEMENTS(layers) == LH_CATEGORIES);
 
-/* --- the envelope -------------------------------------------------------------------------------
+/* --- envelope -----------------------------------------------------------------------------------
  */
 
 LhMemoryEnvelope *
@@ -53,7 +53,7 @@ keep_moment(LhMemoryEnvelope *e, uint32_t bin)
     e->most_bytes[bin] = e->now_bytes;
 }
 
-/* Every bin begins with what is there at its beginning. */
+/* Starts bins up to @bin, each with the memory at its start. */
 static void
 go_to_bin(LhMemoryEnvelope *e, uint32_t bin)
 {
@@ -83,7 +83,7 @@ lh_memory_envelope_finish(LhMemoryEnvelope *e)
     go_to_bin(e, LH_MEMORY_BINS - 1);
 }
 
-/* --- the script ---------------------------------------------------------------------------------
+/* --- script -------------------------------------------------------------------------------------
  */
 
 /* A figure being drawn. */
@@ -91,9 +91,9 @@ typedef struct {
     const LhMemoryFigure *of;
     const LhRankResult *rank;
     LhTimeScale scale;
-    const char *unit; /* of the y axis */
+    const char *unit; /* unit of the y axis */
     double unit_bytes;
-    uint64_t limit_bytes; /* 0: none is drawn */
+    uint64_t limit_bytes; /* 0: not drawn */
     bool shown[LH_CATEGORIES];
 } MemoryChart;
 
@@ -118,7 +118,7 @@ same_moment(const LhMemoryEnvelope *e, uint32_t a, uint32_t b)
     return memcmp(e->most[a], e->most[b], sizeof(e->most[a])) == 0;
 }
 
-/* A line: time, then the lower edge of the first layer (0) and the upper edges of all. */
+/* Appends a line: time, the lower edge of the first layer (0), then the upper edges of all. */
 static void
 append_layer_edges(GString *data, const MemoryChart *chart, uint32_t bin, uint32_t at)
 {
@@ -135,7 +135,7 @@ append_layer_edges(GString *data, const MemoryChart *chart, uint32_t bin, uint32
     data->str[data->len - 1] = '\n';
 }
 
-/* Equal bins in a row are one step. */
+/* Appends the bins; equal ones in a row are one step. */
 static void
 append_data(GString *data, const MemoryChart *chart)
 {
@@ -193,15 +193,15 @@ append_memory_axes(GString *script, const MemoryChart *chart)
         chart->unit);
 }
 
-/* The peak is in the left half: its words stand to the right of it. */
+/* Whether the peak is in the left half, so that its label is to the right. */
 static bool
 is_left(const MemoryChart *chart)
 {
     return chart->rank->peak_at_ps <= chart->of->envelope->end_ps / 2;
 }
 
-/* A line, with its words above it where those of the peak are not; without room for a line, words
- * in the corner. */
+/* Appends the limit line with its label, on the side away from the peak's label; if the line does
+ * not fit, a label in the corner. */
 static void
 append_limit(GString *script, const MemoryChart *chart)
 {
@@ -223,7 +223,7 @@ append_limit(GString *script, const MemoryChart *chart)
                            is_left(chart) ? "right" : "left");
 }
 
-/* A ring, with its words on the side that has room, and not on the line. */
+/* Appends a ring at the peak, with its label on the side with room and not on the limit line. */
 static void
 append_peak(GString *script, const MemoryChart *chart)
 {

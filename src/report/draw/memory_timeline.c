@@ -9,9 +9,9 @@
 #define MEMORY_SCHEMA "longhaul.memory-timeline/1"
 
 struct _LhMemoryTimeline {
-    LhOutputStream *stream; /* NULL once it is complete */
-    GString *text;          /* that is not written yet */
-    LhJsonWriter *json;     /* to text; NULL: CSV */
+    LhOutputStream *stream; /* NULL once complete */
+    GString *text;          /* not yet written */
+    LhJsonWriter *json;     /* writes to text; NULL: CSV */
 };
 
 /* ---- the tables ---- */
@@ -106,7 +106,7 @@ write_lines(LhMemoryTimeline *timeline)
     g_string_truncate(timeline->text, 0);
 }
 
-/* What is there before the first op is nobody's: empty fields. */
+/* Memory before the first op belongs to no op: its fields are empty. */
 static void
 add_csv(GString *out, const LhMemoryRecord *r)
 {
@@ -170,7 +170,7 @@ lh_memory_timeline_free(LhMemoryTimeline *timeline)
 {
     if (timeline == NULL)
         return;
-    end_json(timeline); /* a document that is not at its end cannot be freed */
+    end_json(timeline); /* an unfinished document cannot be freed */
     lh_output_discard(timeline->stream);
     g_string_free(timeline->text, TRUE);
     g_free(timeline);

@@ -8,8 +8,8 @@
 /* By LhCheckpoint. */
 static const unsigned checkpoint_markers[] = { 7, 9, 5, 13 };
 
-/* The cluster's front: time, memory, marker. False if it has none. Sets the bits of its policies.
- */
+/* Appends the cluster's Pareto front: time, memory, marker. False if it is empty. Sets the bits of
+ * its recomputation policies. */
 static bool
 append_front(GString *data, const LhPlanCluster *cluster, unsigned *policies)
 {
@@ -29,7 +29,7 @@ append_front(GString *data, const LhPlanCluster *cluster, unsigned *policies)
     return front->len > 0;
 }
 
-/* Steps: between two ways, the faster one is what there is. */
+/* Plots steps: between two configurations, the faster one's memory applies. */
 static void
 append_cluster_steps(GString *script, const LhPlanCluster *cluster, guint set, const char *colour)
 {
@@ -50,10 +50,11 @@ append_policies(GString *script, unsigned policies)
 {
     for (guint i = 0; i < G_N_ELEMENTS(checkpoint_markers); i++) {
         if ((policies & (1U << i)) != 0)
-            g_string_append_printf(script,
-                                   ", \\\n    NaN with points pt %u ps 1.3 lc rgb '#444444' title "
-                                   "'recomputed: %s'",
-                                   checkpoint_markers[i], lh_checkpoint_names[i]);
+            g_string_append_printf(
+                script,
+                ", \\\n"
+                "    NaN with points pt %u ps 1.3 lc rgb '#444444' title 'recomputed: %s'",
+                checkpoint_markers[i], lh_checkpoint_names[i]);
     }
 }
 
@@ -62,10 +63,10 @@ append_ways_title(GString *script, const LhPlanSpace *space)
 {
     const LhSetup *setup = space->setup;
     g_autofree char *tokens = lh_format_count(setup->params.attention.seq_length);
-    g_autofree char *line =
-        g_strdup_printf("Ways to train %s that no other one beats", setup->model->name);
+    g_autofree char *line = g_strdup_printf(
+        "Training %s: configurations not beaten in both time and memory", setup->model->name);
     g_autofree char *below =
-        g_strdup_printf("sequences of %s tokens, as %s does it", tokens, space->frameworks);
+        g_strdup_printf("sequences of %s tokens, as in %s", tokens, space->frameworks);
 
     lh_figure_append_title(script, LH_FIGURE_WIDTH, line, below);
 }

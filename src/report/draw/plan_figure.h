@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The front of a plan as a figure: the time and the memory of the ways that no other one beats in
- * both, a line for each cluster, a shape for each policy of recomputation.
+ * Figure of a plan's Pareto front: time and memory of the configurations that no other one beats in
+ * both, a line per cluster, a marker per recomputation policy.
  */
 #pragma once
 

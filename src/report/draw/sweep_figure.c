@@ -14,18 +14,18 @@
 #define MAP_WIDTH_BASE 420
 #define MAP_HEIGHT_BASE 190
 #define MAP_WIDTH_MIN 900
-#define MAP_SIDE_MAX 40    /* values of a field in a map */
-#define LETTERS_MAX 24     /* of a value at an axis, or of a name */
-#define LABEL_LETTERS 7    /* beside them: the label of the axis */
-#define CURVES_MARGIN 1.15 /* beyond the first and the last point, on a logarithmic axis */
-#define TIMES_MARGIN 1.4   /* likewise, beyond the shortest and the longest time */
+#define MAP_SIDE_MAX 40    /* values per field of a map */
+#define LETTERS_MAX 24     /* of an axis value or a name */
+#define LABEL_LETTERS 7    /* width of the axis label beside them */
+#define CURVES_MARGIN 1.15 /* factor beyond the first and last point of a logarithmic axis */
+#define TIMES_MARGIN 1.4   /* factor beyond the shortest and longest time */
 #define NOTHING_COLOUR "#E8E8E8"
 
 static const unsigned markers[] = { 7, 5, 9, 13, 11, 6, 4, 8 };
 
-/* ---- what makes a figure ---- */
+/* ---- requirements ---- */
 
-/* The axes with several values. */
+/* Finds the axes with several values. */
 static guint
 wide_axes(const GPtrArray *axes, guint wide[2])
 {
@@ -41,7 +41,7 @@ wide_axes(const GPtrArray *axes, guint wide[2])
     return count;
 }
 
-/* "hgx-h100" of "hgx-h100:4"; caller frees. */
+/* "hgx-h100" for "hgx-h100:4"; caller frees. */
 static char *
 cluster_name(const char *value)
 {
@@ -50,7 +50,7 @@ cluster_name(const char *value)
     return colon != NULL ? g_strndup(value, (gsize)(colon - value)) : g_strdup(value);
 }
 
-/* Sizes of one cluster are numbers: of their GPUs. */
+/* Whether the axis has sizes of one cluster, drawn as numbers of GPUs. */
 static bool
 is_cluster_sizes(const LhScenarioAxis *axis)
 {
@@ -65,7 +65,7 @@ is_cluster_sizes(const LhScenarioAxis *axis)
     return strcmp(axis->field->name, "cluster") == 0;
 }
 
-/* Values above 0: the axis is logarithmic. */
+/* Whether all values are numbers above 0, which a logarithmic axis needs. */
 static bool
 is_numbers(const LhScenarioAxis *axis)
 {
@@ -95,22 +95,19 @@ lh_sweep_figure_check(const LhScenario *scenario, GError **error)
     const LhScenarioAxis *axis;
 
     if (count == 0)
-        return refuse_to_draw(error,
-                              "no field has several values, so there is nothing to draw against");
+        return refuse_to_draw(error, "no field has several values to draw against");
     if (count > 2)
-        return refuse_to_draw(error,
-                              "more than two fields have several values; give the others one value "
-                              "each by their options");
+        return refuse_to_draw(error, "more than two fields have several values; set the others to "
+                                     "one value each by their options");
     for (guint i = 0; i < count; i++) {
         axis = g_ptr_array_index(axes, wide[i]);
         if (count == 2 && axis->values->len > MAP_SIDE_MAX)
-            return refuse_to_draw(error, "a map has room for 40 values of a field; list fewer");
+            return refuse_to_draw(error, "a map has room for 40 values per field; list fewer");
     }
     axis = g_ptr_array_index(axes, wide[0]);
     if (count == 1 && !is_numbers(axis) && !is_cluster_sizes(axis))
-        return refuse_to_draw(error,
-                              "curves need numbers above 0, or sizes of one cluster, as the values "
-                              "of the field; with a second field this would be a map");
+        return refuse_to_draw(error, "curves need a field with numbers above 0, or sizes of one "
+                                     "cluster; with a second field this would be a map");
     return true;
 }
 
@@ -124,7 +121,7 @@ title_of(const LhSweep *sweep, const char *what)
                            model != NULL ? " of " : "", model != NULL ? model->name : "");
 }
 
-/* "on dgx-a100-80g, 65,536 tokens": what does not vary. Caller frees. */
+/* "on dgx-a100-80g, 65,536 tokens": the constant part of the cases. Caller frees. */
 static char *
 fixed_of(const LhSweep *sweep)
 {
@@ -156,15 +153,15 @@ static char *
 axis_label(const LhScenarioAxis *axis)
 {
     if (strcmp(axis->field->name, "seq_length") == 0)
-        return g_strdup("tokens of a sequence");
+        return g_strdup("sequence length (tokens)");
     if (strcmp(axis->field->name, "window_size") == 0)
-        return g_strdup("tokens of the window");
+        return g_strdup("window (tokens)");
     if (strcmp(axis->field->name, "ranks") == 0 || is_cluster_sizes(axis))
         return g_strdup("GPUs");
     return g_strdelimit(g_strdup(axis->field->name), "_", ' ');
 }
 
-/* "64K" of 65536, as people write it; else as it is. Caller frees. */
+/* "64K" for 65536; other numbers as they are. Caller frees. */
 static char *
 short_count(double value)
 {
@@ -178,7 +175,7 @@ short_count(double value)
     return g_strdup_printf("%.6g", value);
 }
 
-/* ---- the schedules ---- */
+/* ---- schedules ---- */
 
 static guint
 find_name(const GPtrArray *names, const char *name)
@@ -190,8 +187,8 @@ find_name(const GPtrArray *names, const char *name)
     return index;
 }
 
-/* Those that run somewhere, in the order of their appearance from the last point back, in which the
- * differences are largest; with @winners, those that are the fastest somewhere. Of char *,
+/* Schedules that run at some point, by first appearance from the last point backwards, where
+ * differences are largest; with @winners, only those that are fastest somewhere. Of char *,
  * borrowed. */
 static GPtrArray *
 schedules_of(const LhSweep *sweep, bool winners)
@@ -215,7 +212,7 @@ schedules_of(const LhSweep *sweep, bool winners)
 
 /* ---- curves ---- */
 
-/* Where a point stands on the axis. */
+/* Coordinate of a point on the axis. */
 static double
 x_of(const LhSweep *sweep, guint axis, const LhSweepPoint *point)
 {
@@ -227,16 +224,16 @@ x_of(const LhSweep *sweep, guint axis, const LhSweepPoint *point)
     return row != NULL ? lh_sweep_number(sweep, row, "ranks") : NAN;
 }
 
-/* A figure under way. */
+/* A figure being drawn. */
 typedef struct {
     const LhSweep *sweep;
     guint axes[2];
     GPtrArray *names; /* of schedules */
     GString *data, *script;
-    double unit_s; /* of times */
+    double unit_s; /* unit of times */
 } Drawing;
 
-/* The lines of one schedule. */
+/* Appends the curve of one schedule. */
 static void
 append_curve(const Drawing *d, const char *name)
 {
@@ -255,7 +252,7 @@ append_curve(const Drawing *d, const char *name)
     g_string_append(d->data, "\n\n");
 }
 
-/* A mark at each value. */
+/* Appends a tick at each value. */
 static void
 append_marks(const Drawing *d)
 {
@@ -283,8 +280,7 @@ append_marks(const Drawing *d)
     g_string_append_printf(d->script, ")\nset xrange [%s:%s]\n", left, right);
 }
 
-/* The unit that the times between the shortest and the longest are told in; and the range of the
- * axis, and its marks. NULL: there are no times. */
+/* Chooses the unit of times, and the range and ticks of the axis. NULL: there are no times. */
 static const char *
 choose_time_unit(Drawing *d)
 {
@@ -349,7 +345,7 @@ draw_curves(Drawing *d)
     g_string_append(d->script, d->names->len == 0 ? "plot NaN notitle\n" : "\n");
 }
 
-/* ---- the map ---- */
+/* ---- map ---- */
 
 static guint
 index_of_value(const LhScenarioAxis *axis, const char *value)
@@ -361,7 +357,7 @@ index_of_value(const LhScenarioAxis *axis, const char *value)
     return index;
 }
 
-/* The GPUs of a cluster, where the axis is of its sizes, and something runs on it. */
+/* The cluster's number of GPUs, if the axis has cluster sizes and something runs on it. */
 static char *
 tick_text(const Drawing *d, guint axis, const char *value)
 {
@@ -378,7 +374,7 @@ tick_text(const Drawing *d, guint axis, const char *value)
     return g_strdup(value);
 }
 
-/* Returns the letters of the longest one. */
+/* Returns the length of the longest tick label. */
 static glong
 append_ticks(const Drawing *d, const char *command, guint axis)
 {
@@ -399,7 +395,7 @@ append_ticks(const Drawing *d, const char *command, guint axis)
     return letters;
 }
 
-/* Which schedule is the fastest at the point; as many as there are schedules: none. */
+/* Index of the fastest schedule at the point; the number of schedules: none. */
 static guint
 winner_of(const Drawing *d, const LhSweepPoint *point)
 {
@@ -427,7 +423,7 @@ append_point_box(const Drawing *d, const LhSweepPoint *point)
                            index_of_value(down, point->values[d->axes[0]]));
 }
 
-/* The time of the fastest one, in its box. */
+/* Appends the time of the fastest schedule, in its box. */
 static void
 append_time(const Drawing *d, const LhSweepPoint *point)
 {
@@ -446,8 +442,7 @@ append_time(const Drawing *d, const LhSweepPoint *point)
                            index_of_value(down, point->values[d->axes[0]]));
 }
 
-/* One data set: the boxes of a schedule that are hatched, or that are not; false if there is none.
- */
+/* Appends a data set: the boxes of a schedule, either hatched or not; false if there are none. */
 static bool
 append_winner_boxes(const Drawing *d, guint winner, bool tied)
 {
@@ -481,7 +476,7 @@ append_boxes_plot(const Drawing *d, guint *sets, guint winner, bool tied)
     ++*sets;
 }
 
-/* A box of the key for each schedule, as it would be without a plot. */
+/* Appends a key entry for each schedule. */
 static void
 append_keys(const Drawing *d, bool nothing)
 {

@@ -7,18 +7,18 @@
 #include <string.h>
 
 #define NAME_LETTERS 24
-#define EDGE_MARGIN 1.6 /* between the points and the edge, as a factor */
+#define EDGE_MARGIN 1.6 /* factor between the points and the edge */
 #define MS_PER_S 1e3
-#define PANELS_HEIGHT 580 /* with the names below */
+#define PANELS_HEIGHT 580 /* including the names below */
 
 static const unsigned shapes[] = { 7, 5, 9, 13, 11 };
 
-/* A panel: points of which each block of the data has a name and a look of its own. */
+/* A panel of points; each data block has a name and a style. */
 typedef struct {
     const char *title;
-    GPtrArray *names; /* of const char *: of the blocks */
-    guint first;      /* block */
-    double low, high; /* of all numbers, in ms */
+    GPtrArray *names; /* of const char *: names of blocks */
+    guint first;      /* index of its first block */
+    double low, high; /* range of all numbers, in ms */
 } Panel;
 
 static void
@@ -63,7 +63,7 @@ is_named(const GPtrArray *names, const char *name)
     return false;
 }
 
-/* The times of one kernel in all schedules, as a block. */
+/* Appends the times of one kernel in all schedules as a block. */
 static void
 append_kernel(GString *data, Panel *panel, const GPtrArray *validations, const char *kernel)
 {
@@ -81,7 +81,7 @@ append_kernel(GString *data, Panel *panel, const GPtrArray *validations, const c
     g_ptr_array_add(panel->names, (gpointer)kernel);
 }
 
-/* Each kernel once, in the order in which schedules have them. */
+/* Appends each kernel once, in order of appearance. */
 static void
 append_kernels(GString *data, Panel *panel, const GPtrArray *validations)
 {

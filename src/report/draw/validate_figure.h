@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Predictions beside measurements as a figure: makespans of schedules, and times of kernels.
+ * Figure of predicted against measured times: makespans of schedules, and times of kernels.
  */
 #pragma once
 

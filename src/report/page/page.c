@@ -4,7 +4,7 @@
 #include "base/escape.h"
 #include "report/draw/html_timeline.h"
 
-/* Dark text on white: figures are, and paper is. */
+/* Dark text on white, like figures and paper. */
 static const char plain_style[] =
     "\n:root{color-scheme:light}"
     "\nbody{font:16px/1.5 system-ui,'DejaVu Sans',sans-serif;color:#222;background:#fff;margin:0}"
@@ -34,7 +34,7 @@ static const char plain_style[] =
     "tr,figure{break-inside:avoid}h2{break-after:avoid}thead{display:table-header-group}"
     "img{width:auto;min-width:0;max-width:100%;max-height:165mm}}";
 
-/* Of the text, as a policy names it. Caller frees. */
+/* Hash of the text, as written in a policy. Caller frees. */
 static char *
 hash_of(const char *text)
 {

@@ -26,7 +26,7 @@ lh_page_constants(GString *out, const LhSetup *setup, const char *title)
     lh_page_table(out, lh_describe_constants(setup), "Constants");
 }
 
-/* As a shell takes it; only what needs quotes has some. Caller frees. */
+/* The command for a shell, quoted where needed. Caller frees. */
 static char *
 command_text(const LhStamp *stamp)
 {
@@ -61,21 +61,20 @@ void
 lh_page_repeat(GString *out, const LhStamp *stamp, const LhSetup *const *setups, guint count)
 {
     g_autofree char *command = command_text(stamp);
-    g_autofree char *seed =
-        g_strdup_printf("longhaul %s, seed %" G_GUINT64_FORMAT ": the same files give the same "
-                        "bytes.",
-                        LH_VERSION, setups[0]->scenario->seed);
+    g_autofree char *seed = g_strdup_printf("longhaul %s, seed %" G_GUINT64_FORMAT
+                                            ": the same files give the same bytes.",
+                                            LH_VERSION, setups[0]->scenario->seed);
     g_autoptr(GHashTable) seen = g_hash_table_new(g_str_hash, g_str_equal);
     LhTable *table = lh_table_new();
 
-    lh_page_section(out, "How to repeat it");
+    lh_page_section(out, "How to reproduce it");
     lh_page_code(out, command);
     lh_page_words(out, seed);
     lh_table_column(table, "path", "file", NULL, false);
     lh_table_column(table, "sha256", "SHA-256", NULL, false);
     for (guint i = 0; i < count; i++)
         add_inputs(table, setups[i], seen);
-    lh_page_table(out, table, "What was read");
+    lh_page_table(out, table, "Input files");
 }
 
 bool

@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What pages of several commands have: tables with captions, constants, and how to repeat the page.
+ * Parts shared by pages of several commands: tables with captions, constants, and how to reproduce
+ * the page.
  */
 #pragma once
 
 #include "report/data/result_json.h"
 #include "report/page/page.h"
 
-/* Appends a table, which it frees; nothing if that is NULL. */
+/* Appends and frees a table; nothing for NULL. */
 void lh_page_table(GString *out, LhTable *table, const char *caption);
 
-/* A section with where the constants of @setup come from; nothing for a cost model. @title is that
- * of the section. */
+/* Appends a section @title with the provenance of the constants of @setup; nothing for a cost
+ * model. */
 void lh_page_constants(GString *out, const LhSetup *setup, const char *title);
 
-/* The section with the command and with what the setups, one at least, have read: each file once.
- */
+/* Appends the section with the command and the input files of the setups (at least one), without
+ * duplicates. */
 void lh_page_repeat(GString *out, const LhStamp *stamp, const LhSetup *const *setups, guint count);
 
-/* False (LH_ERROR_USAGE) if @path, of @option, ends neither in .html nor in .pdf and is no pipe or
- * device; LH_ERROR_RUNTIME for a PDF where nothing is installed that makes one. To be called before
- * long work. */
+/* False (LH_ERROR_USAGE) unless @path, given by @option, ends in .html or .pdf or is a pipe or a
+ * device; LH_ERROR_RUNTIME for a PDF if no program that makes one is installed. Call before long
+ * work. */
 bool lh_page_check_path(const char *option, const char *path, GError **error);

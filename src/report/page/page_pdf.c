@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pages as PDF, by a program that is installed: a browser, which takes a file and writes one, in a
- * folder of their own that is removed again; or WeasyPrint, which takes the page and prints the
- * PDF.
+ * Pages as PDF, by an installed program: a browser, which reads and writes files in a temporary
+ * folder of its own, or WeasyPrint, which uses pipes.
  */
 #include "report/page/page_pdf.h"
 #include "base/error.h"
@@ -16,10 +15,10 @@
 #include <unistd.h>
 
 #define DEADLINE_S 300
-#define FILES_OPEN 16 /* while a folder is removed */
+#define FILES_OPEN 16 /* limit while a folder is removed */
 #define PDF_BEGIN "%PDF-"
 
-/* A program that makes PDF; in the order in which they are looked for. */
+/* A program that makes PDF, in order of preference. */
 typedef struct {
     const char *name;
     bool browser;
@@ -51,7 +50,7 @@ remove_one(const char *path, const struct stat *status, int type, struct FTW *wa
     return remove(path);
 }
 
-/* A folder that is removed with all that is in it; NULL: none. */
+/* A folder to remove with its contents; NULL: none. */
 typedef struct {
     char *path;
 } Folder;
@@ -65,8 +64,8 @@ folder_clear(Folder *folder)
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Folder, folder_clear)
 
-/* Runs a browser in @folder, where page.html is. Its own sandbox does not let root in; what it
- * shows is our own page, which has no script. */
+/* Runs a browser in @folder, which has page.html. Its sandbox does not work for root and is not
+ * needed: it shows our own page, without scripts. */
 static bool
 run_browser(const char *name, const char *folder, const char *page, GError **error)
 {
@@ -140,7 +139,7 @@ lh_page_write(const char *path, const GString *html, GError **error)
         return false;
     }
     if (!g_str_has_prefix(pdf->str, PDF_BEGIN)) {
-        g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME, "%s made no PDF of the page",
+        g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME, "%s did not write a PDF of the page",
                     converter->name);
         return false;
     }
@@ -161,10 +160,9 @@ lh_page_check_converter(const char *path, GError **error)
     if (!lh_page_is_pdf(path) || find_converter() != NULL)
         return true;
     shown = lh_escaped_line(path);
-    g_set_error(
-        error, LH_ERROR, LH_ERROR_RUNTIME,
-        "cannot print %s: neither chromium nor weasyprint is installed (Debian: apt install "
-        "chromium); a .html file needs neither, and any browser prints it",
-        shown);
+    g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME,
+                "cannot print %s: neither chromium nor weasyprint is installed (Debian: apt "
+                "install chromium); a .html file needs neither, and any browser can print it",
+                shown);
     return false;
 }

@@ -13,7 +13,7 @@ cluster_at(const LhPlanPage *p, guint index)
     return g_ptr_array_index(p->answer->clusters, index);
 }
 
-/* The cluster that the answer is about: the best one, or the first where nothing runs. */
+/* Index of the cluster shown first: the best one, or the first if nothing runs. */
 static guint
 answered(const LhPlanPage *p)
 {
@@ -45,7 +45,7 @@ append_front_figure(const LhPlanPage *p, GString *out, GError **error)
     if (!lh_plan_figure(p->answer, (LhFigureTo){ .svg = svg }, error))
         return false;
     lh_page_picture(out, svg,
-                    "The time and the memory of the ways that no other one beats in both: a line "
+                    "Time and memory of the configurations that no other one beats in both: a line "
                     "for each cluster.");
     return true;
 }
@@ -54,7 +54,7 @@ static void
 append_cluster(const LhPlanPage *p, guint index, GString *out)
 {
     const LhPlanCluster *cluster = cluster_at(p, index);
-    g_autofree char *title = g_strdup_printf("Ways to train on %s", cluster->space->cluster);
+    g_autofree char *title = g_strdup_printf("Configurations on %s", cluster->space->cluster);
     g_autoptr(GString) words = g_string_new(NULL);
 
     lh_page_section(out, title);
@@ -64,10 +64,10 @@ append_cluster(const LhPlanPage *p, guint index, GString *out)
     lh_page_words(out, words->str);
     if (cluster->ways->len > 0) {
         lh_page_table(out, lh_describe_ways(p->query, p->answer, p->weights, index),
-                      "The fastest ways");
+                      "The fastest configurations");
         if (p->query->front)
             lh_page_table(out, lh_describe_front(p->query, p->answer, p->weights, index),
-                          "No other way is as fast with as little memory as each of these");
+                          "Configurations not beaten in both time and memory");
     }
     g_string_truncate(words, 0);
     lh_describe_plan_rest(cluster, words);
@@ -80,7 +80,7 @@ append_constants(const LhPlanPage *p, GString *out)
     for (guint i = 0; i < p->answer->clusters->len; i++) {
         const LhPlanSpace *space = cluster_at(p, i)->space;
         g_autofree char *title =
-            g_strdup_printf("Where the constants of %s come from", space->cluster);
+            g_strdup_printf("Constants of %s and their provenance", space->cluster);
 
         lh_page_constants(out, space->setup, title);
     }
@@ -97,15 +97,16 @@ append_repeat(const LhPlanPage *p, GString *out)
     lh_page_repeat(out, p->stamp, setups, count);
 }
 
-/* What the fastest way does when; what made its time, and that of the runner-up. */
+/* Appends the timeline of the fastest configuration, and the critical paths of it and the
+ * runner-up. */
 static bool
 append_looks(const LhPlanPage *p, GString *out, GError **error)
 {
-    static const char *const titles[] = { "What made the time of the fastest way",
-                                          "What made the time of the runner-up" };
+    static const char *const titles[] = { "Critical path of the fastest configuration",
+                                          "Critical path of the runner-up" };
 
     if (p->looks_count > 0 && !lh_report_run(p->looks[0].setup, p->looks[0].run, "first",
-                                             "What the fastest way does when", out, error))
+                                             "Timeline of the fastest configuration", out, error))
         return false;
     for (guint i = 0; i < MIN(p->looks_count, G_N_ELEMENTS(titles)); i++) {
         const LhPlanLook *look = &p->looks[i];
@@ -131,9 +132,9 @@ lh_plan_page(const LhPlanPage *p, GString *out, GError **error)
     lh_page_begin(out, title, question->str);
     append_answer(p, out);
     if (p->answer->clusters->len > 1) {
-        lh_page_section(out, "Clusters beside each other");
+        lh_page_section(out, "Comparison of clusters");
         lh_page_table(out, lh_describe_clusters(p->answer, p->weights),
-                      "The fastest way on each cluster");
+                      "The fastest configuration on each cluster");
     }
     if (!append_front_figure(p, out, error))
         return false;

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A plan as a page to hand on: how to train, what else was found, what the fastest way does when,
- * what made its time and that of the runner-up, and how to repeat it.
+ * A plan as a page: the fastest configuration, the others found, its timeline, critical paths of it
+ * and the runner-up, and how to reproduce the plan.
  */
 #pragma once
 
 #include "report/data/plan_values.h"
 #include "report/page/report.h"
 
-/* A way that was played again. */
+/* A configuration that was simulated again. */
 typedef struct {
     const LhSetup *setup;
     LhReportRun *run;
     const LhCritical *critical; /* NULL: its run is too large */
-    guint point;                /* of the space of the best cluster */
+    guint point;                /* in the space of the best cluster */
 } LhPlanLook;
 
 typedef struct {
@@ -21,8 +21,7 @@ typedef struct {
     const LhPlanAnswer *answer;
     const LhPlanWeights *weights;
     const LhStamp *stamp;
-    const LhPlanLook
-        *looks; /* at the fastest way and the one behind it, of those that were found */
+    const LhPlanLook *looks; /* the fastest configuration and the runner-up, if found */
     guint looks_count;
 } LhPlanPage;
 

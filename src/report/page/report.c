@@ -11,7 +11,7 @@
 #include "report/text/describe_sim.h"
 #include "report/text/describe_step.h"
 
-/* --- the comparison -----------------------------------------------------------------------------
+/* --- comparison ---------------------------------------------------------------------------------
  */
 
 static bool
@@ -23,17 +23,16 @@ append_comparison(const LhReport *r, GString *out, GError **error)
     lh_page_table(out, lh_describe_comparison(r->setup, r->comparison),
                   "All schedules, the fastest first");
     lh_page_words(out,
-                  "Times are means over the ranks, and the parts add up to the time. Exposed is "
-                  "time in which a rank computed nothing because its data was on the way, by "
-                  "the kind of link. Imbalance is time in which a rank waited for another one "
-                  "that was itself computing, or had finished before the others.");
+                  "Times are means over the ranks, and the parts add up to the total time. Exposed "
+                  "communication is time in which a rank computes nothing because its data is in "
+                  "flight, by kind of link. Imbalance is time in which a rank waits for another "
+                  "one that is still computing, or has finished before the others.");
     if (r->comparison->fit_count == 0)
         return true;
     if (!lh_bars_draw(r->setup, r->comparison, (LhFigureTo){ .svg = svg }, error))
         return false;
     lh_page_picture(out, svg,
-                    "One bar for each schedule, cut into where its time goes, as in the "
-                    "table above.");
+                    "One bar per schedule with the parts of its time, as in the table above.");
     return true;
 }
 
@@ -50,12 +49,11 @@ append_timeline(const LhReportRun *run, const char *name, GString *out)
     char bubble[LH_TEXT_SIZE];
 
     lh_text_percent(lh_sim_bubble_fraction(result), bubble);
-    words =
-        g_strdup_printf("What %u%s ranks do when: of each a strip, with its kernels above and its "
-                        "transfers below, in dashes where they only wait for others; as high as "
-                        "they take the time, where a column has more than one. %s, %s of it not "
-                        "computing.",
-                        run->frame.ranks->len, all ? "" : " of the", makespan, bubble);
+    words = g_strdup_printf(
+        "Timeline of %u%s ranks: one strip per rank, kernels above and transfers below, dashed "
+        "where they only wait for others. If a column has several kinds, the height shows their "
+        "share of the time. %s, %s of it not computing.",
+        run->frame.ranks->len, all ? "" : " of the", makespan, bubble);
     lh_html_timeline_html(run->strips, name, run->last_rank, words, out);
 }
 
@@ -72,20 +70,20 @@ append_memory(const LhSetup *setup, const LhReportRun *run, GString *out, GError
 
     if (!lh_memory_figure_draw(&figure, (LhFigureTo){ .svg = svg }, error))
         return false;
-    lh_page_picture(out, svg, "What the rank with the highest peak holds over time, by category.");
+    lh_page_picture(out, svg, "Memory over time of the rank with the highest peak, by category.");
     lh_page_table(out, lh_describe_categories(result), "Memory at the peak, by category");
     lh_page_table(out, lh_describe_memory(result), "Memory at the peak, by tensor");
     return true;
 }
 
-/* Nothing where nothing was carried, as with free communication. */
+/* Nothing without traffic, as with free communication. */
 static void
 append_links(const LhSetup *setup, const LhSimResult *result, GString *out)
 {
     if (result->busy_links_count == 0)
         return;
     lh_page_table(out, lh_describe_link_use(setup, result),
-                  "How much links are used, as a share of what they could carry in this time");
+                  "Link utilization, as a share of the links' capacity over this time");
     lh_page_table(out, lh_describe_busy_links(setup, result), "The busiest links");
 }
 
@@ -112,12 +110,12 @@ lh_report_run(const LhSetup *setup, const LhReportRun *run, const char *name, co
     append_timeline(run, name, out);
     lh_page_table(out, lh_describe_parts(run->row->result), "Where the time goes");
     lh_page_table(out, lh_describe_ranks(run->row), "Over the ranks");
-    lh_page_table(out, lh_describe_traffic(run->row), "Bytes sent, by the kind of link");
+    lh_page_table(out, lh_describe_traffic(run->row), "Bytes sent, by kind of link");
     append_links(setup, run->row->result, out);
     return append_memory(setup, run, out, error);
 }
 
-/* --- what made the time -------------------------------------------------------------------------
+/* --- critical path ------------------------------------------------------------------------------
  */
 
 void
@@ -127,22 +125,21 @@ lh_report_critical(const LhCritical *critical, GString *out)
         LhTable *(*describe)(const LhCritical *critical);
         const char *caption;
     } tables[] = {
-        { lh_describe_path_resources, "The critical path, by what it waits for" },
+        { lh_describe_path_resources, "The critical path, by resource" },
         { lh_describe_path_phases, "The critical path, by phase" },
         { lh_describe_path_ranks, "The critical path, by rank" },
-        { lh_describe_slack, "Calls, and how much later they could end" },
-        { lh_describe_faster_calls, "What faster calls save" },
-        { lh_describe_faster_ops, "What faster ops save" },
+        { lh_describe_slack, "Calls and their slack" },
+        { lh_describe_faster_calls, "Savings of faster calls" },
+        { lh_describe_faster_ops, "Savings of faster ops" },
     };
 
     if (critical == NULL) {
-        lh_page_words(out, "The critical path is left out of a run of so many ops; longhaul sim "
-                           "--critical-path finds it.");
+        lh_page_words(out, "The critical path is left out because the run has too many ops; "
+                           "longhaul sim --critical-path finds it.");
         return;
     }
-    lh_page_words(out,
-                  "The critical path is the chain of kernels, messages and links that led to the "
-                  "end: its parts add up to the time.");
+    lh_page_words(out, "The critical path is the chain of kernels, messages and links that "
+                       "determines the makespan: its parts add up to it.");
     for (guint i = 0; i < G_N_ELEMENTS(tables); i++)
         lh_page_table(out, tables[i].describe(critical), tables[i].caption);
 }
@@ -154,12 +151,12 @@ append_critical(const LhReport *r, GString *out)
 
     if (r->runs_count == 0)
         return;
-    title = g_strdup_printf("What made the time of %s", r->runs[0].row->name);
+    title = g_strdup_printf("Critical path of %s", r->runs[0].row->name);
     lh_page_section(out, title);
     lh_report_critical(r->critical, out);
 }
 
-/* --- the page -----------------------------------------------------------------------------------
+/* --- page ---------------------------------------------------------------------------------------
  */
 
 bool
@@ -182,7 +179,7 @@ lh_report_html(const LhReport *r, GString *out, GError **error)
             return false;
     }
     append_critical(r, out);
-    lh_page_constants(out, r->setup, "Where the constants come from");
+    lh_page_constants(out, r->setup, "Constants and their provenance");
     lh_page_repeat(out, r->stamp, &r->setup, 1);
     lh_page_end(out);
     return true;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A comparison as a page to hand on: the answer, the table, where the time goes, what the fastest
- * schedules do when, what they hold, what made the time, and how to repeat it.
+ * A comparison as a page: the winner, the table, the breakdown of times, timeline and memory of the
+ * fastest schedules, the critical path, and how to reproduce it.
  */
 #pragma once
 
@@ -10,7 +10,7 @@
 #include "report/draw/html_timeline.h"
 #include "report/draw/memory_figure.h"
 
-/* A row that was played again, to be looked at closely. */
+/* A row that was simulated again for its timeline. */
 typedef struct {
     LhCompareRow *row;
     LhHtmlTimeline *strips;
@@ -31,13 +31,13 @@ typedef struct {
     const LhCritical *critical; /* of the fastest; NULL: its run is too large */
 } LhReport;
 
-/* Appends the section of one run; @name (letters, digits) is that of its parts in the page.
+/* Appends the section of one run; @name (letters, digits) is the prefix of its ids in the page.
  * LH_ERROR_RUNTIME as below. */
 bool lh_report_run(const LhSetup *setup, const LhReportRun *run, const char *name,
                    const char *title, GString *out, GError **error);
 
-/* Appends what made the time of a run, below words that say what is there; without @critical that
- * it is left out. */
+/* Appends the critical path of a run with an explanation; without @critical, that it is left
+ * out. */
 void lh_report_critical(const LhCritical *critical, GString *out);
 
 /* Appends the page. LH_ERROR_RUNTIME if a figure cannot be drawn. */

@@ -15,7 +15,7 @@ append_sweep_figure(const LhScenario *scenario, const LhSweep *sweep, GString *o
     if (!lh_sweep_figure(sweep, (LhFigureTo){ .svg = svg }, error))
         return false;
     lh_page_picture(out, svg,
-                    "The points in one picture: curves of time, or a map of the fastest schedules, "
+                    "All points in one figure: curves of time, or a map of the fastest schedules, "
                     "as in the table below.");
     return true;
 }
@@ -29,7 +29,7 @@ lh_sweep_page(const LhScenario *scenario, const LhSweep *sweep, const LhStamp *s
     g_autoptr(GString) answer = g_string_new(NULL);
 
     lh_describe_sweep_question(sweep, question);
-    lh_page_begin(out, "Which schedule is fastest where?", question->str);
+    lh_page_begin(out, "The fastest schedule by point", question->str);
     lh_describe_sweep_answer(sweep, answer);
     lh_describe_sweep_rest(sweep, answer);
     lh_page_words(out, answer->str);
@@ -37,7 +37,7 @@ lh_sweep_page(const LhScenario *scenario, const LhSweep *sweep, const LhStamp *s
     if (!append_sweep_figure(scenario, sweep, out, error))
         return false;
     lh_page_table(out, lh_describe_points(sweep), "The fastest schedule at each point");
-    lh_page_constants(out, setup, "Where the constants of the first point come from");
+    lh_page_constants(out, setup, "Constants of the first point and their provenance");
     lh_page_repeat(out, stamp, &setup, 1);
     lh_page_end(out);
     return true;

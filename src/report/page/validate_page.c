@@ -14,10 +14,10 @@ append_validate_figure(const LhValidatePage *p, GString *out, GError **error)
         return true;
     if (!lh_validate_figure(p->validated->rows, p->tolerance, (LhFigureTo){ .svg = svg }, error))
         return false;
-    lh_page_picture(out, svg,
-                    "Predicted against measured times: makespans of schedules, and all calls of "
-                    "each kernel. On the line a prediction is exact; the dashed lines are the "
-                    "tolerance.");
+    lh_page_picture(
+        out, svg,
+        "Predicted against measured times: makespans of schedules, and all calls of each kernel. "
+        "Exact predictions are on the line; the dashed lines are the tolerance.");
     return true;
 }
 
@@ -30,10 +30,10 @@ append_hosts(const LhValidatePage *p, GString *out)
         return;
     lh_page_section(out, "Messages and hosts");
     lh_page_table(out, lh_describe_tier_errors(p->validated->rows),
-                  "Messages, by the highest kind of link that they cross");
+                  "Messages, by the highest kind of link on their route");
     if (p->validated->hosts == NULL)
         return;
-    lh_page_table(out, lh_describe_hosts(p->validated->hosts), "Hosts, and links between them");
+    lh_page_table(out, lh_describe_hosts(p->validated->hosts), "Hosts and the links between them");
     lh_describe_slow(p->validated->hosts, words);
     lh_page_words(out, words->str);
 }
@@ -41,20 +41,20 @@ append_hosts(const LhValidatePage *p, GString *out)
 bool
 lh_validate_page(const LhValidatePage *p, GString *out, GError **error)
 {
-    lh_page_begin(out, "How far are predictions off?", p->of);
+    lh_page_begin(out, "Accuracy of predictions", p->of);
     lh_page_words(out, p->summary);
-    lh_page_section(out, "Predicted beside measured");
+    lh_page_section(out, "Predicted and measured");
     if (!append_validate_figure(p, out, error))
         return false;
     lh_page_table(out, lh_describe_makespans(p->validated->rows, p->tolerance),
                   "Makespans of schedules");
-    lh_page_words(out, "Error is predicted / measured - 1. Start is the time until the rank that "
-                       "ends last has issued its first op.");
+    lh_page_words(out, "Error is predicted / measured - 1. Start is the time until the last rank "
+                       "to finish has issued its first op.");
     lh_page_section(out, "Kernels");
     lh_page_table(out, lh_describe_kernel_errors(p->validated->rows, p->tolerance),
-                  "Calls of each kernel, the most time first");
+                  "Calls of each kernel, by total time");
     append_hosts(p, out);
-    lh_page_constants(out, p->setup, "Where the constants come from");
+    lh_page_constants(out, p->setup, "Constants and their provenance");
     lh_page_repeat(out, p->stamp, &p->setup, 1);
     lh_page_end(out);
     return true;

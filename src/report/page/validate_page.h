@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A validation as a page to hand on: how far predictions are off, of what, and how to repeat it.
+ * A validation as a page: errors of predictions, and how to reproduce it.
  */
 #pragma once
 
@@ -10,11 +10,11 @@
 typedef struct {
     const LhSetup *setup;
     const LhValidated *validated;
-    const char *of;      /* the case, in words: lines */
-    const char *summary; /* how all of it came out, in words: lines */
+    const char *of;      /* the case, as lines of text */
+    const char *summary; /* summary, as lines of text */
     const LhStamp *stamp;
     double tolerance;
-    bool tiers; /* with what messages took by tier, and hosts */
+    bool tiers; /* also messages by tier, and hosts */
 } LhValidatePage;
 
 /* Appends the page. LH_ERROR_RUNTIME if a figure cannot be drawn. */
