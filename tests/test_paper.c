@@ -1027,8 +1027,8 @@ START_TEST(summaries_are_right)
     ck_assert(!lh_reproduced_within(second));
     ck_assert_uint_eq(table->all.within_bars, 1);
     lh_describe_error_bars(second, bars);
-    ck_assert_str_eq(bars->str, "1 of 2 judged numbers are within the error bars of their "
-                                "predictions (50 %; right are 70 to 90 %).\n");
+    ck_assert_str_eq(bars->str, "1 of 2 judged values are within the error bars of their "
+                                "predictions (50 %; expected 70 to 90 %).\n");
     ck_assert(!lh_reproduced_bars_hold(1, 2) && lh_reproduced_bars_hold(7, 10));
     ck_assert(lh_reproduced_bars_hold(9, 10) && !lh_reproduced_bars_hold(91, 100));
     remove_table(folder);

@@ -206,7 +206,7 @@ START_TEST(links_of_all_points_are_said)
 
     lh_describe_sweep_question(sweep, question);
     ck_assert_msg(g_str_has_suffix(question->str,
-                                   "2 points: 2 of nic_rate; as given, not as in the file: "
+                                   "2 points: 2 of nic_rate; overriding the file: "
                                    "nics 2, nvlink_rate 200 GB/s\n"),
                   "%s", question->str);
 }

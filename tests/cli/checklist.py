@@ -94,7 +94,7 @@ def hold_fits(tool):
     assert constant["constant"] == "attention_slowdown" and constant["fitted"] > constant["value"]
     assert fit["judged"] == 1 and fit["mean_abs_error"] < fit["own_mean_abs_error"] < 0.1
     text = tool.call("reproduce", "./t.json", "--cross-fit").stdout
-    assert "Fitted to the rows that are judged: attention_slowdown" in text, text
+    assert "Fitted to the judged rows: attention_slowdown" in text, text
 
 
 def hold_refusals(tool):

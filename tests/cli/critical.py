@@ -60,9 +60,9 @@ def hold(tool, result, timeline):
 def hold_words(tool):
     said = tool.call("run", "--schedule", "ring", *CASE, "--critical-path").stdout
     for title in ("critical path, by resource", "by phase", "by rank", "calls and their slack",
-                  "ops with most of the path"):
+                  "ops with most time on the path"):
         assert title in said, title
-    longest = said[said.index("ops with most of the path"):].splitlines()[2:]
+    longest = said[said.index("ops with most time on the path"):].splitlines()[2:]
     assert len(longest) == LONGEST, longest
     said = tool.call("run", "--schedule", "ring", *CASE, "--critical-path", "--format", "csv").stdout
     rows = list(csv.DictReader(said.splitlines()))

@@ -66,7 +66,7 @@ append_ways_title(GString *script, const LhPlanSpace *space)
     g_autofree char *line = g_strdup_printf(
         "Training %s: configurations not beaten in both time and memory", setup->model->name);
     g_autofree char *below =
-        g_strdup_printf("sequences of %s tokens, as in %s", tokens, space->frameworks);
+        g_strdup_printf("sequences of %s tokens, framework %s", tokens, space->frameworks);
 
     lh_figure_append_title(script, LH_FIGURE_WIDTH, line, below);
 }

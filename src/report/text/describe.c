@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is simulated, in words.
+ * Describes the simulated case.
  */
 #include "report/text/describe.h"
 
@@ -28,7 +28,7 @@ lh_describe_model(const LhSetup *setup, GString *out)
     g_string_append(out, " of ");
     lh_escape_line(out, setup->model->name);
     if (setup->model_defaulted)
-        g_string_append(out, " (taken, since no --model is given)");
+        g_string_append(out, " (the default: no --model is given)");
 }
 
 static void
@@ -62,7 +62,8 @@ describe_shape(const LhSetup *setup, GString *out)
     g_string_append_printf(out, ", %s, %s\n", lh_dtype_names[a->dtype], mask);
 }
 
-/* A schedule that is tensor parallelism takes the ranks that others share a sequence among. */
+/* Describes a schedule that is tensor parallelism itself: it uses the ranks that other schedules
+ * use for context parallelism. */
 static void
 describe_shared_weights(const LhSetup *setup, GString *out)
 {
@@ -77,7 +78,7 @@ describe_shared_weights(const LhSetup *setup, GString *out)
     }
 }
 
-/* How a training step is cut and run. */
+/* Describes parallelism and schedule of a training step. */
 static void
 describe_step(const LhSetup *setup, GString *out)
 {
@@ -94,24 +95,22 @@ describe_step(const LhSetup *setup, GString *out)
             out, ", %s%s%s counted as layers", p->embedding_counts ? "embedding" : "",
             p->embedding_counts && p->loss_counts ? " and " : "", p->loss_counts ? "loss" : "");
     if (lh_step_chunks(p) > 1)
-        g_string_append_printf(out, ", interleaved: %u chunks of layers a stage",
+        g_string_append_printf(out, ", interleaved: %u chunks of layers per stage",
                                lh_step_chunks(p));
-    g_string_append_printf(out,
-                           "%s; %u micro-batch%s of %u sequence%s; %s, recomputed: %s; as %s does "
-                           "it\n",
-                           lh_step_stages(p) > 1 ? ")" : "", p->micro_batches,
-                           p->micro_batches == 1 ? "" : "es", p->module.attention.batch,
-                           p->module.attention.batch == 1 ? "" : "s", lh_shard_names[p->shard],
-                           lh_checkpoint_names[p->checkpoint], setup->step->framework->name);
+    g_string_append_printf(
+        out, "%s; %u micro-batch%s of %u sequence%s; %s, recomputed: %s; framework %s\n",
+        lh_step_stages(p) > 1 ? ")" : "", p->micro_batches, p->micro_batches == 1 ? "" : "es",
+        p->module.attention.batch, p->module.attention.batch == 1 ? "" : "s",
+        lh_shard_names[p->shard], lh_checkpoint_names[p->checkpoint], setup->step->framework->name);
 }
 
 void
 lh_describe_experts(const LhModel *m, uint32_t tensor, int shard, GString *out)
 {
     static const char *const sharded[] = {
-        [LH_SHARD_DDP] = "", /* whole */
-        [LH_SHARD_ZERO1] = ", of which the optimizer's states are sharded",
-        [LH_SHARD_ZERO2] = ", of which gradients and the optimizer's states are sharded",
+        [LH_SHARD_DDP] = "", /* not sharded */
+        [LH_SHARD_ZERO1] = ", with sharded optimizer states",
+        [LH_SHARD_ZERO2] = ", with sharded gradients and optimizer states",
         [LH_SHARD_FSDP] = ", sharded like the other weights",
     };
     const uint64_t routed = m->num_experts - MIN(m->num_experts, m->weights.shared_experts);
@@ -119,21 +118,21 @@ lh_describe_experts(const LhModel *m, uint32_t tensor, int shard, GString *out)
     if (m->num_experts == 0)
         return;
     g_string_append_printf(
-        out, "experts: a token passes %" G_GUINT64_FORMAT " of %" G_GUINT64_FORMAT,
+        out, "experts per token: %" G_GUINT64_FORMAT " of %" G_GUINT64_FORMAT,
         m->experts_per_token - MIN(m->experts_per_token, m->weights.shared_experts), routed);
     if (m->weights.shared_experts > 0)
         g_string_append_printf(out, " and %" G_GUINT64_FORMAT " shared", m->weights.shared_experts);
-    g_string_append(out, "; routing is taken to be balanced, and no row is dropped; there is no "
-                         "expert parallelism: each rank holds all experts of its layers");
+    g_string_append(out, "; assumes balanced routing without dropped tokens; no expert "
+                         "parallelism: each rank holds all experts of its layers");
     if (tensor > 1)
         g_string_append_printf(out, ", 1/%u of the width of each", tensor);
     else if (tensor == 0)
-        g_string_append(out, ", cut like an MLP by tensor parallelism");
+        g_string_append(out, ", split like an MLP by tensor parallelism");
     g_string_append(out, shard >= 0 ? sharded[shard] : ", sharded like its other weights");
     g_string_append_c(out, '\n');
 }
 
-/* How its file was read, and a mask that is not the usual one. */
+/* Describes how the model's file was read, and an unusual mask. */
 static void
 describe_reading(const LhSetup *setup, GString *out)
 {
@@ -141,11 +140,11 @@ describe_reading(const LhSetup *setup, GString *out)
 
     lh_describe_notes(model, out);
     if (model != NULL && model->bidirectional && !lh_scenario_has(setup->scenario, "mask"))
-        g_string_append(out, "mask: full, the model is an encoder; --mask causal asks for the "
-                             "other\n");
+        g_string_append(
+            out, "mask: full, since the model is an encoder; use --mask causal for the other\n");
 }
 
-/* Of a model whose layers differ: which of them this is. */
+/* For a model with different layers: describes which of them is simulated. */
 static void
 describe_layers(const LhSetup *setup, GString *out)
 {
@@ -168,16 +167,17 @@ describe_layers(const LhSetup *setup, GString *out)
         model->sliding_window >= p->attention.seq_length)
         return;
     if (windowed == softmax)
-        g_string_append(out, "window: the model's; --window-size 0 asks for none\n");
+        g_string_append(out, "window: the model's; remove it with --window-size 0\n");
     else
-        g_string_append_printf(out,
-                               "layers: %" G_GUINT64_FORMAT " see the whole sequence, as this one "
-                               "does, and %" G_GUINT64_FORMAT " have a sliding window; "
-                               "--window-size %" G_GUINT64_FORMAT " asks for one of those\n",
-                               softmax - windowed, windowed, model->sliding_window);
+        g_string_append_printf(
+            out,
+            "layers: %" G_GUINT64_FORMAT
+            " attend to the whole sequence, as this one does, and %" G_GUINT64_FORMAT
+            " have a sliding window; use --window-size %" G_GUINT64_FORMAT " for one of those\n",
+            softmax - windowed, windowed, model->sliding_window);
 }
 
-/* A model that the cluster cannot hold, however it is cut. */
+/* Warns about a model too large for the cluster, however it is split. */
 static void
 describe_weights(const LhSetup *setup, GString *out)
 {
@@ -192,12 +192,12 @@ describe_weights(const LhSetup *setup, GString *out)
     count = lh_format_count(lh_model_parameters(setup->model));
     g_string_append_printf(out,
                            "memory: the weights of %s alone, %s parameters or %s in %s, exceed the "
-                           "%s of these GPUs together: it cannot run here\n",
+                           "total %s of these GPUs: it cannot run here\n",
                            setup->model->name, count, needs,
                            lh_dtype_names[setup->params.attention.dtype], all);
 }
 
-/* Which of these numbers are not those of the topology file. */
+/* Lists the values that override the topology file. */
 static void
 describe_change(const LhTopologyChange *change, GString *out)
 {
@@ -210,7 +210,7 @@ describe_change(const LhTopologyChange *change, GString *out)
         { change->nvlink_rate > 0, "NVLink's rate" },
         { change->oversubscription > 0, "oversubscription" },
     };
-    const char *separator = "; as given, not as in the file: ";
+    const char *separator = "; overriding the file: ";
 
     for (gsize i = 0; i < G_N_ELEMENTS(said); i++) {
         if (!said[i].given)
@@ -220,7 +220,7 @@ describe_change(const LhTopologyChange *change, GString *out)
     }
 }
 
-/* ", 42 GB/s from socket to socket, 25.7 GB/s through memory". */
+/* Appends ", 42 GB/s from socket to socket, 25.7 GB/s through memory". */
 static void
 describe_tree(const LhPcieRates *rates, GString *out)
 {
@@ -240,7 +240,7 @@ describe_tree(const LhPcieRates *rates, GString *out)
                                rates->memory_gpus > 0 ? "each" : "all");
 }
 
-/* "; leaves oversubscribed 2 to 1; groups of 32 nodes oversubscribed 6 to 1 in all". */
+/* Appends "; leaves oversubscribed 2 to 1; groups of 32 nodes oversubscribed 6 to 1 in all". */
 static void
 describe_trunks(const LhTopology *t, GString *out)
 {
@@ -255,7 +255,7 @@ describe_trunks(const LhTopology *t, GString *out)
         if (below_over_above > 1)
             g_string_append_printf(out, "; %s oversubscribed %s to 1%s", groups,
                                    lh_double_to_text(below_over_above, digits),
-                                   i == 0 ? "" : " in all");
+                                   i == 0 ? "" : " in total");
     }
 }
 
@@ -286,7 +286,7 @@ lh_describe_links(const LhSetup *setup, GString *out)
     describe_change(&setup->scenario->change, out);
 }
 
-/* ", 16 of 18 hosts": how many a job has to ask for, where nodes have several. */
+/* Appends ", 16 of 18 hosts": the number of hosts a job needs, if nodes have several. */
 static void
 describe_hosts(const LhNetwork *n, GString *out)
 {
@@ -314,7 +314,7 @@ describe_cluster(const LhSetup *setup, GString *out)
     g_string_append(out, ")\n");
 }
 
-/* Adds the options of the program, beyond its shape. */
+/* Adds the options of the program, except its shape. */
 static void
 add_options(const LhSetup *setup, GPtrArray *words)
 {
@@ -331,8 +331,7 @@ add_options(const LhSetup *setup, GPtrArray *words)
         g_ptr_array_add(words, g_steal_pointer(&options));
 }
 
-/* NULL: nothing to say. Where times were measured, these are the default, as rings are elsewhere.
- */
+/* NULL: nothing to mention: the default, or rings on a cluster without measured times. */
 static char *
 collectives_words(const LhSetup *setup)
 {
@@ -361,8 +360,9 @@ describe_conditions(const LhSetup *setup, GString *out)
     if (setup->cost == LH_COST_DEVICE && collectives != NULL)
         g_ptr_array_add(words, g_steal_pointer(&collectives));
     if (setup->cost == LH_COST_DEVICE && lh_topology_assumes_own_links(setup->topology))
-        g_ptr_array_add(words, g_strdup("collectives as measured on links like those of the file, "
-                                        "which does not say on which"));
+        g_ptr_array_add(
+            words,
+            g_strdup("collectives as measured on similar links (the file does not specify which)"));
     if (s->jitter > 0)
         g_ptr_array_add(words, g_strdup_printf("jitter %s, seed %" G_GUINT64_FORMAT,
                                                lh_text_percent(s->jitter, buffer), s->seed));
@@ -383,7 +383,7 @@ describe_conditions(const LhSetup *setup, GString *out)
     g_string_append_c(out, '\n');
 }
 
-/* Whether one of the schedules reads @option with this kind of attention. */
+/* Whether a schedule reads @option with this kind of attention. */
 static bool
 is_read(const LhSetup *setup, const LhOption *option)
 {
@@ -403,7 +403,7 @@ add_unread(const LhSetup *setup, const char *name, GString *unread)
         g_string_append_printf(unread, "%s--%s", unread->len > 0 ? ", " : "", option);
 }
 
-/* Options that were given and that none of the schedules reads. */
+/* Lists given options that no schedule reads. */
 static void
 describe_unread(const LhSetup *setup, GString *out)
 {
@@ -417,10 +417,10 @@ describe_unread(const LhSetup *setup, GString *out)
             add_unread(setup, (*options)->name, unread);
     }
     if (unread->len > 0)
-        g_string_append_printf(out, "without effect here: %s\n", unread->str);
+        g_string_append_printf(out, "no effect here: %s\n", unread->str);
 }
 
-/* Options that were given and that only some of the schedules read. */
+/* Lists given options that only some schedules read. */
 static void
 describe_partly_read(const LhSetup *setup, GString *out)
 {
@@ -445,7 +445,7 @@ describe_partly_read(const LhSetup *setup, GString *out)
                                    readers->str);
     }
     if (text->len > 0)
-        g_string_append_printf(out, "read only: %s\n", text->str);
+        g_string_append_printf(out, "partly read: %s\n", text->str);
 }
 
 void

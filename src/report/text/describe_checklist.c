@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-/* What shows the line. Caller frees. */
+/* Command that reproduces the line. Caller frees. */
 static char *
 command_of(const LhChecklistLine *line)
 {
@@ -101,17 +101,17 @@ lh_describe_checklist(const GArray *lines)
     LhTable *t = lh_table_new();
 
     lh_table_column(t, "paper", "paper", NULL, false);
-    lh_table_column(t, "what", "what it states", NULL, false);
+    lh_table_column(t, "what", "claim", NULL, false);
     lh_table_column(t, "numbers", "numbers", NULL, true);
     lh_table_column(t, "fitted", "fitted", NULL, true);
-    lh_table_column(t, "mean_abs_error", "mean", "off", true);
-    lh_table_column(t, "worst_abs_error", "worst", "off", true);
+    lh_table_column(t, "mean_abs_error", "mean", "error", true);
+    lh_table_column(t, "worst_abs_error", "worst", "error", true);
     lh_table_column(t, "bounds_held", "claims", "held", true);
     lh_table_column(t, "published", "published", NULL, true);
     lh_table_column(t, "predicted", "predicted", NULL, true);
     lh_table_column(t, "command", "command", NULL, false);
-    lh_table_column(t, "held_by", "held by", NULL, false);
-    lh_table_column(t, "reason", "what is not predicted", NULL, false);
+    lh_table_column(t, "held_by", "test", NULL, false);
+    lh_table_column(t, "reason", "why not predicted", NULL, false);
     for (guint i = 0; i < lines->len; i++)
         add_line(t, &g_array_index(lines, LhCheckedLine, i));
     return t;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What papers state, line by line, beside predictions: for people and machines.
+ * Claims of papers beside predictions, for people and programs.
  */
 #pragma once
 
 #include "papers/checklist.h"
 #include "report/base/table.h"
 
-/* A line for each of @lines (of LhCheckedLine). Caller frees. */
+/* One row for each of @lines (of LhCheckedLine). Caller frees. */
 LhTable *lh_describe_checklist(const GArray *lines);
 
 /* The same as the document longhaul.reproduction/1 has it: structs that these fields write, and

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Comparisons for people. Every time is a mean over ranks; rounded parts add up to the rounded
- * whole.
+ * Comparisons for people. Times are means over ranks; rounded parts add up to the rounded total.
  */
 #include "report/text/describe_comparison.h"
 
@@ -17,17 +16,17 @@
 #include "report/text/describe_relief.h"
 #include "report/text/number_cells.h"
 
-/* --- the table ----------------------------------------------------------------------------------
+/* --- table --------------------------------------------------------------------------------------
  */
 
-/* What the columns of a comparison depend on. */
+/* Determines the columns of a comparison. */
 typedef struct {
     LhTimeScale scale;
-    bool part[LH_TIME_PARTS]; /* occurs in some row; busy always */
+    bool part[LH_TIME_PARTS]; /* occurs in some row; compute always does */
     bool uneven;              /* some rank sends more than another */
     bool step;                /* training steps, not attention modules */
     bool bars;                /* times have error bars */
-    double memory_error;      /* 0: peaks have none */
+    double memory_error;      /* 0: peaks have no error bar */
 } Columns;
 
 static LhCompareRow *
@@ -145,7 +144,7 @@ add_time_cells(LhTable *table, const Columns *columns, const LhCompareRow *row,
     }
 }
 
-/* What the schedule chose itself, and whether it fits. */
+/* Adds a note on options chosen by the schedule, and on memory. */
 static void
 note_row(LhTable *table, const LhSetup *setup, const LhCompareRow *row)
 {
@@ -203,13 +202,13 @@ lh_describe_comparison(const LhSetup *setup, const LhComparison *c)
     return table;
 }
 
-/* --- the winner ---------------------------------------------------------------------------------
+/* --- winner -------------------------------------------------------------------------------------
  */
 
 #define NAMED_MAX 4
-#define EQUAL_LEAD 0.0005 /* printed as 0.0 % */
+#define EQUAL_LEAD 0.0005 /* a lead printed as 0.0 % */
 
-/* How much longer the row takes than the winner. */
+/* Relative lead of the winner over the row. */
 static double
 lead_over(const LhComparison *c, const LhCompareRow *row)
 {
@@ -218,7 +217,7 @@ lead_over(const LhComparison *c, const LhCompareRow *row)
     return best == 0 ? 0 : (double)row->result->makespan_ps / (double)best - 1;
 }
 
-/* "usp, te-a2a and 3 more". */
+/* Appends "usp, te-a2a and 3 more". */
 static void
 append_names(const GPtrArray *rows, GString *out)
 {
@@ -234,8 +233,8 @@ append_names(const GPtrArray *rows, GString *out)
         g_string_append_printf(out, " and %u more", rows->len - named);
 }
 
-/* How far rows that are not told apart are from each other, and why that is too little: of the one
- * whose difference is known worst. */
+/* Describes how far tied rows are apart and why this is not significant, using the row with the
+ * largest error bar of the difference. */
 static void
 describe_apart(const LhSetup *setup, const LhComparison *c, const GPtrArray *tied, double lead,
                GString *out)
@@ -251,13 +250,13 @@ describe_apart(const LhSetup *setup, const LhComparison *c, const GPtrArray *tie
         worst = row->error > worst->error ? row : worst;
     }
     of_worst = lh_error_parts(setup, worst->result);
-    g_string_append_printf(out, " are not told apart: %s%s apart, and ",
-                           tied->len > 2 ? "up to " : "", lh_text_percent(lead, apart));
+    g_string_append_printf(out, " are tied: %s%s apart, and ", tied->len > 2 ? "up to " : "",
+                           lh_text_percent(lead, apart));
     lh_describe_good_to(setup, worst->error, lh_error_between_most(&of_first, &of_worst), out);
     g_string_append_c(out, '.');
 }
 
-/* The winner and @tied, which stand behind it within the error. */
+/* Describes the winner and @tied, the rows within the error bar behind it. */
 static void
 describe_tie(const LhSetup *setup, const LhComparison *c, GPtrArray *tied, GString *out)
 {
@@ -282,14 +281,14 @@ count_rows(const LhComparison *c, LhRowState state)
     return count;
 }
 
-/* Of a winner that nothing stands beside. */
+/* For a winner without tied rows and without a runner-up. */
 static const char *
 alone_words(const LhComparison *c)
 {
     if (c->rows->len == 1)
-        return "was the only one asked for.";
+        return "was the only schedule given.";
     if (count_rows(c, LH_ROW_INTERRUPTED) > 0)
-        return "is the only one that is done and can run here.";
+        return "is the only one done so far that can run here.";
     if (count_rows(c, LH_ROW_LEFT_OUT) > 0)
         return "wins; the others are left out or cannot run here.";
     return "is the only one that can run here.";
@@ -307,8 +306,9 @@ describe_interruption(const LhComparison *c, GString *out)
                                "compared.\n",
                                all - missing, all);
     else
-        g_string_append(out, "Interrupted: all schedules are done; what binds the fastest is not "
-                             "known.\n");
+        g_string_append(
+            out,
+            "Interrupted: all schedules are done, but the bottleneck of the fastest is unknown.\n");
 }
 
 static void
@@ -341,14 +341,14 @@ describe_lead(const LhSetup *setup, const LhComparison *c, GString *out)
     }
 }
 
-/* Of the tiers that are the same in every cluster. */
+/* For the tiers with the same name in every cluster. */
 static const char *const tier_words[] = {
     [LH_TIER_PCIE] = "PCIe",
     [LH_TIER_NIC] = "the NICs",
     [LH_TIER_FABRIC] = "the fabric",
 };
 
-/* "compute", "PCIe and the NICs together". */
+/* Appends "compute", "PCIe and the NICs together". */
 static void
 describe_resource(const LhSetup *setup, const LhWhatIf *what_if, GString *out)
 {
@@ -403,7 +403,7 @@ describe_raise(const LhSetup *setup, const LhWhatIf *what_if, GString *out)
         g_string_append(out, ", also from GPU to GPU,");
 }
 
-/* ", 1.4 % to 3.6 %", where that is wider than what is printed. */
+/* Appends ", 1.4 % to 3.6 %" if that range is wider than the printed precision. */
 static void
 describe_interval_of(const LhWhatIf *what_if, GString *out)
 {
@@ -415,7 +415,8 @@ describe_interval_of(const LhWhatIf *what_if, GString *out)
         g_string_append_printf(out, ", %s to %s", least, most);
 }
 
-/* "PCIe and the NICs together (63 % of its critical path): 10 % more bandwidth would save ..." */
+/* Appends "PCIe and the NICs together (63 % of its critical path): 10 % more bandwidth would save
+ * ..." */
 static void
 describe_what_if(const LhSetup *setup, const LhBottleneck *bound, const LhWhatIf *what_if,
                  GString *out)
@@ -462,7 +463,7 @@ lh_describe_bound(const LhSetup *setup, const LhBottleneck *bound, const char *n
     g_string_append_c(out, '.');
 }
 
-/* Whether the sentence before speaks of the winner alone. */
+/* Whether the previous sentence is about the winner alone. */
 static bool
 is_alone(const LhComparison *c)
 {
@@ -472,7 +473,8 @@ is_alone(const LhComparison *c)
     return true;
 }
 
-/* What is too large, and what would help. */
+/* Describes a comparison in which nothing runs: the smallest peak, and changes that would make it
+ * fit. */
 static void
 describe_none(const LhComparison *c, GString *out)
 {
@@ -484,7 +486,7 @@ describe_none(const LhComparison *c, GString *out)
         g_string_append_c(out, '\n');
         return;
     }
-    what = g_strdup_printf(" %s needs least", least->name);
+    what = g_strdup_printf(" %s has the lowest peak", least->name);
     lh_describe_need(c->reliefs, what, out);
     lh_describe_reliefs(c->reliefs, out);
 }
@@ -505,7 +507,7 @@ lh_describe_winner(const LhSetup *setup, const LhComparison *c, GString *out)
     g_string_append_c(out, '\n');
 }
 
-/* How far curves were extrapolated in any of the rows. */
+/* The largest extrapolation of curves in any row. */
 static LhExtrapolation
 farthest(const LhComparison *c)
 {

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #define NAMES_SHOWN 20
-#define COLUMN 52 /* where what is said of a line stands */
+#define COLUMN 52 /* column of the remark on a line */
 
 void
 lh_describe_entries(const LhConfig *config, const GPtrArray *entries, const char *what,
@@ -50,25 +50,25 @@ lh_describe_config(const LhConfig *config, GString *out)
                            config->read == 1 ? "setting" : "settings",
                            lh_config_system_name(config), config->read == 1 ? "is" : "are");
     if (config->without_effect > 0)
-        g_string_append_printf(out, ", and nothing that is predicted depends on %u more",
+        g_string_append_printf(out, "; %u more do not affect the prediction",
                                config->without_effect);
     g_string_append_c(out, '\n');
-    describe_list(config, config->elsewhere, "as the framework's file has it", out);
-    describe_list(config, config->unknown, "not understood, and left out", out);
+    describe_list(config, config->elsewhere, "defined by the framework's file", out);
+    describe_list(config, config->unknown, "not understood and ignored", out);
     for (guint i = 0; i < config->notes->len; i++) {
         lh_escape_line(out, g_ptr_array_index(config->notes, i));
         g_string_append_c(out, '\n');
     }
 }
 
-/* A file that starts processes may be for another number of GPUs. */
+/* Warns about a file that starts processes for another number of GPUs. */
 static void
 describe_processes(const LhConfig *config, uint32_t gpus, GString *out)
 {
     if (config->processes == 0 || config->processes == gpus)
         return;
     lh_escape_line(out, config->entries->file);
-    g_string_append_printf(out, " starts %" PRIu64 " processes, and here are %u GPUs\n",
+    g_string_append_printf(out, " starts %" PRIu64 " processes, but there are %u GPUs\n",
                            config->processes, gpus);
 }
 
@@ -79,29 +79,29 @@ lh_describe_start(const LhConfig *config, const LhBaselineConfig *start, uint32_
     describe_processes(config, gpus, out);
     lh_escape_line(out, config->entries->file);
     if (start->way != NULL) {
-        g_string_append(out, " says ");
+        g_string_append(out, " configures ");
         lh_escape_line(out, start->way);
     }
     if (start->refusal != NULL) {
-        g_string_append(out, start->way != NULL ? ", and there is no such step: "
-                                                : " says how to train on other GPUs than these: ");
+        g_string_append(out, start->way != NULL ? ", which is not possible: "
+                                                : " is for other GPUs than these: ");
         lh_escape_line(out, start->refusal);
         g_string_append_c(out, '\n');
         return;
     }
     if (!start->fits)
-        g_string_append_printf(out, ", which needs %.4g GiB of the %.4g GiB that there are.\n",
+        g_string_append_printf(out, ", which needs %.4g GiB of the %.4g GiB available.\n",
                                (double)start->peak_bytes / LH_GIB, (double)limit_bytes / LH_GIB);
     else if (best_s > 0)
         g_string_append_printf(
-            out, ": %.4g s a step with %.4g GiB, %.2f times as long as the fastest.\n",
+            out, ": %.4g s per step with %.4g GiB, %.2f times as long as the fastest.\n",
             start->iteration_s, (double)start->peak_bytes / LH_GIB, start->iteration_s / best_s);
     else
-        g_string_append_printf(out, ": %.4g s a step with %.4g GiB.\n", start->iteration_s,
+        g_string_append_printf(out, ": %.4g s per step with %.4g GiB.\n", start->iteration_s,
                                (double)start->peak_bytes / LH_GIB);
 }
 
-/* A line, and what is to be done with it. */
+/* Appends a line and the edit it needs. */
 static void
 describe_word(const LhConfigWord *word, GString *out)
 {
@@ -116,7 +116,7 @@ describe_word(const LhConfigWord *word, GString *out)
     while (out->len - from < COLUMN)
         g_string_append_c(out, ' ');
     if (word->take_out) {
-        g_string_append(out, "  take it out");
+        g_string_append(out, "  remove it");
     } else if (word->added) {
         g_string_append(out, "  new");
     } else {

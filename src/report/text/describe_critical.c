@@ -4,7 +4,7 @@
 #include "report/base/text.h"
 #include "report/text/number_cells.h"
 
-#define RANKS_SHOWN 8 /* of those that the path runs over most */
+#define RANKS_SHOWN 8 /* ranks shown, those with most of the path */
 
 /* --- cells --------------------------------------------------------------------------------------
  */
@@ -21,7 +21,7 @@ fraction_of(const LhCritical *c, LhTime time_ps)
     return (double)time_ps / (double)MAX(c->makespan_ps, 1);
 }
 
-/* In quanta of the scale, half a quantum rounded up. */
+/* A time in quanta of the scale; half a quantum is rounded up. */
 static void
 time_cell(LhTable *table, LhTimeScale scale, LhTime time_ps)
 {
@@ -68,7 +68,7 @@ group_title(const LhCallGroup *group)
     return g_strdup_printf("%s, %s", name, lh_phase_names[group->phase]);
 }
 
-/* --- what the path is made of -------------------------------------------------------------------
+/* --- composition of the path --------------------------------------------------------------------
  */
 
 LhTable *
@@ -112,7 +112,7 @@ by_share(gconstpointer a, gconstpointer b)
     return x->rank < y->rank ? -1 : x->rank > y->rank;
 }
 
-/* Ranks that the path runs over, the most of it first: of RankShare. */
+/* Ranks on the path, by time on it, longest first: of RankShare. */
 static GArray *
 ranks_of(const LhCritical *c)
 {
@@ -183,7 +183,7 @@ lh_describe_slack(const LhCritical *c)
     return table;
 }
 
-/* --- what would be faster -----------------------------------------------------------------------
+/* --- savings ------------------------------------------------------------------------------------
  */
 
 static void
@@ -196,7 +196,7 @@ op_cell(LhTable *table, const LhCritical *c, const LhSpeedUp *what)
                          what->layer, lh_phase_names[group->phase]);
 }
 
-/* Single ops may be far shorter than the run. */
+/* Scale for single ops, which may be far shorter than the run. */
 static LhTimeScale
 scale_of_parts(const GArray *all)
 {
@@ -254,7 +254,7 @@ LhTable *
 lh_describe_longest_ops(const LhCritical *c)
 {
     const LhTimeScale scale = scale_of_parts(c->by_op);
-    LhTable *table = share_table(scale, "op", "ops with most of the path");
+    LhTable *table = share_table(scale, "op", "ops with most time on the path");
 
     for (guint i = 0; i < c->by_op->len; i++) {
         const LhSpeedUp *what = &g_array_index(c->by_op, LhSpeedUp, i);
@@ -267,7 +267,7 @@ lh_describe_longest_ops(const LhCritical *c)
     return table;
 }
 
-/* --- for machines -------------------------------------------------------------------------------
+/* --- CSV and JSON -------------------------------------------------------------------------------
  */
 
 static void
@@ -313,7 +313,7 @@ saving_cells(LhTable *table, const LhCritical *c, const LhSpeedUp *what)
     lh_table_cell(table, lh_saving_names[what->state], NULL);
 }
 
-/* A group with what it saves, if it was played. */
+/* Adds a group, with its saving if that was simulated. */
 static void
 group_row(LhTable *table, const LhCritical *c, uint32_t index)
 {

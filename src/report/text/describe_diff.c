@@ -14,7 +14,7 @@
 /* --- numbers ------------------------------------------------------------------------------------
  */
 
-/* How times are printed. */
+/* Format of times. */
 typedef struct {
     const char *unit;
     double per_s;
@@ -44,14 +44,14 @@ value_of(const LhEntry *entry, const LhQuantity *like)
     return q != NULL ? q->value : NAN;
 }
 
-/* Of what one side lacks, as of what is nothing there. */
+/* A missing value counts as 0. */
 static double
 difference(double a, double b)
 {
     return (isnan(b) ? 0 : b) - (isnan(a) ? 0 : a);
 }
 
-/* A share of @a; NAN if that is nothing. */
+/* Change as a share of @a; NAN if that is 0. */
 static double
 change_of(double a, double b)
 {
@@ -83,7 +83,7 @@ change_cell(LhTable *table, double change)
     scaled_cell(table, "%+.2f", change, 100);
 }
 
-/* --- for people ---------------------------------------------------------------------------------
+/* --- text ---------------------------------------------------------------------------------------
  */
 
 static void
@@ -100,7 +100,7 @@ case_row(LhTable *table, const char *field, const char *a, const char *b)
 
 #define DIGITS_SHOWN 12 /* of a SHA-256 */
 
-/* Digests in short. */
+/* Digests are shortened. */
 static void
 otherwise_row(LhTable *table, const LhQueryStampOtherwise *d)
 {
@@ -118,7 +118,7 @@ lh_describe_diff_case(const LhDiff *diff)
     LhTable *table = lh_table_new();
     bool any = strcmp(diff->a->version, diff->b->version) != 0;
 
-    lh_table_column(table, "field", "not asked alike", NULL, false);
+    lh_table_column(table, "field", "different input", NULL, false);
     lh_table_column(table, "a", "A", NULL, false);
     lh_table_column(table, "b", "B", NULL, false);
     if (any)
@@ -132,7 +132,7 @@ lh_describe_diff_case(const LhDiff *diff)
     return NULL;
 }
 
-/* The part of the time, or resource of the path, that changed most; NULL: none did. */
+/* The part of the time, or resource of the path, with the largest change; NULL: none changed. */
 static const LhQuantity *
 changed_most(const LhEntry *a, const LhEntry *b, double *by)
 {
@@ -195,7 +195,7 @@ lh_describe_diff_entries(const LhDiff *diff)
     lh_table_column(table, "a", "time A", scale.unit, true);
     lh_table_column(table, "b", "time B", scale.unit, true);
     lh_table_column(table, "change", "change", "%", true);
-    lh_table_column(table, "most", "most of it", NULL, false);
+    lh_table_column(table, "most", "largest change", NULL, false);
     for (guint i = 0; i < names->len; i++) {
         const char *name = g_ptr_array_index(names, i);
         const LhEntry *a = lh_outcome_entry(diff->a, name), *b = lh_outcome_entry(diff->b, name);
@@ -264,7 +264,7 @@ append_percent(GString *out, double share)
     g_string_append_printf(out, "%s %%", number);
 }
 
-/* "zigzag takes +3.00 % (exposed nic +10.2 ms)". */
+/* Appends "zigzag takes +3.00 % (exposed nic +10.2 ms)". */
 static void
 append_change(const LhDiff *diff, const char *name, GString *out)
 {
@@ -274,7 +274,7 @@ append_change(const LhDiff *diff, const char *name, GString *out)
     g_autofree char *safe = lh_escaped_line(name);
 
     if (a == NULL || b == NULL) {
-        g_string_append_printf(out, "%s is only in %s", safe, a == NULL ? "B" : "A");
+        g_string_append_printf(out, "%s exists only in %s", safe, a == NULL ? "B" : "A");
         return;
     }
     if (isnan(change)) {
@@ -284,7 +284,7 @@ append_change(const LhDiff *diff, const char *name, GString *out)
     g_string_append_printf(out, "%s takes ", safe);
     append_percent(out, change);
     if (most[0] != '\0')
-        g_string_append_printf(out, " (most of it: %s)", most);
+        g_string_append_printf(out, " (mainly %s)", most);
 }
 
 static void
@@ -293,7 +293,7 @@ append_winner(const LhDiff *diff, GString *out)
     const char *const a = diff->a->winner, *const b = diff->b->winner;
     g_autofree char *safe_a = lh_escaped_line(a != NULL ? a : "nothing");
     g_autofree char *safe_b = lh_escaped_line(b != NULL ? b : "nothing");
-    const char *as_far = diff->a->partial || diff->b->partial ? ", as far as was looked at" : "";
+    const char *as_far = diff->a->partial || diff->b->partial ? ", among the parts that ran" : "";
 
     if (g_strcmp0(a, b) == 0) {
         if (a != NULL && diff->a->entries->len > 1)
@@ -316,7 +316,7 @@ append_regression(const LhRegression *worse, GString *out)
     g_autofree char *safe = lh_escaped_line(worse->entry);
 
     if (isnan(worse->b)) {
-        g_string_append_printf(out, "Worse: %s does not run any more.\n", safe);
+        g_string_append_printf(out, "Worse: %s no longer runs.\n", safe);
         return;
     }
     g_string_append_printf(out, "Worse: the %s of %s", worse->what, safe);
@@ -327,18 +327,18 @@ append_regression(const LhRegression *worse, GString *out)
     g_string_append(out, ".\n");
 }
 
-/* What a side does not say. */
+/* Describes what a result lacks. */
 static void
 append_side(const LhOutcome *o, const char *side, GString *out)
 {
     if (o->partial)
         g_string_append_printf(out, "%s is partial: its command was interrupted.\n", side);
     if (!o->question->told)
-        g_string_append_printf(out,
-                               "%s is of an earlier version, which did not say all that was asked: "
-                               "what neither its case nor its command line has is taken as not "
-                               "given.\n",
-                               side);
+        g_string_append_printf(
+            out,
+            "%s was written by an earlier version, without all inputs: values missing both in its "
+            "case and on its command line count as not given.\n",
+            side);
 }
 
 void
@@ -357,7 +357,7 @@ lh_describe_diff_words(const LhDiff *diff, GString *out)
     g_string_append_printf(out, "Nothing is worse by more than %s %%.\n", number);
 }
 
-/* --- for machines -------------------------------------------------------------------------------
+/* --- CSV and JSON -------------------------------------------------------------------------------
  */
 
 static bool

@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two results beside each other, for people and for machines (longhaul.diff/1).
+ * Comparisons of two results, for people and for programs (longhaul.diff/1).
  */
 #pragma once
 
 #include "report/data/result_json.h"
 #include "report/diff/diff.h"
 
-/* What was asked that is not the same; NULL: nothing. Caller frees, as of all tables here. */
+/* Differences between the queries; NULL: none. Caller frees, as for all tables here. */
 LhTable *lh_describe_diff_case(const LhDiff *diff);
 
-/* Times and places before and after, and the part that changed most. */
+/* Times and places in both results, and the part with the largest change. */
 LhTable *lh_describe_diff_entries(const LhDiff *diff);
 
-/* What changed of the entry of that name; NULL: nothing. */
+/* Changes of the entry with that name; NULL: none. */
 LhTable *lh_describe_diff_parts(const LhDiff *diff, const char *name);
 
-/* Sentences: who wins and why, and what is worse by more than is tolerated. */
+/* Appends sentences: the winners and why, and regressions beyond the tolerance. */
 void lh_describe_diff_words(const LhDiff *diff, GString *out);
 
-/* Every quantity of every entry: for LH_FORMAT_CSV. */
+/* Every quantity of every entry, for LH_FORMAT_CSV. */
 LhTable *lh_diff_table(const LhDiff *diff);
 
 /* Of the document. */

@@ -58,7 +58,7 @@ add_shape(LhTable *table, const LhModel *m)
     add_fact(table, m->num_experts > 0 ? "width of an expert" : "width of the MLP",
              "%" PRIu64 ", %s", m->ffn_hidden_size, m->gated_mlp ? "gated" : "not gated");
     if (m->num_experts > 0) {
-        add_fact(table, "experts", "%" PRIu64 ", of which a token passes %" PRIu64,
+        add_fact(table, "experts", "%" PRIu64 ", active per token: %" PRIu64,
                  m->num_experts - m->weights.shared_experts,
                  m->experts_per_token - m->weights.shared_experts);
         add_fact(table, "shared experts", "%" PRIu64 " of %" PRIu64, m->weights.shared_experts,
@@ -93,7 +93,7 @@ lh_model_table(const LhModel *m)
         for (guint i = 0; i < m->unused->len; i++)
             g_string_append_printf(keys, "%s%s", i > 0 ? ", " : "",
                                    (const char *)g_ptr_array_index(m->unused, i));
-        add_fact(table, "keys not used", "%s", keys->str);
+        add_fact(table, "unused keys", "%s", keys->str);
     }
     return table;
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A model as it was understood.
+ * A model as read from its file.
  */
 #pragma once
 
 #include "model/model.h"
 #include "report/base/table.h"
 
-/* Facts of @model, one a row: layers by kind, heads, windows, experts, parameters, keys that were
- * not used, why it is not predicted. Caller frees. */
+/* Properties of @model, one per row: layers by kind, heads, windows, experts, parameters, unused
+ * keys, and why it cannot be predicted. Caller frees. */
 LhTable *lh_model_table(const LhModel *model);

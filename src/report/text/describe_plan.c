@@ -39,7 +39,7 @@ lh_describe_way(const LhPlanSpace *space, guint point)
     return g_string_free(text, FALSE);
 }
 
-/* ---- the question ---- */
+/* ---- query ---- */
 
 void
 lh_describe_plan_question(const LhPlanQuery *query, const LhPlanSpace *space, GString *out)
@@ -51,7 +51,7 @@ lh_describe_plan_question(const LhPlanQuery *query, const LhPlanSpace *space, GS
 
     g_string_append(out, "one training step");
     lh_describe_model(setup, out);
-    g_string_append_printf(out, ": %s sequence%s of %s tokens, %s; as %s does it\n", sequences,
+    g_string_append_printf(out, ": %s sequence%s of %s tokens, %s; framework %s\n", sequences,
                            query->sequences == 1 ? "" : "s", tokens, lh_dtype_names[a->dtype],
                            space->frameworks);
     lh_describe_experts(setup->model, 0, -1, out);
@@ -82,16 +82,16 @@ describe_counts(const LhPlanSearch *search, GString *out)
         const char *words;
     } said[] = {
         { LH_POINT_RAN, "simulated" },
-        { LH_POINT_CUT, "cut, since they take longer at least" },
-        { LH_POINT_UNFIT, "more than memory holds" },
+        { LH_POINT_CUT, "pruned (their lower bound exceeds the best time)" },
+        { LH_POINT_UNFIT, "out of memory" },
         { LH_POINT_REFUSED, "refused" },
         { LH_POINT_FAILED, "failed" },
-        { LH_POINT_OPEN, "not looked at" },
+        { LH_POINT_OPEN, "not decided" },
     };
     g_autofree char *points = lh_format_count(search->space->points->len);
     const char *separator = ": ";
 
-    g_string_append_printf(out, "%s ways to train", points);
+    g_string_append_printf(out, "%s configurations", points);
     for (guint i = 0; i < G_N_ELEMENTS(said); i++) {
         g_autofree char *count = lh_format_count(search->counts[said[i].state]);
 
@@ -103,7 +103,7 @@ describe_counts(const LhPlanSearch *search, GString *out)
     g_string_append_c(out, '\n');
 }
 
-/* ---- what is to say of them ---- */
+/* ---- findings ---- */
 
 static void
 describe_ties(const LhPlanCluster *cluster, GString *out)
@@ -121,7 +121,7 @@ describe_ties(const LhPlanCluster *cluster, GString *out)
     }
     if (worst == NULL)
         return;
-    g_string_append_printf(out, "Of the ways shown, %u %s not told apart from it: ", tied,
+    g_string_append_printf(out, "Of the configurations shown, %u %s tied with it: ", tied,
                            tied == 1 ? "is" : "are");
     lh_describe_good_to(
         cluster->space->setup, worst->error,
@@ -129,7 +129,7 @@ describe_ties(const LhPlanCluster *cluster, GString *out)
     g_string_append(out, ". ");
 }
 
-/* What the error bar of the fastest is made of. */
+/* Appends the main contributions to the error bar of the fastest configuration. */
 static void
 describe_best_trust(const LhPlanCluster *cluster, GString *out)
 {
@@ -154,7 +154,7 @@ describe_best(const LhPlanCluster *cluster, GString *out)
     g_autofree char *way = lh_describe_way(cluster->space, best->point);
     LhPlanCase c;
 
-    g_string_append_printf(out, "The fastest %s %s: %.4g s a step",
+    g_string_append_printf(out, "The fastest %s %s: %.4g s per step",
                            cluster->interrupted ? "so far is" : "is", way, best->iteration_s);
     if (best->time_error.above > 0)
         g_string_append_printf(out, ", %.4g s to %.4g s in four measurements of five",
@@ -202,7 +202,7 @@ describe_misses(const LhPlanSearch *search, GString *out)
         g_autofree char *needed = lh_format_bytes(peak_bytes);
 
         g_string_append_printf(out, "%s%s needs %s",
-                               i == 0 ? "too large by least: " : "                    ", way,
+                               i == 0 ? "closest to fitting: " : "                    ", way,
                                needed);
         lh_describe_peak_interval(search->space->setup, peak_bytes, out);
         g_string_append_c(out, '\n');
@@ -221,15 +221,14 @@ describe_longest(const LhPlanSpace *space, const LhPlanLongest *longest, GString
         if (longest->fits.by_category[c] > longest->fits.by_category[most])
             most = c;
     }
-    g_string_append_printf(out,
-                           "The longest sequence that fits has %s tokens, with %s. It is bound by "
-                           "memory: %.4g GiB of %.4g GiB, %.4g GiB of it %s; %s tokens more need "
-                           "%.4g GiB.\n",
-                           tokens, way, (double)longest->fits.peak_bytes / LH_GIB,
-                           (double)longest->fits.limit_bytes / LH_GIB,
-                           (double)longest->fits.by_category[most] / LH_GIB,
-                           lh_category_names[most], unit,
-                           (double)longest->beyond.peak_bytes / LH_GIB);
+    g_string_append_printf(
+        out,
+        "The longest sequence that fits has %s tokens, with %s. It is bound by memory: %.4g GiB of "
+        "%.4g GiB, %.4g GiB of it %s; %s more tokens need %.4g GiB.\n",
+        tokens, way, (double)longest->fits.peak_bytes / LH_GIB,
+        (double)longest->fits.limit_bytes / LH_GIB,
+        (double)longest->fits.by_category[most] / LH_GIB, lh_category_names[most], unit,
+        (double)longest->beyond.peak_bytes / LH_GIB);
 }
 
 static void
@@ -259,18 +258,19 @@ lh_describe_plan_cluster(const LhPlanCluster *cluster, GString *out)
         describe_counts(cluster->search, out);
 }
 
-/* Points that no other one beats in both time and memory. */
+/* Prints the Pareto front: points that no other one beats in both time and memory. */
 static void
 print_front(const LhPlanQuery *query, const LhPlanAnswer *answer, const LhPlanWeights *weights,
             guint index, LhFormat format, GString *out)
 {
     g_autoptr(LhTable) table = lh_describe_front(query, answer, weights, index);
 
-    g_string_append(out, "\nno other way is as fast with as little memory as each of these:\n");
+    g_string_append(out, "\nconfigurations not beaten in both time and memory:\n");
     lh_table_print(table, format, out);
 }
 
-/* What is too large, and what would help. */
+/* Describes a cluster on which nothing runs: the smallest peak, and changes that would make it
+ * fit. */
 static void
 describe_no_way(const LhPlanCluster *cluster, GString *out)
 {
@@ -282,7 +282,7 @@ describe_no_way(const LhPlanCluster *cluster, GString *out)
         return;
     }
     way = lh_describe_way(cluster->space, cluster->relieved);
-    what = g_strdup_printf(" What %s needs", way);
+    what = g_strdup_printf(" The lowest peak has %s", way);
     lh_describe_need(cluster->reliefs, what, out);
     lh_describe_reliefs(cluster->reliefs, out);
 }
@@ -294,10 +294,10 @@ lh_describe_plan_answer(const LhPlanQuery *query, const LhPlanAnswer *answer,
     const LhPlanCluster *cluster = lh_plan_cluster_at(answer, index);
 
     if (cluster->sizes_tried > 0)
-        g_string_append_printf(out,
-                               "It is the smallest that the step fits on: %u smaller numbers of "
-                               "GPUs do not hold it.\n",
-                               cluster->sizes_tried);
+        g_string_append_printf(
+            out,
+            "This is the smallest number of GPUs that fits the step: %u smaller numbers do not.\n",
+            cluster->sizes_tried);
     if (cluster->ways->len > 0) {
         describe_best(cluster, out);
         describe_best_trust(cluster, out);
@@ -305,11 +305,10 @@ lh_describe_plan_answer(const LhPlanQuery *query, const LhPlanAnswer *answer,
     } else if (!cluster->interrupted) {
         describe_no_way(cluster, out);
     } else {
-        g_string_append(out,
-                        cluster->search == NULL
-                            ? "Not decided: none of its ways was looked at.\n"
-                            : "Not decided: none of the ways that were looked at can run here, "
-                              "and others were not.\n");
+        g_string_append(out, cluster->search == NULL
+                                 ? "Not decided: none of its configurations was evaluated.\n"
+                                 : "Not decided: none of the configurations evaluated can run "
+                                   "here, and others were not evaluated.\n");
     }
     if (query->longest)
         describe_longest(cluster->space, &answer->longest, out);
@@ -322,7 +321,7 @@ lh_describe_plan_rest(const LhPlanCluster *cluster, GString *out)
     describe_refusals(cluster->search, out);
 }
 
-/* The way of the configuration, and the fastest in its words. */
+/* Prints the file's own configuration, and the fastest as settings of the file. */
 static void
 print_start(const LhPlanQuery *query, const LhPlanCluster *cluster, LhFormat format, GString *out)
 {
@@ -334,7 +333,7 @@ print_start(const LhPlanQuery *query, const LhPlanCluster *cluster, LhFormat for
                       best != NULL ? best->iteration_s : 0,
                       lh_device_usable_bytes(cluster->space->setup->device, LH_MEMORY_MARGIN), out);
     if (best != NULL)
-        g_string_append_printf(out, "The fastest in the words of %s:\n",
+        g_string_append_printf(out, "The fastest configuration as settings of %s:\n",
                                lh_config_system_name(query->config));
     lh_table_words(format, out, from);
     if (best != NULL)
@@ -370,7 +369,7 @@ lh_describe_plan_part(const LhPlanQuery *query, const LhPlanAnswer *answer,
         print_start(query, cluster, format, out);
 }
 
-/* ---- clusters beside each other ---- */
+/* ---- comparison of clusters ---- */
 
 static void
 print_clusters(const LhPlanAnswer *answer, const LhPlanWeights *weights, LhFormat format,
@@ -378,7 +377,7 @@ print_clusters(const LhPlanAnswer *answer, const LhPlanWeights *weights, LhForma
 {
     g_autoptr(LhTable) table = lh_describe_clusters(answer, weights);
 
-    g_string_append(out, "\nthe fastest way on each cluster:\n");
+    g_string_append(out, "\nfastest configuration on each cluster:\n");
     lh_table_print(table, format, out);
 }
 
@@ -401,6 +400,6 @@ lh_describe_plan_end(const LhPlanAnswer *answer, const LhPlanWeights *weights, L
     if (answer->clusters->len > 1)
         print_clusters(answer, weights, format, out);
     if (answer->interrupted)
-        g_string_append(out, "\nInterrupted: this is what was found until then, and a way that was "
-                             "not looked at may be faster.\n");
+        g_string_append(out, "\nInterrupted: these are the results so far; configurations that "
+                             "were not evaluated may be faster.\n");
 }

@@ -36,12 +36,12 @@ lh_describe_reliefs(const LhReliefs *reliefs, GString *out)
     g_autofree char *length = lh_format_count(reliefs->fitting_length);
 
     if (best->len == 0) {
-        g_string_append(out, "No single change makes it need less");
+        g_string_append(out, "No single change reduces the peak");
     } else if (((const LhRelief *)g_ptr_array_index(best, 0))->fits) {
         g_string_append(out, "It would fit with ");
         append_changes(best, " or ", out);
     } else {
-        g_string_append(out, "No single change makes it fit; nearest come ");
+        g_string_append(out, "No single change makes it fit; closest are ");
         append_changes(best, " and ", out);
     }
     if (reliefs->fitting_length > 0)

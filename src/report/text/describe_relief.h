@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What would help where nothing fits in memory, in words.
+ * Changes that would make a case fit in memory, as text.
  */
 #pragma once
 
 #include "compare/memory_relief.h"
 
-/* Appends "ring needs least: 103.2 GiB of 77.05 GiB, most of it logits (78 GiB). "; @what is what
- * needs that: "ring needs least". */
+/* Appends "ring has the lowest peak: 103.2 GiB of 77.05 GiB, most of it logits (78 GiB). "; @what
+ * is the text before the colon. */
 void lh_describe_need(const LhReliefs *reliefs, const char *what, GString *out);
 
-/* Appends "It would fit with --tensor-model-parallel-size 2 (61.2 GiB) or ...", or what comes
- * nearest, and the end of line. */
+/* Appends "It would fit with --tensor-model-parallel-size 2 (61.2 GiB) or ...", or the closest
+ * changes, and a newline. */
 void lh_describe_reliefs(const LhReliefs *reliefs, GString *out);

@@ -88,7 +88,7 @@ lh_describe_counts(const LhExecuted *executed)
     return table;
 }
 
-/* ---- words ---- */
+/* ---- sentences ---- */
 
 static int
 by_time(gconstpointer a, gconstpointer b)
@@ -122,14 +122,14 @@ describe_time(const LhExecuted *executed, GString *out)
         g_string_append_printf(
             out, "; %" G_GUINT64_FORMAT " run%s%s, %s", executed->repeats,
             executed->repeats > 1 ? "s" : "", executed->same_bits ? "" : " and what ran before",
-            executed->same_bits   ? "equal to the bit"
-            : executed->unordered ? "which differ, as these kernels add up in no fixed order; the "
-                                    "last one is checked"
+            executed->same_bits   ? "bitwise equal"
+            : executed->unordered ? ", which differ because these kernels add up in no fixed "
+                                    "order; the last one is checked"
                                   : "DIFFERENT results");
     g_string_append_c(out, '\n');
 }
 
-/* Beside the run, so that one sees what is worth waiting for. */
+/* Describes the cost of the check relative to the run. */
 static void
 describe_check(const LhExecuted *executed, GString *out)
 {
@@ -198,23 +198,23 @@ lh_describe_outcome(const LhExecuted *executed, const LhExecuteParams *params, G
         return;
     }
     if (params->check_tokens == 0) {
-        g_string_append(out, "\nEvery rank's result agrees with that of one device in fp64, within "
-                             "the gates.\n");
+        g_string_append(
+            out,
+            "\nEvery rank's result agrees with that of one device in fp64, within the limits.\n");
         return;
     }
-    g_string_append_printf(
-        out,
-        "\nEvery rank's result agrees with that of one device in fp64, within the "
-        "gates, at the %u tokens of each that were checked.\n",
-        params->check_tokens);
+    g_string_append_printf(out,
+                           "\nEvery rank's result agrees with that of one device in fp64, within "
+                           "the limits, at the %u tokens of each that were checked.\n",
+                           params->check_tokens);
     if (has_tensor(executed, "dk") && !has_tensor(executed, "lse") && !p->attention.linear)
         g_string_append_printf(out,
-                               "Of dk and dv one head was checked: they take the lse of all "
-                               "queries, and %s does not put it out.\n",
+                               "Only one head of dk and dv was checked: they need the lse of all "
+                               "queries, which %s does not return.\n",
                                name);
 }
 
-/* ---- what made the time ---- */
+/* ---- critical path ---- */
 
 void
 lh_describe_executed_path(const LhExecutedPath *path, LhFormat format, GString *out)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A run with real data, in tables and as JSON (longhaul.run/1).
+ * Executed runs, as tables and as JSON (longhaul.run/1).
  */
 #pragma once
 
@@ -9,19 +9,18 @@
 #include "report/base/table.h"
 #include "report/data/result_json.h"
 
-/* Errors beside their gates; counts by executor, verifier and simulator. Callers free. */
+/* Tables of errors and their limits; counts by executor, verifier and simulator. Caller frees. */
 LhTable *lh_describe_errors(const LhExecuted *executed);
 LhTable *lh_describe_counts(const LhExecuted *executed);
 
-/* One paragraph: what ran, how long, whether it is right. */
+/* Appends one paragraph: what ran, how long, and whether it is correct. */
 void lh_describe_run(const LhSetup *setup, const LhExecuted *executed,
                      const LhExecuteParams *params, GString *out);
 
-/* Whether it is right, and what is not checked. */
+/* Appends whether the run is correct, and what was not checked. */
 void lh_describe_outcome(const LhExecuted *executed, const LhExecuteParams *params, GString *out);
 
-/* Appends tables of what made the time of the run; of one that ran no op (NULL) that there is
- * nothing. */
+/* Appends tables of the critical path, or a sentence that no op ran (NULL). */
 void lh_describe_executed_path(const LhExecutedPath *path, LhFormat format, GString *out);
 
 /* Of the document. */

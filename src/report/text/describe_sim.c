@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One simulated run for people. Every time is a mean over ranks unless its heading says otherwise;
- * rounded parts add up to the rounded whole.
+ * Output of one simulated run. Times are means over ranks unless the heading says otherwise;
+ * rounded parts add up to the rounded total.
  */
 #include "report/text/describe_sim.h"
 
@@ -46,7 +46,7 @@ lh_describe_parts(const LhSimResult *r)
     return table;
 }
 
-/* A quantity of each rank, for the table of extremes. */
+/* A per-rank quantity of the table of extremes. */
 typedef struct {
     const char *name;
     const char *unit;
@@ -103,7 +103,7 @@ value_flops(const LhRankResult *rank)
 static const RankQuantity quantities[] = {
     { "compute", "ms", LH_PS_PER_MS, value_busy },
     { "communication", "ms", LH_PS_PER_MS, value_comm },
-    { "of that, exposed", "ms", LH_PS_PER_MS, value_exposed },
+    { "exposed part of it", "ms", LH_PS_PER_MS, value_exposed },
     { "finished at", "ms", LH_PS_PER_MS, value_finish },
     { "attention work", "TFLOP", FLOP_PER_TFLOP, value_flops },
     { "sent", "MiB", LH_MIB, value_sent },
@@ -136,7 +136,7 @@ add_quantity_row(LhTable *table, const RankQuantity *q, const LhSimResult *r)
     lh_table_cell_printf(table, "%u", where);
 }
 
-/* Whether anything but buffers of attention is held. */
+/* Whether memory other than attention buffers is accounted for. */
 static bool
 has_categories(const LhRankResult *rank)
 {
@@ -173,7 +173,7 @@ add_count_row(LhTable *table, const char *name, LhWide bytes, uint32_t ranks)
     lh_cell_mib(table, bytes, ranks);
 }
 
-/* What the program says that all ranks send; false if it says nothing. */
+/* Bytes sent by all ranks according to the program's closed form; false without one. */
 static bool
 claimed_bytes(const LhProgram *program, LhWide *bytes)
 {
@@ -206,7 +206,7 @@ lh_describe_traffic(const LhCompareRow *row)
         if (totals.tier_bytes[tier] > 0)
             add_count_row(table, name, totals.tier_bytes[tier], ranks);
     }
-    add_count_row(table, "in all", totals.sent_bytes, ranks);
+    add_count_row(table, "total", totals.sent_bytes, ranks);
     if (claimed_bytes(row->program, &claimed))
         add_count_row(table, "closed form", claimed, ranks);
     return table;
@@ -235,7 +235,7 @@ lh_describe_memory(const LhSimResult *r)
         lh_cell_mib(table, rank->peak_by_tensor[kind], 1);
     }
     lh_table_row(table);
-    lh_table_cell(table, "in all", NULL);
+    lh_table_cell(table, "total", NULL);
     lh_cell_mib(table, rank->peak_bytes, 1);
     return table;
 }
@@ -260,9 +260,9 @@ lh_describe_step(const LhStepAnswer *step)
     lh_table_column(table, "quantity", "the training step", NULL, false);
     lh_table_column(table, "unit", "", NULL, false);
     lh_table_column(table, "value", "", NULL, true);
-    add_step_row(table, "time of an iteration", "s", "%.4g", step->iteration_s);
+    add_step_row(table, "time per iteration", "s", "%.4g", step->iteration_s);
     add_step_row(table, "throughput", "tokens/s", "%.0f", step->tokens_per_s);
-    add_step_row(table, "of a GPU", "tokens/s", "%.1f", step->tokens_per_s_per_gpu);
+    add_step_row(table, "per GPU", "tokens/s", "%.1f", step->tokens_per_s_per_gpu);
     add_step_row(table, "MFU", "%", "%.1f", 100 * step->mfu);
     add_step_row(table, "HFU", "%", "%.1f", 100 * step->hfu);
     add_step_row(table, "exposed: tensor parallel", "ms", "%.1f",
@@ -293,7 +293,7 @@ lh_describe_categories(const LhSimResult *r)
     if (count < 2)
         return NULL;
     table = lh_table_new();
-    title = g_strdup_printf("what rank %u holds at its peak", totals.peak_rank);
+    title = g_strdup_printf("memory of rank %u at its peak", totals.peak_rank);
     lh_table_column(table, "category", title, NULL, false);
     lh_table_column(table, "bytes", "MiB", NULL, true);
     lh_table_column(table, "fraction", "share", "%", true);
@@ -306,7 +306,7 @@ lh_describe_categories(const LhSimResult *r)
         lh_cell_percent(table, (double)rank->peak_by_category[c] / (double)rank->peak_bytes);
     }
     lh_table_row(table);
-    lh_table_cell(table, "in all", NULL);
+    lh_table_cell(table, "total", NULL);
     lh_cell_mib(table, rank->peak_bytes, 1);
     lh_cell_percent(table, 1);
     return table;
@@ -322,8 +322,8 @@ lh_describe_link_use(const LhSetup *setup, const LhSimResult *r)
 
     lh_table_column(table, "kind", "links", NULL, false);
     lh_table_column(table, "links", "number", "both ways", true);
-    lh_table_column(table, "mean", "used, mean", "%", true);
-    lh_table_column(table, "most", "used, most", "%", true);
+    lh_table_column(table, "mean", "mean use", "%", true);
+    lh_table_column(table, "most", "highest use", "%", true);
     lh_table_column(table, "busiest", "busiest", NULL, false);
     for (int tier = 0; tier < LH_TIERS; tier++) {
         const LhTierUse *use = &r->tier_use[tier];

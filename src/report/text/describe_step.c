@@ -31,14 +31,14 @@ print_totals(const LhProgram *program, GString *out)
     add_total(table, "tokens", lh_step_tokens(lh_step_params(program)));
     add_total(table, "parameters", (LhWide)p.matrices + p.norms + p.embedding);
     if (p.active != p.matrices)
-        add_total(table, "of these, a token meets", (LhWide)p.active + p.norms + p.embedding);
-    add_total(table, "flops that count for MFU", flops.model);
+        add_total(table, "of these, active for a token", (LhWide)p.active + p.norms + p.embedding);
+    add_total(table, "model flops (for MFU)", flops.model);
     add_total(table, "flops of products", flops.dense);
     add_total(table, "flops of attention", flops.attention);
     lh_table_print(table, LH_FORMAT_TABLE, out);
 }
 
-/* One number of a rank; false if nobody states it. */
+/* A number of one rank; false if there is no closed form. */
 typedef bool (*OfRank)(const LhProgram *program, uint32_t rank, uint64_t *value);
 
 static bool
@@ -106,7 +106,7 @@ static const struct {
     { "flops of attention", lh_step_attention_flops },
     { "weights, bytes", weights },
     { "gradients, bytes", gradients },
-    { "states of the optimizer, bytes", optimizer },
+    { "optimizer states, bytes", optimizer },
 };
 
 static void
@@ -177,7 +177,7 @@ append_messages(GString *text, const LhProgram *program, const LhOp *op, const L
     }
 }
 
-/* What an op reads and writes, in the order in which the op names it. Caller frees. */
+/* Tensors that an op reads and writes, in the op's order. Caller frees. */
 static char *
 tensors_of(const LhProgram *program, const LhOp *op, const LhOpBuffer *buffer)
 {

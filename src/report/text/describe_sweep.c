@@ -14,7 +14,7 @@
 
 #define PERCENT 100
 
-/* ---- the question ---- */
+/* ---- query ---- */
 
 static bool
 is_axis(const LhSweep *sweep, const char *field)
@@ -28,7 +28,7 @@ is_axis(const LhSweep *sweep, const char *field)
     return false;
 }
 
-/* What all points have otherwise than their topologies' files. */
+/* Describes the values that override the topology file at all points. */
 static void
 describe_common_change(const LhSweep *sweep, GString *out)
 {
@@ -47,7 +47,7 @@ describe_common_change(const LhSweep *sweep, GString *out)
         { change->oversubscription > 0, "oversubscription",
           lh_double_to_text(change->oversubscription, digits) },
     };
-    const char *separator = "; as given, not as in the file: ";
+    const char *separator = "; overriding the file: ";
 
     for (gsize i = 0; i < G_N_ELEMENTS(said); i++) {
         if (!said[i].given || is_axis(sweep, said[i].field))
@@ -57,7 +57,7 @@ describe_common_change(const LhSweep *sweep, GString *out)
     }
 }
 
-/* "8 x 4 = 32 points: seq-length x ranks". */
+/* Appends "8 x 4 = 32 points: seq-length x ranks". */
 void
 lh_describe_sweep_question(const LhSweep *sweep, GString *out)
 {
@@ -81,7 +81,7 @@ lh_describe_sweep_question(const LhSweep *sweep, GString *out)
     lh_describe_link_notes(setup, out);
 }
 
-/* ---- the points ---- */
+/* ---- points ---- */
 
 static void
 add_columns(LhTable *table, const LhSweep *sweep)
@@ -110,7 +110,7 @@ add_columns(LhTable *table, const LhSweep *sweep)
     lh_table_column(table, "told_apart", "told apart", NULL, false);
 }
 
-/* The share of the time in which communication shows. */
+/* Share of exposed communication in the time. */
 static double
 exposed_share(const LhSweep *sweep, char **row)
 {
@@ -144,7 +144,7 @@ add_fastest(LhTable *table, const LhSweep *sweep, char **row)
     lh_table_cell_printf(table, "%.1f", lh_sweep_number(sweep, row, "peak_bytes_max") / LH_GIB);
 }
 
-/* Why nothing runs at a point; caller frees. */
+/* Reason why nothing runs at a point; caller frees. */
 static char *
 reason_of_point(const LhSweep *sweep, const LhSweepPoint *point)
 {
@@ -185,9 +185,9 @@ add_point(LhTable *table, const LhSweep *sweep, const LhSweepPoint *point)
     lh_table_cell(table, lh_sweep_cell(sweep, next, "told_apart_from_best"), NULL);
 }
 
-/* ---- what there is to say ---- */
+/* ---- summary ---- */
 
-/* How many points ... */
+/* Numbers of points ... */
 typedef struct {
     guint missing, without_answer, tied;
 } Counts;
@@ -216,16 +216,16 @@ lh_describe_sweep_rest(const LhSweep *sweep, GString *out)
 
     if (c.tied > 0 && sweep->setup->cost == LH_COST_DEVICE)
         g_string_append_printf(out,
-                               "At %u of the points the fastest and the next schedule are not told "
-                               "apart: their difference is within what constants are good to.\n",
+                               "At %u of the points the fastest and the next schedule are tied: "
+                               "their difference is within its error bar.\n",
                                c.tied);
     if (c.without_answer > 0)
         g_string_append_printf(out,
-                               "At %u of the points no schedule runs; the reason is that of the "
-                               "first one. CSV and JSON have all of them.\n",
+                               "At %u of the points no schedule runs; the reason shown is that of "
+                               "the first one. CSV and JSON have all of them.\n",
                                c.without_answer);
     if (c.missing > 0)
-        g_string_append_printf(out, "Interrupted: %u points were not looked at.\n", c.missing);
+        g_string_append_printf(out, "Interrupted: %u points were not run.\n", c.missing);
 }
 
 /* A schedule that is the fastest at some points. */
@@ -282,7 +282,7 @@ lh_describe_sweep_answer(const LhSweep *sweep, GString *out)
                                answered == 1 ? "the" : "all", answered);
         return;
     }
-    g_string_append(out, "Which schedule is the fastest depends on the point: ");
+    g_string_append(out, "The fastest schedule depends on the point: ");
     for (guint i = 0; i < winners->len; i++) {
         const Winner *w = &g_array_index(winners, Winner, i);
 

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define FEW_MIB 100 /* below that, two decimals */
+#define FEW_MIB 100 /* below this, two decimals */
 
 static void
 share_cell(LhTable *table, const char *format, double share)
@@ -71,7 +71,7 @@ lh_cell_error_bar(LhTable *table, double seconds, LhTimeError error)
 {
     g_autofree char *low = NULL, *high = NULL, *text = NULL;
 
-    if (!(error.above > 0)) { /* NaN: none is known */
+    if (!(error.above > 0)) { /* NAN: unknown */
         lh_table_cell(table, "-", "");
         return;
     }

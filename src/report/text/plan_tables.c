@@ -6,13 +6,13 @@
 #include "report/text/describe_plan.h"
 #include "report/text/number_cells.h"
 
-/* ---- tables of ways ---- */
+/* ---- configurations ---- */
 
-/* Which columns there are beside the usual ones. */
+/* Optional columns. */
 typedef struct {
     bool pipeline, batches, days, cost, power;
     bool bars;           /* times have error bars */
-    double memory_error; /* 0: peaks have none */
+    double memory_error; /* 0: peaks have no error bar */
 } MoreColumns;
 
 static MoreColumns
@@ -145,7 +145,7 @@ lh_describe_front(const LhPlanQuery *query, const LhPlanAnswer *answer,
     return table;
 }
 
-/* ---- clusters beside each other ---- */
+/* ---- comparison of clusters ---- */
 
 static void
 add_cluster_row(LhTable *table, const LhPlanAnswer *answer, const LhPlanWeights *weights,

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Errors are shares in JSON and CSV, and per cent for people.
+ * Errors are shares in JSON and CSV, and percentages for people.
  */
 #include "report/text/reproduction.h"
 
 #include "report/text/number_cells.h"
 #include "report/text/reproduction_values.h"
 
-/* --- one line a table ---------------------------------------------------------------------------
+/* --- one row per table --------------------------------------------------------------------------
  */
 
 static void
@@ -28,7 +28,7 @@ add_share(LhTable *t, guint count, guint of)
         lh_table_cell(t, "", NULL);
 }
 
-/* @in_part: some of the numbers have no bound, since they are not explained. */
+/* @in_part: some of the values have no bound, since their error is not explained. */
 static const char *
 bounds_verdict(const LhPaperSummary *s, const LhPaperTolerance *bounds, bool in_part)
 {
@@ -65,7 +65,7 @@ add_summary(LhTable *t, const char *name, const LhPaperSummary *s, const LhPaper
     lh_table_cell(t, bounds_verdict(s, bounds, in_part), NULL);
 }
 
-/* The bounds that a table's line answers for: its own, or else those of its metrics. */
+/* The bounds a table is judged by: its own, or those of its metrics. */
 static LhPaperTolerance
 bounds_of(const LhReproducedTable *table)
 {
@@ -79,7 +79,7 @@ bounds_of(const LhReproducedTable *table)
     return bounds;
 }
 
-/* Whether some of it is not explained. */
+/* Whether the error of some values is not explained. */
 static bool
 is_unexplained(const LhReproducedTable *table)
 {
@@ -99,8 +99,8 @@ lh_describe_reproduction(const GPtrArray *tables)
     lh_table_column(t, "cases", "numbers", NULL, true);
     lh_table_column(t, "fitted", "fitted", NULL, true);
     lh_table_column(t, "judged", "judged", NULL, true);
-    lh_table_column(t, "mean_abs_error", "mean", "off", true);
-    lh_table_column(t, "worst_abs_error", "worst", "off", true);
+    lh_table_column(t, "mean_abs_error", "mean", "error", true);
+    lh_table_column(t, "worst_abs_error", "worst", "error", true);
     lh_table_column(t, "bias", "bias", NULL, true);
     lh_table_column(t, "within_bars", "within", "error bars", true);
     lh_table_column(t, "pairs", "pairs", "in order", true);
@@ -139,22 +139,21 @@ lh_describe_error_bars(const GPtrArray *tables, GString *out)
 
     lh_reproduced_bars(tables, &within, &judged);
     g_string_append_printf(out,
-                           "%u of %u judged numbers are within the error bars of their predictions "
-                           "(%u %%; right are 70 to 90 %%).\n",
+                           "%u of %u judged values are within the error bars of their predictions "
+                           "(%u %%; expected 70 to 90 %%).\n",
                            within, judged, judged > 0 ? 100 * within / judged : 0);
 }
 
 /* --- one table ----------------------------------------------------------------------------------
  */
 
-/* What constants are that are fitted to the rows that are judged, and how far off the others are by
- * them. */
+/* Describes the constants fitted to the judged rows, and the errors of the other rows with them. */
 static void
 describe_cross_fit(const LhReproducedTable *table, GString *out)
 {
     char refitted[LH_SHARE_TEXT], own[LH_SHARE_TEXT];
 
-    g_string_append(out, "Fitted to the rows that are judged:");
+    g_string_append(out, "Fitted to the judged rows:");
     for (guint i = 0; i < table->cross_constants->len; i++) {
         const LhFittedConstant *c = &g_array_index(table->cross_constants, LhFittedConstant, i);
         char before[LH_SHARE_TEXT], after[LH_SHARE_TEXT];
@@ -164,8 +163,8 @@ describe_cross_fit(const LhReproducedTable *table, GString *out)
                                lh_four_digits(c->value, before));
     }
     g_string_append_printf(out,
-                           ". By them the %u numbers that the files' were fitted to are %s off in "
-                           "the mean, and by the files' %s.\n",
+                           ". With them the mean error of the %u values used by the fit of the "
+                           "files' constants is %s, with the files' constants %s.\n",
                            table->cross.judged,
                            lh_share_text(table->cross.mean_abs_error, refitted),
                            lh_share_text(table->own.mean_abs_error, own));
@@ -202,8 +201,8 @@ lh_describe_reproduced(const LhReproducedTable *table, GString *out)
         describe_cross_fit(table, out);
 }
 
-/* "96 numbers are left out: longhaul has no such schedule." for each reason, in order of the rows.
- */
+/* Appends "96 numbers are left out: longhaul has no such schedule." for each reason, in the order
+ * of the rows. */
 void
 lh_describe_left_out_cases(const LhReproducedTable *table, GString *out)
 {
@@ -222,15 +221,15 @@ lh_describe_left_out_cases(const LhReproducedTable *table, GString *out)
 
             count += other->state == LH_CASE_LEFT_OUT && g_str_equal(other->reason, c->reason);
         }
-        g_string_append_printf(out, "%s%u of the numbers left out: %s.",
+        g_string_append_printf(out, "%s%u of the values left out: %s.",
                                reasons->len > 1 ? "\n" : "", count, c->reason);
     }
     if (reasons->len > 0)
         g_string_append_c(out, '\n');
 }
 
-/* Whether several cases all say the same of the option. Of rows that are left out not all is known.
- */
+/* Whether all of several cases have the same value of the option. Rows that are left out are
+ * ignored, since not all of their options are known. */
 static bool
 is_common(const LhReproducedTable *table, const char *name)
 {
@@ -253,7 +252,7 @@ is_common(const LhReproducedTable *table, const char *name)
     return several;
 }
 
-/* The options of @c that not all cases share; caller frees. */
+/* Options of @c that differ between cases; caller frees. */
 static char *
 own_options(const LhReproducedTable *table, const LhPaperCase *c, GHashTable *common)
 {
@@ -281,7 +280,7 @@ add_value(LhTable *t, bool known, bool fits, double value)
     lh_table_cell(t, !known ? "" : fits ? lh_four_digits(value, buffer) : "OOM", NULL);
 }
 
-/* What a case is: its state, or what became of a bound that is judged. */
+/* State of a case, or the result of a judged bound. */
 static const char *
 state_text(const LhPaperCase *c)
 {
@@ -290,7 +289,7 @@ state_text(const LhPaperCase *c)
     return c->state == LH_CASE_JUDGED && bound != NULL ? bound : lh_case_state_names[c->state];
 }
 
-/* Why it is not predicted, and what else the source says; NULL: neither. Caller frees. */
+/* Why it is not predicted, and further remarks of the source; NULL: none. Caller frees. */
 static char *
 remark_on(const LhPaperCase *c)
 {
@@ -312,7 +311,7 @@ lh_reproduced_cases(const LhReproducedTable *table)
     lh_table_column(t, "metric", "metric", NULL, false);
     lh_table_column(t, "published", "published", NULL, true);
     lh_table_column(t, "predicted", "predicted", NULL, true);
-    lh_table_column(t, "error", "off", NULL, true);
+    lh_table_column(t, "error", "error", NULL, true);
     lh_table_column(t, "state", "", NULL, false);
     for (guint i = 0; i < table->cases->len; i++) {
         const LhPaperCase *c = g_ptr_array_index(table->cases, i);

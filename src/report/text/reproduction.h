@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Published tables beside predictions, for people.
+ * Published tables and predictions, for people.
  */
 #pragma once
 
@@ -8,18 +8,18 @@
 #include "report/base/table.h"
 #include "report/data/result_json.h"
 
-/* One line for each table, and for each of its metrics if there are several. Caller frees. */
+/* A row per table, and per metric if a table has several. Caller frees. */
 LhTable *lh_describe_reproduction(const GPtrArray *tables);
 
-/* How many judged numbers of all tables are within the error bars of their predictions. */
+/* Appends how many judged values of all tables are within the error bars of their predictions. */
 void lh_describe_error_bars(const GPtrArray *tables, GString *out);
 
-/* The sentences before the numbers of one table: what it is, its caveat, its constants. */
+/* Appends sentences before the values of one table: its description, caveat and constants. */
 void lh_describe_reproduced(const LhReproducedTable *table, GString *out);
 
-/* Its numbers but those that are left out, one line for each, with the options in which they
- * differ. Caller frees. */
+/* Values of a table, without those left out, one per row, with the options in which they differ.
+ * Caller frees. */
 LhTable *lh_reproduced_cases(const LhReproducedTable *table);
 
-/* How many are left out and why, a line for each reason; nothing if none is. */
+/* Appends the number of values left out and why, a line per reason; nothing without any. */
 void lh_describe_left_out_cases(const LhReproducedTable *table, GString *out);

@@ -35,7 +35,7 @@ lh_reproduced_bound(const LhPaperCase *c)
     return !c->bound || !lh_reproduced_is_compared(c) ? NULL : c->error >= 0 ? "held" : "not held";
 }
 
-/* --- for machines -------------------------------------------------------------------------------
+/* --- CSV and JSON -------------------------------------------------------------------------------
  */
 
 static void

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Published tables beside predictions, for machines.
+ * Published tables and predictions, for programs.
  */
 #pragma once
 
@@ -8,7 +8,7 @@
 #include "report/base/table.h"
 #include "report/data/result_json.h"
 
-/* All numbers of all tables, for CSV. Caller frees. */
+/* All values of all tables, for CSV. Caller frees. */
 LhTable *lh_reproduction_table(const GPtrArray *tables);
 
 /* Of the document longhaul.reproduction/1. */
@@ -24,8 +24,8 @@ const LhPaperMetric *lh_reproduced_metric(const LhReproducedTable *table, guint 
 /* Table @index of @tables, of LhReproducedTable *. */
 const LhReproducedTable *lh_reproduced_at(const GPtrArray *tables, guint index);
 
-/* Whether there is something that the number may be off. */
+/* Whether the value is compared, so it has an error. */
 bool lh_reproduced_is_compared(const LhPaperCase *c);
 
-/* Of a bound, which has no error: whether it holds; NULL of others. */
+/* For a bound, which has no error: whether it holds; NULL for other values. */
 const char *lh_reproduced_bound(const LhPaperCase *c);

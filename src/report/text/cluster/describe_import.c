@@ -78,7 +78,7 @@ value_text(const LhTraceFitted *c, double value)
     }
 }
 
-/* What it is a constant of: "attention_fwd, causal", "NIC". Caller frees. */
+/* Subject of the constant: "attention_fwd, causal", "NIC". Caller frees. */
 static char *
 owner_text(const LhImported *imported, const LhTraceFitted *c)
 {
@@ -113,7 +113,7 @@ lh_describe_tuned(const LhImported *imported)
         lh_table_cell(table, owner, NULL);
         lh_cell_unit(table, value_text(c, c->before), c->before);
         if (!c->determined) {
-            lh_table_note(table, "kept: what was seen does not determine it");
+            lh_table_note(table, "unchanged: the traces do not determine it");
             continue;
         }
         lh_cell_unit(table, value_text(c, c->value), c->value);
@@ -125,7 +125,7 @@ lh_describe_tuned(const LhImported *imported)
     return table;
 }
 
-/* Samples of one name. */
+/* Samples with the same name. */
 typedef struct {
     char *name;
     uint64_t samples, repeats;
@@ -174,7 +174,7 @@ group_of(GArray *groups, char *name)
     return &g_array_index(groups, Group, groups->len - 1);
 }
 
-/* In the order in which they come. Caller unrefs. */
+/* In order of appearance. Caller unrefs. */
 static GArray *
 group_samples(const LhImported *imported)
 {

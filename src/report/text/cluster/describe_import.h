@@ -6,7 +6,7 @@
 #include "report/base/table.h"
 #include "report/data/result_json.h"
 
-/* All that an import found. */
+/* Results of an import. */
 typedef struct {
     const LhGpuTraceRun *run;
     const LhSetup *setup;
@@ -15,17 +15,16 @@ typedef struct {
     const LhTraceFit *tuning;
 } LhImported;
 
-/* Tables: caller frees. The files; constants before and after; times of kernels, messages and
- * collectives, measured and simulated before and after. */
+/* Tables; caller frees: the files; constants before and after the fit; times of kernels, messages
+ * and collectives, measured, and simulated before and after. */
 LhTable *lh_describe_traces(const LhImported *imported);
 LhTable *lh_describe_tuned(const LhImported *imported);
 LhTable *lh_describe_samples(const LhImported *imported);
 
-/* Appends what could not be matched or was left out, a sentence on a line; nothing if there is
- * none. */
+/* Appends a line per sentence on unmatched or ignored parts of the traces; nothing without any. */
 void lh_describe_unmatched(const LhImported *imported, GString *out);
 
-/* Every op that was seen: what it took, measured and simulated. Caller frees. */
+/* Table of every traced op with its measured and simulated times. Caller frees. */
 LhTable *lh_imported_timeline(const LhImported *imported);
 
 /* Of the document longhaul.import/1. */

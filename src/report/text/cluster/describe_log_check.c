@@ -20,7 +20,7 @@ equal_loads(const LhLogCheckRun *run)
 
 /* ---- cells ---- */
 
-/* As nccl-tests prints times: fewer decimals of longer ones. */
+/* Times with as many decimals as nccl-tests prints: fewer for longer ones. */
 static const char *
 us_text(double seconds, char *buffer)
 {
@@ -123,7 +123,7 @@ plural(uint64_t count)
     return count == 1 ? "" : "s";
 }
 
-/* "pcie up, node 0, index 0 (of 64 PCIe, 64 NIC links that carry as much)". */
+/* Appends "pcie up, node 0, index 0 (of 64 PCIe, 64 NIC links that carry as much)". */
 static void
 describe_limit(const LhLogCheckRun *run, GString *out)
 {
@@ -147,7 +147,7 @@ describe_limit(const LhLogCheckRun *run, GString *out)
                                lh_topology_link_name(setup->topology, (LhTier)tier));
         before = ", ";
     }
-    g_string_append(out, equal > 1 ? " links that carry as much)" : "");
+    g_string_append(out, equal > 1 ? " links with the same load)" : "");
 }
 
 static void
@@ -170,7 +170,7 @@ describe_run(const LhLogCheckRun *run, GString *out)
                                run->log->nccl != NULL ? run->log->nccl : "");
 }
 
-/* "as if node.nics.bandwidth were 0.5 of what it is (24 GB/s in place of 48 GB/s)". */
+/* Appends "as if node.nics.bandwidth were 0.5 of its value (24 GB/s instead of 48 GB/s)". */
 static void
 describe_lever(const LhTopology *t, const LhLogCheckCause *cause, GString *out)
 {
@@ -191,7 +191,7 @@ describe_lever(const LhTopology *t, const LhLogCheckCause *cause, GString *out)
         before = g_strdup_printf("%g", now);
         after = g_strdup_printf("%g", then);
     }
-    g_string_append_printf(out, "as if %s were %.3g %s what it is (%s in place of %s)",
+    g_string_append_printf(out, "as if %s were %.3g %s its value (%s instead of %s)",
                            cause->lever->path, then / now, then < now ? "of" : "times", after,
                            before);
 }
@@ -204,16 +204,16 @@ describe_causes(const LhLogCheck *held, GString *out)
     for (guint i = 0; i < held->causes->len; i++) {
         const LhLogCheckCause *cause = &g_array_index(held->causes, LhLogCheckCause, i);
 
-        g_string_append(out, i == 0 ? "It is " : "Or it is ");
+        g_string_append(out, i == 0 ? "Possible cause: " : "Or: ");
         if (cause->lever != NULL)
             describe_lever(t, cause, out);
         else
             g_string_append_printf(out, "as with %s", cause->way);
-        g_string_append_printf(out, ": %u of %u rows are within their bars then.\n", cause->inside,
-                               held->logged);
+        g_string_append_printf(out, ": %u of %u rows are within their error bars then.\n",
+                               cause->inside, held->logged);
     }
     if (held->causes->len == 0)
-        g_string_append(out, "No single number of the topology's file explains the others.\n");
+        g_string_append(out, "No single value of the topology file explains the others.\n");
 }
 
 static void
@@ -221,10 +221,10 @@ describe_logs(const LhLogCheck *held, GString *out)
 {
     if (held->logged == 0)
         return;
-    g_string_append_printf(out, "\n%u of %u row%s of the log%s %s within %s bar%s.\n", held->inside,
-                           held->logged, plural(held->logged), plural(held->runs->len),
-                           held->logged == 1 ? "is" : "are", held->logged == 1 ? "its" : "their",
-                           plural(held->logged));
+    g_string_append_printf(out, "\n%u of %u row%s of the log%s %s within %s error bar%s.\n",
+                           held->inside, held->logged, plural(held->logged),
+                           plural(held->runs->len), held->logged == 1 ? "is" : "are",
+                           held->logged == 1 ? "its" : "their", plural(held->logged));
     if (held->inside < held->logged)
         describe_causes(held, out);
 }

@@ -5,6 +5,6 @@
 #include "collective_check/log_check.h"
 #include "report/base/table.h"
 
-/* A paragraph and a table for each run, with @links a table of its most loaded links, and what logs
- * come to. */
+/* Appends a paragraph and a table for each run, with @links a table of its most loaded links, and
+ * the result of the comparison with logs. */
 void lh_describe_log_check(const LhLogCheck *held, bool links, LhFormat format, GString *out);

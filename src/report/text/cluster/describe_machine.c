@@ -31,7 +31,7 @@ LhTable *
 lh_describe_rates(const LhCalibration *c)
 {
     LhTable *table = lh_table_new();
-    const bool queries = !c->gpus; /* GPUs count them by tiles */
+    const bool queries = !c->gpus; /* GPUs account for them by tiles */
 
     lh_table_column(table, "kernel", "attention kernel", NULL, false);
     lh_table_column(table, "mask", "mask", NULL, false);
@@ -80,10 +80,10 @@ static void
 call_rows(LhTable *table, const LhCallCosts *calls)
 {
     lh_table_row(table);
-    lh_table_cell(table, "host, for an op that does nothing", NULL);
+    lh_table_cell(table, "host, launch of an empty op", NULL);
     lh_cell_time(table, calls->op);
     lh_table_row(table);
-    lh_table_cell(table, "host, for a wait beside it", NULL);
+    lh_table_cell(table, "host, a wait for it", NULL);
     lh_cell_time(table, calls->wait);
     if (calls->group <= 0)
         return;
@@ -100,7 +100,7 @@ link_rows(LhTable *table, const char *what, const LhLinkClass *link,
     g_autofree char *bandwidth = g_strdup_printf("%s, bandwidth", what);
 
     if (link->bandwidth == 0)
-        return; /* of a cluster, or not measured */
+        return; /* for a cluster, or not measured */
     lh_table_row(table);
     lh_table_cell(table, latency, NULL);
     lh_cell_time(table, (double)link->latency_ps / (double)LH_PS_PER_S);
@@ -112,11 +112,11 @@ link_rows(LhTable *table, const char *what, const LhLinkClass *link,
     if (link->ctas == 0)
         return;
     lh_table_row(table);
-    lh_table_cell_printf(table, "%s, SMs that messages hold", what);
+    lh_table_cell_printf(table, "%s, SMs held by messages", what);
     lh_table_cell_printf(table, "%" G_GUINT64_FORMAT, link->ctas);
 }
 
-/* What ranks and messages leave each other of the processor's cores. */
+/* Rows on how ranks and messages share the CPU's cores. */
 static void
 core_rows(LhTable *table, const LhCalibration *c)
 {
@@ -375,9 +375,9 @@ lh_describe_explained(const LhAttributed *e)
     LhTable *table = lh_table_new();
 
     lh_table_column(table, "constant", "constants", NULL, false);
-    lh_table_column(table, "scale", "scale that fits best", NULL, true);
-    lh_table_column(table, "error", "off", "%", true);
-    lh_table_column(table, "left", "left with it", "%", true);
+    lh_table_column(table, "scale", "best fitting scale", NULL, true);
+    lh_table_column(table, "error", "error", "%", true);
+    lh_table_column(table, "left", "error left", "%", true);
     lh_table_column(table, "gone", "gone", "%", true);
     for (int i = 0; i < LH_ATTRIBUTION_CLASSES; i++) {
         const LhAttribution *x = &e->classes[i];
@@ -385,7 +385,7 @@ lh_describe_explained(const LhAttributed *e)
         lh_table_row(table);
         lh_table_cell(table, lh_attribution_names[i], NULL);
         if (!x->applies) {
-            lh_table_note(table, "nothing that was run depends on them");
+            lh_table_note(table, "nothing that ran depends on them");
             continue;
         }
         lh_table_cell_printf(table, "%.3f", x->scale);
@@ -400,19 +400,18 @@ void
 lh_describe_cause(const LhAttributed *e, GString *out)
 {
     if (e->best < 0) {
-        g_string_append(out, "No class of constants, scaled as a whole, makes what is off a fifth "
-                             "less.\n");
+        g_string_append(
+            out, "Scaling any one class of constants removes less than a fifth of the error.\n");
         return;
     }
-    g_string_append_printf(out,
-                           "%s explain most of what is off: with %.3f times what was "
-                           "predicted, %.1f of %.1f %% is left.\n",
-                           lh_attribution_names[e->best], e->classes[e->best].scale,
-                           100 * e->classes[e->best].error, 100 * e->error);
+    g_string_append_printf(
+        out,
+        "%s explain most of the error: with %.3f times the prediction, %.1f of %.1f %% remain.\n",
+        lh_attribution_names[e->best], e->classes[e->best].scale, 100 * e->classes[e->best].error,
+        100 * e->error);
     if (e->alike)
         g_string_append_printf(out,
-                               "%s would do nearly as well: what was run does not tell them "
-                               "apart.\n",
+                               "%s would do nearly as well: these runs cannot tell them apart.\n",
                                lh_attribution_names[e->second]);
 }
 
@@ -451,7 +450,7 @@ lh_describe_hosts(const LhSlowHosts *hosts)
     return table;
 }
 
-/* Messages of @node, from the least slow one: "take 3.1 to 9.8 times as long". */
+/* Appends the range of slowdowns of the messages of @node: "take 3.1 to 9.8 times as long". */
 static void
 describe_adapter(const LhSlowHosts *hosts, uint32_t node, GString *out)
 {

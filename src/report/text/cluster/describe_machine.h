@@ -15,19 +15,19 @@ LhTable *lh_describe_cluster(const LhCluster *cluster);
 /* Of LhCollectiveCheck. */
 LhTable *lh_describe_collectives(const GArray *checks);
 
-/* One row for each schedule; of LhValidation *. */
+/* One row per schedule; of LhValidation *. */
 LhTable *lh_describe_makespans(const GPtrArray *validations, double tolerance);
-/* One row for each schedule and kernel. */
+/* One row per schedule and kernel. */
 LhTable *lh_describe_kernel_errors(const GPtrArray *validations, double tolerance);
 
-/* One row for each schedule and tier. */
+/* One row per schedule and tier. */
 LhTable *lh_describe_tier_errors(const GPtrArray *validations);
 
-/* One row for each class of constants, and a sentence about which of them explains what is off. */
+/* One row per class of constants, and a sentence on which of them explains the error. */
 LhTable *lh_describe_explained(const LhAttributed *explained);
 void lh_describe_cause(const LhAttributed *explained, GString *out);
 
 /* Kernels by host, and messages by pair of hosts. */
 LhTable *lh_describe_hosts(const LhSlowHosts *hosts);
-/* Appends a line for each host and each link that is slow, or one that none is. */
+/* Appends a line per slow host and per slow link, or one that there are none. */
 void lh_describe_slow(const LhSlowHosts *hosts, GString *out);

@@ -5,5 +5,5 @@
 #include "import/cluster/topology_from_tools.h"
 #include "report/base/table.h"
 
-/* The fields of a topology file that was made, and where their values are from. Caller frees. */
+/* Fields of a generated topology file and their provenance. Caller frees. */
 LhTable *lh_describe_tool_output(const LhToolTopology *topology);
