@@ -234,7 +234,7 @@ def hold_memory(tool, case, name):
     tool.draw("sim", *words, "--schedule", name, "--memory-timeline", "m.svg")
     script = Script(tool.folder / "m.gp")
     below = says(script, words, gpus, result, name)
-    assert below.startswith(f"rank {row['peak_rank']} holds most: "), below
+    assert below.startswith(f"rank {row['peak_rank']} has the highest peak: "), below
     unit, size = UNITS[script.unit("x")], BYTES[script.unit("y")]
     [edges] = script.sets.values()
     low, high = script.range("x")

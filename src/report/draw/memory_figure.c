@@ -14,9 +14,10 @@
 #define MEMORY_HEIGHT 560
 #define PEAK_ROOM 1.18 /* top of the y axis relative to the peak, with room for its label */
 #define LIMIT_SHOWN                                                                                \
-    4            /* a limit beyond this multiple of the peak would leave no room for the areas */
-#define NEAR 0.1 /* relative to the peak: a limit line this close above it would cross its label   \
-                  */
+    4 /* a limit beyond this multiple of the peak would leave no room for the areas */
+#define NEAR                                                                                       \
+    0.1 /* relative to the peak: a limit line this close above it would cross its label            \
+         */
 #define BYTES_PER_KIB 1024.0
 
 /* From the bottom up. Colours of Okabe and Ito's palette and two greys. */
@@ -162,7 +163,7 @@ append_peak_title(GString *script, const MemoryChart *chart)
     g_autofree char *peak = lh_format_bytes(rank->peak_bytes);
     g_autofree char *time = lh_format_time(rank->peak_at_ps);
     g_autofree char *op = lh_describe_memory_op(&rank->peak_op);
-    g_autofree char *below = g_strdup_printf("rank %u holds most: %s at %s, %s",
+    g_autofree char *below = g_strdup_printf("rank %u has the highest peak: %s at %s, %s",
                                              chart->of->envelope->rank, peak, time, op);
 
     lh_figure_append_title(script, LH_FIGURE_WIDTH_OF_TIME, line, below);

@@ -99,9 +99,9 @@ lh_describe_tuned(const LhImported *imported)
     lh_table_column(table, "before", "before", NULL, true);
     lh_table_column(table, "value", "fitted", NULL, true);
     lh_table_column(table, "samples", "samples", NULL, true);
-    lh_table_column(table, "off_before", "before", "% off", true);
-    lh_table_column(table, "off_median", "median", "% off", true);
-    lh_table_column(table, "off_worst", "worst", "% off", true);
+    lh_table_column(table, "off_before", "before", "% error", true);
+    lh_table_column(table, "off_median", "median", "% error", true);
+    lh_table_column(table, "off_worst", "worst", "% error", true);
     for (guint i = 0; i < constants->len; i++) {
         const LhTraceFitted *c = &g_array_index(constants, LhTraceFitted, i);
         g_autofree char *owner = owner_text(imported, c);
@@ -211,8 +211,8 @@ lh_describe_samples(const LhImported *imported)
     lh_table_column(table, "measured_s", "measured", NULL, true);
     lh_table_column(table, "before_s", "before", "simulated", true);
     lh_table_column(table, "fitted_s", "fitted", "simulated", true);
-    lh_table_column(table, "off_median", "median", "% off", true);
-    lh_table_column(table, "off_worst", "worst", "% off", true);
+    lh_table_column(table, "off_median", "median", "% error", true);
+    lh_table_column(table, "off_worst", "worst", "% error", true);
     for (guint i = 0; i < groups->len; i++) {
         const Group *g = &g_array_index(groups, Group, i);
         const double median = lh_median((double *)(void *)g->off->data, g->off->len);

@@ -14,9 +14,9 @@
 static void
 residual_columns(LhTable *table)
 {
-    lh_table_column(table, "residual_median", "median", "% off", true);
-    lh_table_column(table, "residual_worst", "worst", "% off", true);
-    lh_table_column(table, "residual_holdout", "held out", "% off", true);
+    lh_table_column(table, "residual_median", "median", "% error", true);
+    lh_table_column(table, "residual_worst", "worst", "% error", true);
+    lh_table_column(table, "residual_holdout", "held out", "% error", true);
 }
 
 static void
@@ -142,8 +142,8 @@ lh_describe_executor(const LhCalibration *c)
 
     lh_table_column(table, "what", "executor", NULL, false);
     lh_table_column(table, "value", "value", NULL, true);
-    lh_table_column(table, "residual_median", "median", "% off", true);
-    lh_table_column(table, "residual_worst", "worst", "% off", true);
+    lh_table_column(table, "residual_median", "median", "% error", true);
+    lh_table_column(table, "residual_worst", "worst", "% error", true);
     lh_table_row(table);
     lh_table_cell(table, "host, to issue an op", NULL);
     lh_cell_time(table, (double)c->device.kernel_launch_ps / (double)LH_PS_PER_S);
@@ -270,7 +270,7 @@ lh_describe_makespans(const GPtrArray *validations, double tolerance)
     lh_table_column(table, "measured_s", "measured", NULL, true);
     lh_table_column(table, "predicted_s", "predicted", NULL, true);
     lh_table_column(table, "makespan_error", "error", "%", true);
-    lh_table_column(table, "op_error", "median op", "% off", true);
+    lh_table_column(table, "op_error", "median op", "% error", true);
     lh_table_column(table, "spread", "spread", "%", true);
     lh_table_column(table, "start_s", "start", NULL, true);
     lh_table_column(table, "rest_error", "error after it", "%", true);
@@ -378,7 +378,7 @@ lh_describe_explained(const LhAttributed *e)
     lh_table_column(table, "scale", "best fitting scale", NULL, true);
     lh_table_column(table, "error", "error", "%", true);
     lh_table_column(table, "left", "error left", "%", true);
-    lh_table_column(table, "gone", "gone", "%", true);
+    lh_table_column(table, "gone", "removed", "%", true);
     for (int i = 0; i < LH_ATTRIBUTION_CLASSES; i++) {
         const LhAttribution *x = &e->classes[i];
 
