@@ -205,9 +205,8 @@ START_TEST(links_of_all_points_are_said)
     g_autoptr(GString) question = g_string_new(NULL);
 
     lh_describe_sweep_question(sweep, question);
-    ck_assert_msg(g_str_has_suffix(question->str,
-                                   "2 points: 2 of nic_rate; overriding the file: "
-                                   "nics 2, nvlink_rate 200 GB/s\n"),
+    ck_assert_msg(g_str_has_suffix(question->str, "2 points: 2 of nic_rate; overriding the file: "
+                                                  "nics 2, nvlink_rate 200 GB/s\n"),
                   "%s", question->str);
 }
 END_TEST

@@ -23,8 +23,7 @@ typedef struct {
     LhConfig *config;        /* of --from-config, which the scenario was made from; NULL: none */
     GPtrArray *arguments;    /* of char *: positional arguments */
     void *options;           /* the command's own; a value that is not given is zero */
-    const LhSaved
-        *saved; /* a saved result to compare the new one with instead of writing it; NULL: none */
+    const LhSaved *saved;    /* saved result to compare the new one with; NULL: write the new one */
 } LhCommandLine;
 
 /* How a command ended. */

@@ -8,9 +8,8 @@
 #include "cli/command.h"
 
 typedef struct {
-    const char *path; /* .html or .pdf */
-    const char
-        *ranks_shown; /* ranks in timelines, as on the command line; NULL: all, or the first ones */
+    const char *path;        /* .html or .pdf */
+    const char *ranks_shown; /* as on the command line; NULL: all, or the first ones */
     LhTime max_work_ps;
 } LhComparePage;
 

@@ -21,8 +21,7 @@
 /* Time for the other processes to receive the reason of a rejected command line. */
 #define REFUSAL_US                                                                                 \
     INT64_C(5000000) /* other processes receive a rejected command line within this time ... */
-#define REFUSAL_MPI_US                                                                             \
-    INT64_C(60000000) /* ... with MPI, which starts all processes before any runs */
+#define REFUSAL_MPI_US INT64_C(60000000) /* ... with MPI, which starts all before it runs any */
 #define GRACE_NS                                                                                   \
     500000000 /* less than the second that Open MPI leaves between SIGTERM and SIGKILL */
 #define VALUE_SHOWN_MAX 200            /* longest value in a message, characters */

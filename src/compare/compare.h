@@ -10,9 +10,8 @@
 
 /* Options of a comparison. */
 typedef struct {
-    LhTask task; /* jobs: simulations in parallel; 0: limited by cores and memory */
-    double
-        within; /* omit schedules slower than this multiple of the shortest time, >= 1; 0: none */
+    LhTask task;   /* jobs: simulations in parallel; 0: limited by cores and memory */
+    double within; /* omit schedules slower than this x the shortest time, >= 1; 0: none */
     /* Called for each row that ran, in order of completion; on any thread, but never concurrently
      * with itself or the task's progress. NULL: not called. */
     void (*came)(void *data, const LhCompareRow *row);
@@ -26,8 +25,7 @@ typedef struct {
     GPtrArray *rows; /* of LhCompareRow *: rows that ran, by time, then the others in the order of
                         the table */
     guint fit_count; /* rows in state RAN; the first of them is the winner */
-    LhBottleneck
-        *bound; /* bottleneck of the winner; NULL without a winner or with free communication */
+    LhBottleneck *bound; /* of the winner; NULL without one or with free communication */
     LhReliefs *reliefs; /* changes that help the row with the smallest peak memory, if none fits and
                            some are out of memory; else NULL */
     bool interrupted;   /* by the task's progress: some rows, or the bottleneck, are missing */

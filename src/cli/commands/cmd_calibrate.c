@@ -18,8 +18,7 @@
 #define REPEATS_QUICK 3
 #define REPEATS_MAX 1000
 #define THREADS_MAX 1024
-#define IDLE_S                                                                                     \
-    0.01 /* idle time in which other work evicts the caches; about as long as a message */
+#define IDLE_S 0.01 /* idle: other work evicts the caches; about as long as a message */
 
 typedef struct {
     LhOutputOptions to;

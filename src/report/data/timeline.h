@@ -7,9 +7,8 @@
 #include "report/data/result_json.h"
 
 typedef struct {
-    GArray *records; /* of LhTimelineRecord */
-    GByteArray
-        *ranks; /* by rank: whether its ops are kept; ranks beyond it are not. NULL: all are */
+    GArray *records;   /* of LhTimelineRecord */
+    GByteArray *ranks; /* by rank: whether its ops are kept, not beyond it. NULL: all are */
     GPtrArray *blocks; /* of LhMotion: motions of the records */
     LhMotion *room;    /* free entries of the last block, room_count of them */
     uint32_t room_count;

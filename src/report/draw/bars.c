@@ -16,9 +16,8 @@
 #define HEIGHT_BESIDE_BARS 180
 #define HEIGHT_BAR 44
 #define BAR_HALF 0.34
-#define LABEL_ROOM                                                                                 \
-    1.12            /* length of the axis, relative to the longest bar, to leave room for labels */
-#define HAIR 0.0005 /* smallest visible part, relative to the longest bar */
+#define LABEL_ROOM 1.12    /* length of the axis / longest bar, for its label */
+#define HAIR 0.0005        /* smallest visible part, relative to the longest bar */
 #define REASON_LETTERS 105 /* after a name, within the figure's width */
 
 /* Caller frees. */

@@ -18,10 +18,9 @@
 #define DEADLINE_S_MAX 86400
 #define FONT_POINTS 12
 #define TITLE_POINTS 15
-#define DECADES_LABELLED                                                                           \
-    3.2              /* decades of a logarithmic axis from which powers of ten suffice as labels */
-#define KEY_POINTS 9 /* size of keys within the plot */
-#define LETTER_WIDTH 0.72 /* mean width, relative to the letter height */
+#define DECADES_LABELLED 3.2 /* of a logarithmic axis, from which powers of ten suffice */
+#define KEY_POINTS 9         /* size of keys within the plot */
+#define LETTER_WIDTH 0.72    /* mean width, relative to the letter height */
 #define MARGINS 170 /* total margin beside a title, in points; titles are centred on the plot */
 
 const char *const lh_tier_colours[] = { "#F0E442", "#CC79A7", "#E69F00", "#D55E00" };

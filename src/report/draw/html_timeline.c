@@ -20,8 +20,7 @@
 #define NAMES_RANKS 110       /* pixels, for names beside the strips */
 #define NAMES_STAGES 164      /* the same with pipeline stages */
 #define HATCHES 256           /* over the width of a run that only waits */
-#define NEAR_END 0.06 /* share of the page's width: a time this near the end is left of its line   \
-                       */
+#define NEAR_END 0.06         /* share of the width: a time this near the end is left of its line */
 
 /* Lanes of a strip: centre and height, in its units. */
 static const struct {

@@ -14,10 +14,8 @@
 #define MEMORY_HEIGHT 560
 #define PEAK_ROOM 1.18 /* top of the y axis relative to the peak, with room for its label */
 #define LIMIT_SHOWN                                                                                \
-    4 /* a limit beyond this multiple of the peak would leave no room for the areas */
-#define NEAR                                                                                       \
-    0.1 /* relative to the peak: a limit line this close above it would cross its label            \
-         */
+    4            /* a limit beyond this multiple of the peak would leave no room for the areas */
+#define NEAR 0.1 /* share of the peak: a line so close above crosses its label */
 #define BYTES_PER_KIB 1024.0
 
 /* From the bottom up. Colours of Okabe and Ito's palette and two greys. */
