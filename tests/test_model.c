@@ -513,6 +513,8 @@ START_TEST(model_rejects_broken_hugging_face)
         { "1000}", "1000, \"num_local_experts\": 8}",
           "dir/m.json:6:43: error: unknown key \"num_local_experts\" of model type llama: it may "
           "affect the model's shape; --ignore-key num_local_experts reads the model without it" },
+        { "\"llama\"", "\"mistral\", \"layer_types\": []",
+          "dir/m.json:1:42: error: \"layer_types\" has 0 elements for 2 layers" },
         { "\"llama\"", "\"mistral\", \"layer_types\": [\"full_attention\"]",
           "dir/m.json:1:42: error: \"layer_types\" has 1 elements for 2 layers" },
         { "\"llama\"", "\"mistral\", \"layer_types\": [\"full_attention\", \"mamba\"]",

@@ -167,7 +167,7 @@ check_length(LhHfReader *r, LhHfSlot slot, GError **error)
                          : value->list != NULL ? value->list->len
                                                : 0;
 
-    if (listed == 0 || listed == r->model->num_layers)
+    if ((value->words == NULL && value->list == NULL) || listed == r->model->num_layers)
         return true;
     return lh_json_error(r->json, value->path, error,
                          "\"%s\" has %u elements for %" G_GUINT64_FORMAT " layers", value->path,
