@@ -4,7 +4,8 @@
 
 What stands between a line <!-- longhaul ARGUMENTS --> and a line <!-- end --> is what the program prints for these
 arguments: as it is if it is Markdown (--format md), else as indented text below the command itself. With "| tables"
-behind the arguments, of a table of Markdown only rows of whole tables stand there, and of these the columns of errors.
+behind the arguments, of a table of Markdown only rows of whole tables stand there, and of these the columns of errors; with "| columns A; B" of its first table these columns, or all; with
+"| answer" what stands below that table, a paragraph a line.
 Between <!-- csv FILE [columns=A,B] [where=COLUMN:VALUE] --> and <!-- end --> stand rows of that file, which is beside
 the page, as a table. --update writes both. Every schedule has a block <!-- longhaul show NAME --format about --> in
 docs/reference/schedules.md; --update appends a section for one that has none.
@@ -29,6 +30,8 @@ CSV = re.compile(r"^<!-- csv (?P<file>\S+)(?P<options>[^\n]*) -->\n.*?^<!-- end 
 
 TABLES = " | tables"
 INDEX = " | index"
+COLUMNS_OF = " | columns "
+ANSWER = " | answer"
 INTO = " > "
 COLUMNS = ["table", "numbers", "judged", "mean off", "worst off", "bias", "within error bars", "pairs in order"]
 
@@ -45,7 +48,7 @@ def output_of(program, arguments):
 
 def command_of(arguments):
     """What longhaul is called with."""
-    return arguments.removesuffix(TABLES).removesuffix(INDEX).split(INTO)[0]
+    return arguments.removesuffix(TABLES).removesuffix(INDEX).removesuffix(ANSWER).split(COLUMNS_OF)[0].split(INTO)[0]
 
 
 def index_of(text):
@@ -53,8 +56,30 @@ def index_of(text):
     return "\n".join(rows)
 
 
+def cells_of(line):
+    return [cell.strip() for cell in line.strip("|").split("|")]
+
+
+def first_table(text):
+    """The lines of the first table, and those below it."""
+    lines = text.split("\n")
+    start = next(i for i, line in enumerate(lines) if line.startswith("|"))
+    end = next((i for i in range(start, len(lines)) if not lines[i].startswith("|")), len(lines))
+    return lines[start:end], lines[end:]
+
+
+def columns_of(text, names):
+    rows = [cells_of(line) for line in first_table(text)[0]]
+    kept = range(len(rows[0])) if names == ["all"] else [rows[0].index(name) for name in names]
+    return "\n".join("| " + " | ".join(row[i] for i in kept) + " |" for row in rows)
+
+
+def answer_of(text):
+    return "\n\n".join(line for line in first_table(text)[1] if line)
+
+
 def tables_of(text):
-    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in index_of(text).split("\n")]
+    rows = [cells_of(line) for line in index_of(text).split("\n")]
     kept = [i for i, name in enumerate(rows[0]) if name in COLUMNS]
     judged = rows[0].index("judged")
     rows = [row for row in rows if row[judged]]
@@ -66,6 +91,10 @@ def block(program, arguments):
     text = output_of(program, command_of(arguments)).rstrip("\n")
     if INTO in arguments:
         return ""
+    if COLUMNS_OF in arguments:
+        return f"\n{columns_of(text, arguments.split(COLUMNS_OF)[1].split('; '))}\n\n"
+    if arguments.endswith(ANSWER):
+        return f"\n{answer_of(text)}\n\n"
     if arguments.endswith(INDEX):
         return f"\n{index_of(text)}\n\n"
     if arguments.endswith(TABLES):
