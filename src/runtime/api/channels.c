@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Channels are numbered in the order of ranks and ops. */
+/* Channels are numbered in order of first use, by rank and then by op. */
 #include "runtime/api/channels.h"
 
 #include "program/cursor.h"
@@ -20,8 +20,8 @@ equal(gconstpointer a, gconstpointer b)
     return lh_communicator_compare(a, b) == 0;
 }
 
-/* What tells channels apart. Exchanges have their communicator's number and an empty group, which
- * no collective can have. */
+/* The key of an op's channel. An exchange's key is its communicator number with an empty group,
+ * which no collective has. */
 static LhCommunicatorKey
 channel_key(const LhOp *op)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The channels of a program: one for the messages of each communicator's number, and one for the
- * messages that the collectives of each communicator are made of. Made from the program alone, the
- * same on every rank and in every process.
+ * The channels of a program: one for the exchanges of each communicator number, and one for the
+ * messages that each communicator's collectives consist of. Computed from the program alone, hence
+ * the same on every rank and in every process.
  */
 #pragma once
 
@@ -10,12 +10,12 @@
 
 typedef struct _LhChannels LhChannels;
 
-/* Walks the programs of all ranks. Caller frees. */
+/* Walks the ops of all ranks. Caller frees. */
 LhChannels *lh_channels_new(const LhProgram *program);
 void lh_channels_free(LhChannels *channels);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhChannels, lh_channels_free)
 
 uint32_t lh_channels_count(const LhChannels *channels);
 
-/* The channel of an exchange's or a collective's messages. */
+/* The channel of the messages of an exchange or collective. */
 uint32_t lh_channel_of(const LhChannels *channels, const LhOp *op);

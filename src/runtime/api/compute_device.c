@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/api/compute_device.h"
 
-#define LOOKS_MAX 500   /* at a mark, without rest */
-#define MARK_LOOK_US 20 /* between two looks after that */
+#define LOOKS_MAX 500   /* polls of a mark without a pause */
+#define MARK_LOOK_US 20 /* between two polls after that */
 
 bool
 lh_device_pass(const LhRunDevice *device, LhDeviceState *state, LhDeviceMark mark,

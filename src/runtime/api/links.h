@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Links: how ranks meet on their devices, for the engine that submits (submit.c). Like a device, a
- * link enqueues and returns: what it is asked for happens on streams, in their order. With the
- * threads of the other engine a transport (transport.h) does this on the host.
+ * Links: data movement between the devices of ranks, for the engine that submits (submit.c). Like a
+ * device, a link enqueues and returns: its operations run on streams, in their order. The engine of
+ * threads uses a transport (transport.h) instead, which works on the host.
  */
 #pragma once
 
@@ -11,87 +11,86 @@
 #include "runtime/api/control.h"
 #include "runtime/api/transport.h"
 
-/* What a run says to its links; borrowed until they are closed. */
+/* The parameters of the links of a run; borrowed until they are closed. */
 typedef struct {
     const LhProgram *program;
-    const LhChannels *channels; /* on each, messages meet as transport.h says */
+    const LhChannels *channels; /* messages match per channel, as in transport.h */
     const LhRunDevice *device;
-    const LhOpenControl *control;  /* tells processes of each other, and which ranks are here */
+    const LhOpenControl *control;  /* the processes, and the ranks of this one */
     const LhReplay *replay;        /* NULL: all ranks run */
-    bool native;                   /* collectives are those of the library */
-    int64_t deadline_us;           /* nothing waits for longer ... */
-    bool (*stopping)(void *owner); /* ... nor when the run is being stopped */
+    bool native;                   /* use the library's own collectives */
+    int64_t deadline_us;           /* longest wait */
+    bool (*stopping)(void *owner); /* whether the run is being stopped: ends every wait */
     void *owner;
 } LhLinksParams;
 
-/* What a rank gives to a collective of the library's own, of one tensor. Device memory; @from and
- * @to do not overlap. */
+/* A rank's part of a collective of the library, for one tensor. Device memory; @from and @to do not
+ * overlap. */
 typedef struct {
     LhCollectiveKind kind;   /* not all-to-all */
-    enum lh_storage storage; /* of what is added up */
+    enum lh_storage storage; /* element type of a reduction */
     const unsigned char *from;
     unsigned char *to;
     uint64_t from_bytes, to_bytes;
     LhDeviceStream stream;
 } LhNativeCall;
 
-/* A rank that takes part. Its device is open. */
+/* A rank that joins. Its device is open. */
 typedef struct {
     uint32_t rank;
     LhDeviceState *device;
-    LhDeviceStream host; /* the host's own, of copies to and fro */
+    LhDeviceStream host; /* the host's stream, for loads and stores */
 } LhLinksRank;
 
 typedef struct {
     const char *name;
     /*
-     * Whether a message needs both its ends at hand to be enqueued. Then all ranks are of this
-     * process, share its first device, and one thread drives them; else a rank has a thread and a
-     * device of its own, and enqueues its ends in the order of its program, whoever else is there.
+     * Whether a message is enqueued only when both its ends have been posted. Then all ranks are in
+     * this process and share its first device, and one thread drives them. Otherwise every rank has
+     * its own thread and device, and enqueues its ends in program order, independent of its peers.
      */
     bool needs_both;
-    /* Whether streams may have to wait for each other, so that a program must end in one queue for
-     * each rank. */
+    /* Whether streams may block each other, so that the program must complete with a single queue
+     * per rank. */
     bool one_queue;
-    /* Which library they are, for people: its version and file; NULL with @error if it cannot be
-     * used. Caller frees. NULL: it needs none. */
+    /* Describes the library for people: version and file; NULL with @error if it cannot be used.
+     * Caller frees. NULL function: no library needed. */
     char *(*describe)(GError **error);
-    /* Called once in a process, before the threads of its ranks. NULL with @error. */
+    /* Called once per process, before the threads of its ranks start. NULL with @error. */
     void *(*open)(const LhLinksParams *params, GError **error);
     /*
-     * A rank joins, on the thread that drives it; returns when it can exchange messages with all
-     * that its program names. May wait for the other ranks. NULL with @error.
+     * Adds a rank, on the thread that drives it; returns when the rank can exchange messages with
+     * every peer in its program. May wait for the other ranks. NULL with @error.
      */
     void *(*join)(void *links, const LhLinksRank *rank, GError **error);
-    /* Times are counted from now on: the mark that says so has just been enqueued on the host's
-     * stream, which has nothing else. What this enqueues there is done before any op. NULL: there
-     * is nothing to do. */
+    /* Called at the origin of times: its mark has just been enqueued on the host's stream, which is
+     * otherwise empty. What this function enqueues there is done before any op. NULL: nothing to
+     * do. */
     bool (*begin)(void *joined, GError **error);
     /*
-     * Posts the messages of an exchange, or of a round of a collective, as one group. A message is
-     * enqueued on its stream (LhMessage's) behind all that is there; its complete() is called when
-     * that has been done and what is enqueued behind it there comes after it: at once, or when
-     * another rank posts the other end. Messages and pieces are borrowed until then.
+     * Posts the messages of an exchange, or of a round of a collective, as one group. Each message
+     * is enqueued on its own stream (LhMessage's), after everything already there. complete() is
+     * called when the message has been enqueued and what is enqueued next on that stream comes
+     * after it: at once, or when the peer posts the other end. Messages and pieces are borrowed
+     * until then.
      */
     bool (*exchange)(void *joined, const LhOp *op, LhMessage *const *messages, uint32_t count,
                      GError **error);
     /*
-     * Enqueues the collective @op by the library's own, of all tensors as one group, on their
-     * stream behind all that is there, and returns: what is enqueued behind it comes after it.
-     * NULL: there are none.
+     * Enqueues the library's own collective for @op, all tensors as one group, on their stream
+     * after everything already there. NULL: there are none.
      */
     bool (*collectives)(void *joined, const LhOp *op, const LhNativeCall *calls, uint32_t count,
                         GError **error);
-    /* Whether something has failed that no call has told of. Never waits. NULL: nothing can. */
+    /* Whether a failure has occurred that no call has reported. Never waits. NULL: impossible. */
     bool (*failed)(void *joined, GError **error);
-    /* Ends whatever the rank still waits for; nothing else is asked for but leave(). NULL: nothing
-     * needs it. */
+    /* Ends every wait of the rank; only leave() may be called after it. NULL: not needed. */
     void (*abort)(void *joined);
     void (*leave)(void *joined);
-    void (*close)(void *links); /* when all ranks have left */
+    void (*close)(void *links); /* after all ranks have left */
 } LhLinks;
 
 extern const LhLinks lh_links_copies;
 extern const LhLinks lh_links_nccl;
-/* Of a rank that runs alone: messages are played (replay.h). The device has a clock. */
+/* For single-rank replay (replay.h). The device must have a clock. */
 extern const LhLinks lh_links_replay;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What carries messages between ranks: the data plane. The executor posts messages and is told when
- * each is done; collectives are made of messages too, so a transport knows nothing else.
+ * The data plane: a transport carries messages between ranks. The executor posts messages and is
+ * called back when each is done. Collectives consist of messages, so a transport knows nothing of
+ * them.
  *
- * On one channel the k-th message that a rank sends to another one is the k-th that the other
- * receives from it, in order of posting. A message is posted by any thread; it may complete on any
- * thread, also while it is being posted.
+ * Messages match in posting order: on one channel the k-th message that rank A sends to rank B is
+ * the k-th that B receives from A. Any thread may post; a message may complete on any thread, even
+ * while it is being posted.
  */
 #pragma once
 
@@ -13,7 +14,7 @@
 #include "runtime/api/control.h"
 #include "runtime/api/replay.h"
 
-/* Channels that a run may have. */
+/* Most channels of a run. */
 #define LH_CHANNELS_MAX (UINT32_C(1) << 15)
 
 typedef struct {
@@ -21,47 +22,46 @@ typedef struct {
     uint64_t bytes;
 } LhPiece;
 
-/* One end of a message: pieces of memory, in order. Both ends have the same number of bytes. */
+/* One end of a message: memory pieces, in order. Both ends have the same number of bytes. */
 typedef struct _LhMessage LhMessage;
 struct _LhMessage {
     bool send; /* else receive */
-    bool done; /* the owner's, set in complete() */
+    bool done; /* the owner's; set in complete() */
     uint32_t rank, peer;
     uint32_t channel;
     uint32_t pieces_count;
     LhPiece *pieces; /* borrowed until complete() */
     uint64_t bytes;  /* of all pieces */
-    /* The device that the pieces are on, and a stream of it that is this message's until
-     * complete().
-     */
+    /* The device of the pieces, and a stream of it that belongs to this message until
+     * complete(). */
     LhDeviceState *device;
     LhDeviceStream stream;
-    /* Called once, without locks of the transport; @error is NULL, or what went wrong, taken over.
-     */
+    /* Called once, without locks of the transport held; @error is NULL or the failure, and is taken
+     * over. */
     void (*complete)(LhMessage *message, GError *error);
-    bool (*stopping)(void *owner); /* whether nobody waits for it any more */
+    bool (*stopping)(void *owner); /* whether the message is no longer awaited */
     void *owner;
-    uint32_t op;     /* that it is of */
-    int32_t slot;    /* for messages about it: what is sent or received; -1: none */
-    uint16_t tag;    /* likewise, a label */
+    uint32_t op;     /* that it belongs to */
+    int32_t slot;    /* slot sent or received, for error messages; -1: none */
+    uint16_t tag;    /* label, for error messages */
     LhMessage *next; /* the transport's, until complete() */
 };
 
-/* A piece of the sender's that goes to one place of the receiver's. */
+/* A contiguous copy from the sender to the receiver. */
 typedef struct {
     unsigned char *to;
     const unsigned char *from;
     uint64_t bytes;
 } LhPieceCopy;
 
-/* Where a walk over both ends is: pieces, and bytes of them that have been passed. */
+/* Position of a walk over both ends: the current pieces, and the bytes of them already passed. */
 typedef struct {
     uint32_t from_piece, to_piece;
     uint64_t from_bytes, to_bytes;
 } LhPieceWalk;
 
-/* The next copy of a message, whose ends may be cut into pieces differently; false: the end. A walk
- * begins with zeros. */
+/* Gives the next copy of a message, whose ends may be cut into pieces differently; false at the
+ * end. A walk begins with zeros. */
 static inline bool
 lh_piece_walk(LhPieceWalk *w, const LhMessage *from, const LhMessage *to, LhPieceCopy *copy)
 {
@@ -85,39 +85,39 @@ lh_piece_walk(LhPieceWalk *w, const LhMessage *from, const LhMessage *to, LhPiec
     return true;
 }
 
-/* What a run says to its transport; borrowed until it is open. */
+/* The parameters of the transport of a run; borrowed until it is open. */
 typedef struct {
     uint32_t ranks, channels;       /* in use */
-    const LhRunDevice *device;      /* of all ranks; borrowed until it is closed */
-    const LhOpenControl *control;   /* tells processes of each other, and which ranks are here */
+    const LhRunDevice *device;      /* of all ranks; borrowed until the transport is closed */
+    const LhOpenControl *control;   /* the processes, and the ranks of this one */
     const LhReplay *replay;         /* NULL: all ranks run */
-    LhTime (*now)(const void *run); /* since the start of the run, once it has begun */
+    LhTime (*now)(const void *run); /* time since the start of the run, once it has begun */
     const void *run;
 } LhTransportParams;
 
 typedef struct {
     const char *name;
-    bool host_memory; /* it needs memory that the host can read and write */
-    /* Which library carries them, for people; NULL with @error if it is not there. Caller frees.
-     * NULL: it needs none. */
+    bool host_memory; /* needs memory that the host can read and write */
+    /* Describes the library for people; NULL with @error if it is missing. Caller frees. NULL
+     * function: no library needed. */
     char *(*describe)(GError **error);
-    /* All processes call it together. NULL with @error (LH_ERROR_RUNTIME) if it is impossible. */
+    /* Called by all processes together. NULL with @error (LH_ERROR_RUNTIME) on failure. */
     void *(*open)(const LhTransportParams *params, GError **error);
     void (*post)(void *state, LhMessage *message);
     /*
-     * Moves what can be moved and returns true if something was; called again and again by the
-     * thread that opened the transport. May wait for up to @wait_us microseconds if nothing moves.
+     * Makes progress, and returns true if anything moved; called repeatedly by the thread that
+     * opened the transport. May wait for up to @wait_us microseconds if nothing moves.
      */
     bool (*poll)(void *state, int64_t wait_us);
-    /* Who has called and does not belong to the run, for messages; NULL: nobody. Caller frees.
-     * NULL: nobody can call. */
+    /* Lists callers that do not belong to the run, for error messages; NULL: none. Caller frees.
+     * NULL function: nobody can connect. */
     char *(*strangers)(void *state);
-    /* Messages that were posted and not completed are forgotten. Frees @state. */
+    /* Frees @state. Messages posted and not completed are dropped. */
     void (*close)(void *state);
 } LhTransport;
 
 extern const LhTransport lh_transport_threads;
 extern const LhTransport lh_transport_mpi;
 extern const LhTransport lh_transport_tcp;
-/* Of a rank that runs alone: messages are played (replay.h). */
+/* For single-rank replay (replay.h). */
 extern const LhTransport lh_transport_replay;
