@@ -41,28 +41,28 @@ static const struct {
         { LH_RANK_GONE, 0, "d", false, -1 } } },
     { 0,
       3,
-      "rank 3 on host d: its process is gone; last heard of 2.5 s ago: at work",
+      "rank 3 on host d: its process is gone; last heard from 2.5 s ago: at work",
       { ANSWERS("a", 3),
         ANSWERS("b", 3),
         { LH_RANK_SILENT, 0, "c", false, -1 },
         { LH_RANK_GONE, 1, "d", false, -1 } } },
     { 0,
       1,
-      "rank 1 on host b: it has ended, and others wait for it; last heard of 2.5 s ago: at work",
+      "rank 1 on host b: it has ended, and others wait for it; last heard from 2.5 s ago: at work",
       { ANSWERS("a", 1),
         { LH_RANK_ENDED, 0, "b", false, -1 },
         ANSWERS("c", 1),
         ANSWERS("d", -1) } },
     { 0,
       1,
-      "rank 1, rank 3 have not come in 4 s",
+      "rank 1, rank 3 have not connected within 4 s",
       { ANSWERS("a", -1),
         { LH_RANK_MISSING, 0, NULL, false, -1 },
         ANSWERS("c", 0),
         { LH_RANK_MISSING, 0, NULL, false, -1 } } },
     { 0,
       0,
-      "rank 0 on host a: nobody has come in 4 s, or it came too late",
+      "rank 0 on host a: no other rank connected within 4 s, or this one started too late",
       { ANSWERS("a", -1),
         { LH_RANK_MISSING, 0, NULL, false, -1 },
         { LH_RANK_MISSING, 0, NULL, false, -1 },
@@ -70,11 +70,11 @@ static const struct {
     /* Who says nothing: stopped, cut off, or this one is. */
     { 0,
       2,
-      "rank 2 on host c does not answer, though the host does; last heard of 2.5 s ago: at work",
+      "rank 2 on host c does not answer, though the host does; last heard from 2.5 s ago: at work",
       { ANSWERS("a", 1), ANSWERS("b", 2), { LH_RANK_SILENT, 0, "c", true, -1 }, ANSWERS("d", 2) } },
     { 0,
       1,
-      "rank 1 on host b, rank 2 on host b do not answer, nor does the host; last heard of 2.5 s "
+      "rank 1 on host b, rank 2 on host b do not answer, nor does the host; last heard from 2.5 s "
       "ago: at work",
       { ANSWERS("a", 1),
         { LH_RANK_SILENT, 0, "b", false, -1 },
@@ -104,17 +104,18 @@ static const struct {
     /* All answer: whom they wait for. */
     { 0,
       2,
-      "rank 2 on host c: 1 other rank waits for it, and it waits for nobody; last heard of 2.5 s "
+      "rank 2 on host c: 1 other rank waits for it, and it waits for nobody; last heard from 2.5 s "
       "ago: at work",
       { ANSWERS("a", 1), ANSWERS("b", 2), ANSWERS("c", -1), ANSWERS("d", 1) } },
     { 0,
       1,
-      "rank 1 on host b: 2 other ranks wait for it, and it waits for others, too; last heard of "
+      "rank 1 on host b: 2 other ranks wait for it, and it waits for others, too; last heard from "
       "2.5 s ago: at work",
       { ANSWERS("a", 1), ANSWERS("b", 0), ANSWERS("c", 1), ANSWERS("d", 2) } },
     { 0,
       0,
-      "rank 0 on host a: nothing has completed, though all ranks answer; last heard of 2.5 s ago: "
+      "rank 0 on host a: nothing has completed, though all ranks answer; last heard from 2.5 s "
+      "ago: "
       "at work",
       { ANSWERS("a", -1), ANSWERS("b", -1), ANSWERS("c", -1), ANSWERS("d", -1) } },
 };

@@ -117,18 +117,20 @@ static const struct {
     { secret_text, secret_text, NULL, NULL },
     { NULL, secret_text, "rank 1 on host node1 has no secret",
       "rank 1 on host node1 has no secret" },
-    { secret_text, NULL, "rank 1 on host node1 has a secret, and who it calls has none",
-      "rank 1 on host node1 has a secret, and who it calls has none" },
+    { secret_text, NULL,
+      "rank 1 on host node1 has a secret, and the process it connects to has none",
+      "rank 1 on host node1 has a secret, and the process it connects to has none" },
     { "another secret of as many characters", secret_text,
       "rank 1 on host node1 has a wrong secret", "rank 1 on host node1 has a wrong secret" },
     { announced_key, announced_key, NULL, NULL },
     { announced_key, secret_text, "rank 1 on host node1 has no secret",
       "rank 1 on host node1 has no secret" },
-    { secret_text, announced_key, "rank 1 on host node1 has a secret, and who it calls has none",
-      "rank 1 on host node1 has a secret, and who it calls has none" },
+    { secret_text, announced_key,
+      "rank 1 on host node1 has a secret, and the process it connects to has none",
+      "rank 1 on host node1 has a secret, and the process it connects to has none" },
     { "another key of as many characters", announced_key,
-      "rank 1 on host node1 has a secret, and who it calls has none",
-      "rank 1 on host node1 has a secret, and who it calls has none" },
+      "rank 1 on host node1 has a secret, and the process it connects to has none",
+      "rank 1 on host node1 has a secret, and the process it connects to has none" },
 };
 
 START_TEST(secrets_are_proven)
@@ -200,8 +202,8 @@ say_frame(int socket, LhControlFrameKind kind, GBytes *content)
 START_TEST(impostors_are_not_believed)
 {
     static const char *const words[] = { "it has a wrong secret",
-                                         "it does not ask for the secret, so it has none",
-                                         "what it asks is not expected here" };
+                                         "it did not ask for the secret, so it has none",
+                                         "it sent an unexpected challenge" };
     g_autoptr(GBytes) nonce = g_bytes_new_take(g_malloc0(LH_NONCE_BYTES), LH_NONCE_BYTES);
     g_autoptr(GBytes) nothing = g_bytes_new(NULL, 0);
     g_autoptr(GBytes) hello = NULL;
@@ -257,7 +259,7 @@ static const struct {
     gsize count;
     const char *words;
 } rude_words[] = {
-    { "GET / HTTP/1.1", 14, "what it sends is not what longhaul sends" },
+    { "GET / HTTP/1.1", 14, "it does not send longhaul frames" },
     { "lhF1\0\0\0\0\xff\xff\xff\xff", 12, "it announces 4294967295 bytes, where at most" },
     { "lhF1\0\0\0\0\x02\0\0\0me", 14, "it does not say who it is" },
     { "lhF1\x06\0\0\0\0\0\0\0", 12, "it does not say who it is" },
@@ -286,7 +288,7 @@ static const struct {
     const char *words; /* NULL: it is a secret */
 } secrets[] = {
     { NULL, NULL, 0, NULL },
-    { secret_text, NULL, 0, "characters, letters, digits" }, /* it has blanks */
+    { secret_text, NULL, 0, "characters, printable ASCII" }, /* it has blanks */
     { "0123456789abcdef0123456789abcdef", NULL, 0, NULL },
     { "0123456789abcdef0123456789abcde", NULL, 0, "LONGHAUL_SECRET: the secret is too short" },
     { "", NULL, 0, "LONGHAUL_SECRET: the secret is too short" },
@@ -295,7 +297,7 @@ static const struct {
     { NULL, "0123456789abcdef0123456789abcdef\n", 0640, "(mode 0640): allowed is mode 0600" },
     { NULL, "0123456789abcdef0123456789abcdef\n", 0604, "(mode 0604): allowed is mode 0600" },
     { NULL, "0123456789abcdef0123456789abcde\n", 0600, "LONGHAUL_SECRET_FILE: the secret is too" },
-    { NULL, "0123456789abcdef0123456789abcdef\nx", 0600, "other characters than a secret" },
+    { NULL, "0123456789abcdef0123456789abcdef\nx", 0600, "has characters that are not allowed" },
     { "0123456789abcdef0123456789abcdef", "x", 0600, "are both in the environment" },
 };
 

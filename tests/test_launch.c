@@ -222,10 +222,10 @@ START_TEST(hostile_frames_are_refused)
     uint32_t rank;
     int status;
 
-    refuses_frame("GET / HTTP/1.1", 14, "not what longhaul sends");
-    refuses_frame("x", 1, "not what longhaul sends");
-    refuses_frame("lhF1\x7f", 5, "not what longhaul sends");
-    refuses_frame("lhF1\x01\x00\x01\x00", 8, "not what longhaul sends");
+    refuses_frame("GET / HTTP/1.1", 14, "does not send longhaul frames");
+    refuses_frame("x", 1, "does not send longhaul frames");
+    refuses_frame("lhF1\x7f", 5, "does not send longhaul frames");
+    refuses_frame("lhF1\x01\x00\x01\x00", 8, "does not send longhaul frames");
     refuses_frame("lhF1\x01\x00\x00\x00\x65\x00\x00\x00", 12, "it announces 101 bytes");
     refuses_frame("lhF1\x01\x00\x00\x00\xff\xff\xff\xff", 12, "it announces 4294967295 bytes");
     ck_assert(!lh_hello_unpack(nothing, &hello));
@@ -445,10 +445,9 @@ one_babbles(uint32_t rank, void *control)
     memset(words->data, 'x', words->len);
     if (lh_control_torchrun.share(control, words, 10, all, &error))
         return 1;
-    return is_named(
-               error, "rank 2",
-               ": it tells 11 bytes in the exchange of what processes tell each other, where at "
-               "most 10 are expected")
+    return is_named(error, "rank 2",
+                    ": it sends 11 bytes in the exchange between processes, where at most 10 are "
+                    "expected")
                ? (rank == 2 ? GONE : WELL)
                : 1;
 }

@@ -252,8 +252,8 @@ typedef struct {
 static const Trouble troubles[] = {
     { true, "", 0, true, "cannot send to rank 9: its process is gone" },
     { true, "C", 1, true, "cannot send to rank 9: its process is gone" },
-    { true, "X", 1, false, "cannot send to rank 9: what it answers is not expected here" },
-    { true, "R", 1, false, "cannot send to rank 9: what it answers is not expected here" },
+    { true, "X", 1, false, "cannot send to rank 9: it sent an unexpected answer" },
+    { true, "R", 1, false, "cannot send to rank 9: it sent an unexpected answer" },
     { false, "", 0, true, "cannot receive from rank 9: its process is gone" },
     { false, "\x0a\0\0\0\0\0\0\0half", 12, true,
       "cannot receive from rank 9: its process is gone" },
@@ -340,7 +340,7 @@ START_TEST(wires_expect_nothing_more)
     init_pair(&p);
     ck_assert_int_eq(send(p.sender.socket, "x", 1, 0), 1);
     ck_assert(!lh_tcp_channel_move(&p.receiver));
-    ck_assert_str_eq(p.receiver.failure, "it sends what is not expected");
+    ck_assert_str_eq(p.receiver.failure, "it sent unexpected data");
     clear_pair(&p);
 }
 END_TEST
@@ -443,7 +443,7 @@ START_TEST(interfaces_are_chosen)
     ck_assert_uint_eq(loopback.count, 0); /* what leads nowhere is not told */
     ck_assert_mem_eq(all.machine, loopback.machine, sizeof(all.machine));
     ck_assert_mem_ne(all.key, loopback.key, sizeof(all.key));
-    ck_assert_ptr_nonnull(strstr(error->message, "\"no-such-interface,\"; there are: lo"));
+    ck_assert_ptr_nonnull(strstr(error->message, "\"no-such-interface,\"; interfaces: lo"));
 }
 END_TEST
 
@@ -567,7 +567,7 @@ START_TEST(strangers_are_hung_up_on)
 
     ck_assert(sends_to_itself(state, 0, 3000000));
     memset(words, 'x', sizeof(words));
-    ck_assert(hangs_up(state, call(words, sizeof(words)), "not what longhaul sends"));
+    ck_assert(hangs_up(state, call(words, sizeof(words)), "does not send longhaul frames"));
     hello = hello_of(0, 0, 1);
     hello.token[0] ^= 1;
     ck_assert(hangs_up(state, call_with(&hello, UINT_MAX), "another run: its key differs"));
@@ -734,7 +734,7 @@ START_TEST(strangers_make_way)
     ck_assert(hangs_up(state, caller, "no channel 9"));
     words = lh_transport_tcp.strangers(state);
     ck_assert_msg(g_str_has_prefix(words, "2 connections were not let in: ") &&
-                      strstr(words, "nobody could be accepted") == NULL,
+                      strstr(words, "no connection could be accepted") == NULL,
                   "%s", words);
     give_back(taken);
     close(first);
@@ -763,7 +763,7 @@ START_TEST(lack_of_files_is_waited_out)
         lh_transport_tcp.poll(state, 10 * WAIT_US);
     ck_assert_int_ge(g_get_monotonic_time() - began_us, 5 * 10 * WAIT_US);
     words = lh_transport_tcp.strangers(state);
-    ck_assert_str_eq(words, "for a while nobody could be accepted: Too many open files");
+    ck_assert_str_eq(words, "for a while no connection could be accepted: Too many open files");
     give_back(taken);
     hello.to = 1;
     ck_assert(hangs_up(state, call_with(&hello, UINT_MAX), "no channel 9"));
@@ -814,7 +814,7 @@ START_TEST(strangers_are_named_by_address)
                       strstr(many, "2 from 127.0.0.11 (there is no channel 0 from rank 7 to rank 0 "
                                    "here)") != NULL &&
                       strstr(many, "127.0.0.10") == NULL &&
-                      g_str_has_suffix(many, ", 2 from elsewhere"),
+                      g_str_has_suffix(many, ", 2 from other addresses"),
                   "%s", many);
     lh_transport_tcp.close(state);
 }

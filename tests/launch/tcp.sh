@@ -110,16 +110,16 @@ grep -q '"bootstrap": "slurm"' 0.out || fail "slurm: $(head -30 0.out)"
 
 # ---- who does not come, or should not ----
 
-trouble 'a rank that never comes' 4 'error: rank 3 has not come in 3[0-9.]* s$' '0 1 2'
+trouble 'a rank that never comes' 4 'error: rank 3 has not connected within 3[0-9.]* s$' '0 1 2'
 trouble 'a first rank that never comes' 4 'for rank 0, which does not listen at 127.0.0.1' '1 2 3'
 extra[2]=TORCHELASTIC_RUN_ID=other
-trouble 'another token' 4 'rank 2: .* does not let it in: it belongs to another job' '0 1 2 3'
+trouble 'another token' 4 'rank 2: .* rejected it: it belongs to another job' '0 1 2 3'
 extra[2]='RANK=1 WORLD_SIZE=2' shapes[2]=${shape/--ranks 4/--ranks 2}
 trouble 'another size' 4 'started as one of 2 processes, and this job has 4' '0 1 2 3'
 extra[2]=RANK=1
-trouble 'a rank that is there twice' 4 'does not let it in: rank 1 is already there' '0 1 2 3'
+trouble 'a rank that is there twice' 4 'rejected it: rank 1 is already there' '0 1 2 3'
 extra[1]=RANK=x
-trouble 'a rank that is none' 2 'RANK: the variable of the environment is "x"; allowed: a number from 0 to 3' '1'
+trouble 'a rank that is none' 2 'RANK: the environment variable is "x"; allowed: a number from 0 to 3' '1'
 options[3]='--seed 5'
 trouble 'another seed' 2 '--seed differs: rank 3 has 5, and ranks 0, 1, 2 have 0' '0 1 2 3'
 options[2]='--no-overlap'

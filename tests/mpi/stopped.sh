@@ -78,8 +78,8 @@ silent='on host [^ ]* does not answer, though the host does'
 cases=(
     '1 init ring rank [02]: MPI has not returned for .* in the start'
     '0 init ring rank [12]: MPI has not returned for .* in the start'
-    '1 start ring error: rank 1 has not come in '
-    '0 start ring rank [12]: MPI has not returned for .* in the start .where the first process is'
+    '1 start ring error: rank 1 has not connected within '
+    '0 start ring rank [12]: MPI has not returned for .* in the start .address of the first process'
     "1 control:1 ring error: rank 1 $silent"
     "1 control:2 ring error: rank 1 $silent"
     "1 control:4 ring error: rank 1 $silent"

@@ -171,11 +171,11 @@ def wrong_words(fault, guilty, rank, words):
     if fault == "option":
         right = re.search(rf"differs: rank {guilty} has ", line)
     elif fault in ("late", "never") and rank == guilty:
-        right = f"rank {guilty} came too late" in line or re.search(rf"rank {guilty} on host node{guilty}: nobody", line)
+        right = f"rank {guilty} started too late" in line or re.search(rf"rank {guilty} on host node{guilty}: no other rank connected", line)
     elif fault in ("late", "never") and guilty == 0:
         right = "for rank 0, which does not listen at node0" in line
     elif fault in ("late", "never"):
-        right = accused and int(accused[1]) == guilty and "has not come" in line
+        right = accused and int(accused[1]) == guilty and "has not connected" in line
     else:
         right = accused and int(accused[1]) == guilty and f" on host node{guilty}" in line
     return "" if right else f"rank {rank}: {words}"

@@ -42,10 +42,11 @@ typedef struct {
      * such as "37 ops are complete", and the ranks it waits for, if any. NULL: nobody reads it. */
     void (*standing)(void *control, const char *text, const uint32_t *awaited, uint32_t count);
     /*
-     * Agrees with the other processes on one cause of failure. @failure is why this process ends;
-     * its errors of domain LH_WAITED say what other processes have not done. The first process
-     * decides. Returns the text of the cause, which names a rank and its host (caller frees), and
-     * sets the exit status. May be called after close(). NULL: there are no other processes.
+     * Agrees with the other processes on one cause of failure, which the first process decides as
+     * long as it answers. @failure is why this process ends; its errors of domain LH_WAITED say
+     * what other processes have not done. Returns the text of the cause, which names a rank and its
+     * host (caller frees), and sets the exit status. May be called after close(). NULL: there are
+     * no other processes.
      */
     char *(*conclude)(const GError *failure, int *status);
     /* After conclude(): ends all processes with exit status @status, once the others have had time

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-#define MARGIN_NS 1000000 /* beyond the longest round, for those that are told last */
+#define MARGIN_NS 1000000 /* margin beyond the longest round, for the last to learn of it */
 
 int64_t
 lh_clocks_now(void)
@@ -46,7 +46,7 @@ lh_clocks_ahead(const LhClockRound *first, const LhClockRound *other, size_t cou
     return ahead_ns;
 }
 
-/* Everyone's @mine, one after another, into @all. */
+/* All-gathers the rounds @mine of every process into @all. */
 static bool
 tell_rounds(const LhOpenControl *control, const LhClockRound *mine, GByteArray *all, GError **error)
 {
@@ -57,7 +57,7 @@ tell_rounds(const LhOpenControl *control, const LhClockRound *mine, GByteArray *
     return control->table->share(control->state, sent, sent->len, all, error);
 }
 
-/* The longest of all processes' last rounds. */
+/* The longest last round of all processes. */
 static int64_t
 longest_ns(const LhClockRound *rounds, size_t processes)
 {
@@ -79,7 +79,7 @@ lh_clocks_start(const LhClockRound *rounds, size_t processes, size_t mine)
     if (mine > 0)
         ahead_ns =
             lh_clocks_ahead(rounds, &rounds[mine * LH_CLOCK_ROUNDS], LH_CLOCK_ROUNDS, &width_ns);
-    /* By the first one's clock; telling all of the last round took as long again. */
+    /* By the first process's clock; sending the last round to all took as long again. */
     return rounds[LH_CLOCK_ROUNDS - 1].received_ns + 2 * longest_ns(rounds, processes) + MARGIN_NS -
            ahead_ns;
 }
@@ -98,7 +98,7 @@ lh_clocks_meet(const LhOpenControl *control, int64_t *start_ns, GError **error)
             return false;
         mine[i].received_ns = lh_clocks_now();
         *start_ns = mine[i].received_ns;
-        if (all->len == sizeof(mine)) /* there is nobody else */
+        if (all->len == sizeof(mine)) /* there is no other process */
             return true;
     }
     if (!tell_rounds(control, mine, all, error))
@@ -109,8 +109,8 @@ lh_clocks_meet(const LhOpenControl *control, int64_t *start_ns, GError **error)
         own++;
     if (all->len % sizeof(mine) != 0 || own == processes) {
         g_set_error_literal(error, LH_ERROR, LH_ERROR_RUNTIME,
-                            "the processes are not at the same point: start all of them with the "
-                            "same options, files and version");
+                            "the processes have diverged: start all of them with the same options, "
+                            "files and version");
         return false;
     }
     *start_ns = lh_clocks_start(rounds, processes, own);

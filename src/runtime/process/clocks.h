@@ -1,44 +1,45 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One time for the processes of a run, whose clocks need not agree: when all of them begin, so that
- * what each records can be compared with what the others do.
+ * A common start time for the processes of a run, whose clocks differ, so that the times recorded
+ * by different processes can be compared.
  */
 #pragma once
 
 #include "runtime/api/control.h"
 
-/* What a process saw of one exchange with all others, by its own clock. */
+/* Times of one exchange with all other processes, by the process's own clock. */
 typedef struct {
-    int64_t sent_ns, received_ns; /* before it told the others, and when it had heard of all */
+    int64_t sent_ns, received_ns; /* before it sent, and when it had received from all */
 } LhClockRound;
 
 /*
- * By how much the clock of the first process is ahead of another's, from rounds in which all told
- * the first one and it then told all: its own time of that, first[i].received_ns, is between the
- * two that the other has. The narrowest of @count > 0 rounds decides (Cristian 1989). Fills
- * @width_ns, of which the answer may be wrong by half.
+ * Estimates the offset of the first process's clock from another's: how far it is ahead. In each
+ * round all send to the first process, which then sends to all at its own time
+ * first[i].received_ns; that time lies between the two times of the other process. The narrowest of
+ * @count > 0 rounds decides (Cristian 1989). Sets @width_ns; the error of the estimate is at most
+ * half of it.
  */
 int64_t lh_clocks_ahead(const LhClockRound *first, const LhClockRound *other, size_t count,
                         int64_t *width_ns);
 
-/* Of each process's exchanges. */
+/* Rounds of each process. */
 #define LH_CLOCK_ROUNDS 4
 
 /*
- * When all begin, by the clock of process @mine of @processes: the same time for all of them, but
- * for half of what their narrowest rounds took, and one that those who are told last have not
- * reached yet. @rounds[process][LH_CLOCK_ROUNDS].
+ * The common start time by the clock of process @mine of @processes, from
+ * @rounds[process][LH_CLOCK_ROUNDS]. It is the same moment for all, up to half the width of their
+ * narrowest rounds, and late enough that those who learn of it last have not passed it.
  */
 int64_t lh_clocks_start(const LhClockRound *rounds, size_t processes, size_t mine);
 
-/* Nanoseconds of this process's monotonic clock. */
+/* This process's monotonic clock, in nanoseconds. */
 int64_t lh_clocks_now(void);
 
 /*
- * Meets the other processes, and fills @start_ns, by this process's clock, with a time that is the
- * same for all and at most some round trips away. Without others it is now.
+ * Agrees on a start time with the other processes. Sets @start_ns, by this process's clock, to a
+ * moment common to all, at most a few round trips away; without other processes, to now.
  */
 bool lh_clocks_meet(const LhOpenControl *control, int64_t *start_ns, GError **error);
 
-/* Returns at that time, or at once if it is over. */
+/* Sleeps until that time; returns at once if it has passed. */
 void lh_clocks_sleep_until(int64_t until_ns);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * However the processes were started: what the environment says decides, and it says the same to
- * all of them.
+ * Chooses the control plane from the launcher's environment variables, which are the same for all
+ * processes.
  */
 #include "runtime/api/control.h"
 
@@ -15,12 +15,13 @@ const char *const lh_control_names[] = { "auto", "single", "mpi", "torchrun", "s
 G_STATIC_ASSERT(G_N_ELEMENTS(lh_controls) == G_N_ELEMENTS(lh_control_names));
 
 typedef struct {
-    const char *variable; /* set by who starts processes ... */
-    const char *count; /* ... and of how many; of one that is alone nothing is said. NULL: always */
+    const char *variable; /* set by the launcher */
+    const char *count;    /* variable with the number of processes; "1" or absent means no launcher.
+                             NULL: not checked */
     const LhControl *control;
 } Sign;
 
-/* The first one that is there decides. MPI comes first: srun starts its processes, too. */
+/* The first match decides. MPI comes first, because srun also starts MPI processes. */
 static const Sign launcher_signs[] = {
     { "OMPI_COMM_WORLD_SIZE", NULL, &lh_control_mpi },
     { "PMIX_RANK", NULL, &lh_control_mpi },

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One rank a process, started by mpirun or srun with MPI. MPI says which rank a process is and
- * tells all where the first one listens; from then on they have a star (control_tcp_private.h),
- * which says more than MPI does of a process that fails: who it is, and to all.
+ * The control plane of processes started with MPI (mpirun, srun): one rank per process. MPI
+ * provides the rank and announces the address of the first process; from then on they use a star
+ * (control_tcp_private.h), which, unlike MPI, tells all processes which one failed.
  */
 #include "runtime/api/control.h"
 #include "runtime/process/control_tcp_private.h"
@@ -16,14 +16,14 @@
 
 #define ABORT_GRACE_US 1000000
 #define START_TAG                                                                                  \
-    32767 /* the largest that MPI promises; programs' tags are below (transport_mpi.c) */
+    32767 /* the largest tag MPI guarantees; programs' tags are below (transport_mpi.c) */
 
-/* The guard concludes: nothing is within MPI but the call that has not returned. */
+/* The guard is ending the process: no further MPI call may be made. */
 static bool ends_within_mpi;
 
 /* ---- the start ---- */
 
-/* This process stands within a call of MPI, which the guard does not let go on. */
+/* Called by the guard while this process is blocked in an MPI call. */
 static void
 conclude_within_mpi(const char *text)
 {
@@ -56,8 +56,8 @@ place_in_mpi(LhLauncherEnv *launch, GError **error)
 }
 
 /* NOLINTBEGIN(clang-analyzer-optin.mpi.MPI-Checker): the requests are given up, not waited for. */
-/* Receives where the first process is, or sends it to each other one: these messages leave while
- * that waits for the others to come (progress()). */
+/* Receives the first process's address, or sends it to every other process; these messages leave
+ * while the first process waits for the others to connect (progress()). */
 static int
 tell_first(GByteArray *bytes)
 {
@@ -83,22 +83,22 @@ tell_first(GByteArray *bytes)
 static bool
 announce_by_mpi(LhEndpoint *first, GError **error)
 {
-    static GByteArray *bytes; /* stays: MPI reads it later */
+    static GByteArray *bytes; /* never freed: MPI reads it later */
     int code;
 
     bytes = g_byte_array_new();
     lh_endpoint_pack(first, bytes);
-    lh_mpi_enter("the start (where the first process is)");
+    lh_mpi_enter("the start (address of the first process)");
     code = tell_first(bytes);
     lh_mpi_leave();
-    if (!lh_mpi_ok(code, "the first process cannot tell the others where it is", error))
+    if (!lh_mpi_ok(code, "the first process cannot announce its address", error))
         return false;
     if (!lh_endpoint_unpack(bytes->data, first))
-        first->port = 0; /* it listens nowhere */
+        first->port = 0; /* it does not listen */
     return true;
 }
 
-/* Messages that MPI took without sending them leave only while it is called. */
+/* Buffered MPI messages leave only while MPI is called. */
 static void
 progress(void)
 {

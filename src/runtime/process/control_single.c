@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One process, which has all ranks. */
+/* The control plane of a single process that owns all ranks. */
 #include "runtime/api/control.h"
 
 static void *

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One rank a process, and a star of TCP connections between them, of those that torchrun or Slurm
- * has started here. What processes tell each other goes to the first one and comes back from it, in
- * frames (frames.h), so that it knows which of them is missing. The star is made once in a process,
- * and ends with it.
+ * The control plane over TCP: one rank per process, and a star of connections between processes
+ * started by torchrun or Slurm. All data goes to the first process and comes back from it, in
+ * frames (frames.h), so that it knows which process is missing. The star is created once per
+ * process and lasts until the process ends.
  *
- * A connection that is closed before its process has said that it ends is a process that is gone.
- * Whoever fails tells the first process, which tells all.
+ * A connection that closes before its process has sent an end frame means that the process is gone.
+ * A process that fails tells the first one, which tells all.
  */
 #include "runtime/process/control_tcp_private.h"
 
@@ -22,24 +22,24 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define STEP_US_MAX 1000000 /* more than that, and this process itself was stopped */
+#define STEP_US_MAX 1000000 /* a longer step means that this process was suspended */
 #define DATA_BYTES_MAX (UINT32_MAX / 2)
-/* What a member may tell before it is asked for: no more bytes in a frame, and no more frames. */
+/* Limits of what a member may send before data is expected: bytes per frame, and frames. */
 #define EARLY_BYTES_MAX (64U << 10)
 #define EARLY_FRAMES_MAX 16
 
-/* The star of this process; NULL: it has not been made. */
+/* The star of this process; NULL: not created. */
 static LhStar *own_world;
 
 /* ---- members ---- */
 
-/* A frame of a member that has been let in. */
+/* Handles a frame of a member. */
 static void
 take_frame(LhStar *w, LhStarMember *m, const LhControlFrame *frame)
 {
     m->news.heard_us = g_get_monotonic_time();
     if (frame->kind == LH_FRAME_DATA && w->ending)
-        return; /* what is behind it counts */
+        return; /* later frames matter */
     if (frame->kind == LH_FRAME_DATA)
         g_queue_push_tail(&m->received, g_bytes_ref(frame->content));
     else if (frame->kind == LH_FRAME_END)
@@ -48,7 +48,7 @@ take_frame(LhStar *w, LhStarMember *m, const LhControlFrame *frame)
         lh_star_take_news(w, m, frame);
 }
 
-/* Whether the next frame that the member sends is what is asked for. */
+/* Whether data is expected of the member. */
 static bool
 is_asked(const LhStar *w, const LhStarMember *m)
 {
@@ -61,7 +61,7 @@ bytes_allowed(const LhStar *w, const LhStarMember *m)
     return is_asked(w, m) ? MAX(w->expected_bytes, EARLY_BYTES_MAX) : EARLY_BYTES_MAX;
 }
 
-/* Whether the first frame stays where it is, with what is behind it, until it is asked for. */
+/* Whether the first frame, with all that follows it, stays unread until data is expected. */
 static bool
 is_too_early(const LhStar *w, const LhStarMember *m)
 {
@@ -79,7 +79,7 @@ look_at_member(LhStar *w, LhStarMember *m)
     if (m->peer.socket < 0)
         return;
     lh_peer_move(&m->peer, LH_FRAME_HEADER_BYTES + bytes_allowed(w, m));
-    if (m->broken) /* read on, so that it can still be told */
+    if (m->broken) /* keeps reading, so that the member can still be told */
         g_byte_array_set_size(m->peer.received, 0);
     while (!m->broken && !is_too_early(w, m) &&
            (taken = lh_control_frame_take(m->peer.received, (uint32_t)bytes_allowed(w, m), &frame,
@@ -96,12 +96,12 @@ look_at_member(LhStar *w, LhStarMember *m)
         lh_peer_close(&m->peer);
 }
 
-/* Returns false: the trouble that keeps this process from waiting. */
+/* Sets the error for w->trouble. Returns false. */
 static bool
 report_trouble(LhStar *w, GError **error)
 {
     w->was_told = true;
-    g_set_error(error, LH_WAITED, LH_ERROR_RUNTIME, "the run has been ended: %s",
+    g_set_error(error, LH_WAITED, LH_ERROR_RUNTIME, "the run was aborted: %s",
                 w->verdict.text != NULL ? w->verdict.text : w->trouble);
     return false;
 }
@@ -136,7 +136,7 @@ lh_star_move(LhStar *w, int timeout_ms)
         w->starter->progress();
 }
 
-/* What is waited for of a member. */
+/* The condition waited for on each member. */
 typedef bool (*ReadyFunc)(const LhStarMember *m);
 
 static bool
@@ -157,7 +157,7 @@ has_taken(const LhStarMember *m)
     return m->peer.socket < 0 || lh_peer_is_idle(&m->peer);
 }
 
-/* Those that have ended will never be ready. */
+/* Members that have ended will never be ready. */
 static void
 note_ended(LhStar *w, ReadyFunc is_ready)
 {
@@ -198,7 +198,7 @@ all_ready(const LhStar *w, ReadyFunc is_ready)
     return true;
 }
 
-/* From now on this process waits in @phase, for the first one if it is another. */
+/* Records that this process waits in @phase, for the first process if that is another. */
 static void
 wait_at(LhStar *w, const char *phase)
 {
@@ -211,7 +211,7 @@ wait_at(LhStar *w, const char *phase)
         g_array_append_val(w->awaited, first);
 }
 
-/* Waits until all members are ready. @phase is what for: "the barrier". */
+/* Waits until all members are ready. @phase names the wait, such as "the barrier". */
 static bool
 wait_for(LhStar *w, ReadyFunc is_ready, const char *phase, GError **error)
 {
@@ -239,8 +239,8 @@ wait_for(LhStar *w, ReadyFunc is_ready, const char *phase, GError **error)
 
 /* ---- the end ---- */
 
-/* At the end of the process: those that still need it would be told of a failure. The star itself
- * stays, for what may still go wrong (control_mpi.c). */
+/* Sends an end frame when the process exits; otherwise the others would report a failure. The star
+ * itself stays, for failures that may still occur (control_mpi.c). */
 static void
 leave_star(void)
 {
@@ -334,7 +334,7 @@ lh_star_open(const LhStarter *starter, uint32_t ranks, int64_t deadline_us, LhCo
     return own_world;
 }
 
-/* Hands @bytes for all members over. */
+/* Queues @bytes for all members. */
 static bool
 queue_all(LhStar *w, const GByteArray *bytes, const char *phase, GError **error)
 {
@@ -342,7 +342,7 @@ queue_all(LhStar *w, const GByteArray *bytes, const char *phase, GError **error)
 
     if (bytes->len > DATA_BYTES_MAX) {
         g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME,
-                    "rank %u has %u bytes to tell in %s; at most %u are possible", w->launch.rank,
+                    "rank %u has %u bytes to send in %s; the limit is %u", w->launch.rank,
                     bytes->len, phase, DATA_BYTES_MAX);
         return false;
     }
@@ -359,14 +359,14 @@ send_all(LhStar *w, const GByteArray *bytes, const char *phase, GError **error)
     return queue_all(w, bytes, phase, error) && wait_for(w, has_taken, phase, error);
 }
 
-/* Appends what all members have sent, in the order of ranks. */
+/* Appends the data of all members, in rank order. */
 static bool
 receive_all(LhStar *w, gsize limit, GByteArray *all, const char *phase, GError **error)
 {
     bool ok;
 
     w->expected_bytes = CLAMP(limit, 1, DATA_BYTES_MAX);
-    lh_star_move(w, 0); /* what came too early, of which no socket tells any more */
+    lh_star_move(w, 0); /* data that came early causes no further socket event */
     ok = wait_for(w, has_data, phase, error);
     w->expected_bytes = 0;
     for (uint32_t i = 0; ok && i < w->members_count; i++) {
@@ -376,7 +376,7 @@ receive_all(LhStar *w, gsize limit, GByteArray *all, const char *phase, GError *
 
         if (bytes > limit) {
             g_autofree char *why =
-                g_strdup_printf("it tells %" G_GSIZE_FORMAT " bytes in %s, where at most "
+                g_strdup_printf("it sends %" G_GSIZE_FORMAT " bytes in %s, where at most "
                                 "%" G_GSIZE_FORMAT " are expected",
                                 bytes, phase, limit);
 
@@ -385,7 +385,7 @@ receive_all(LhStar *w, gsize limit, GByteArray *all, const char *phase, GError *
         }
         if (bytes > DATA_BYTES_MAX - MIN(all->len, DATA_BYTES_MAX)) {
             g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME,
-                        "what all ranks tell in %s does not fit one process", phase);
+                        "the data of all ranks in %s exceeds the limit of one process", phase);
             return false;
         }
         g_byte_array_append(all, data, (guint)bytes);
@@ -393,13 +393,13 @@ receive_all(LhStar *w, gsize limit, GByteArray *all, const char *phase, GError *
     return ok;
 }
 
-/* What a process tells, and how much each of them may. */
+/* The data of this process, and the limit of every process. */
 typedef struct {
     const GByteArray *bytes;
     gsize limit;
 } Contribution;
 
-/* Everyone's bytes to the first process, which appends them to @all in the order of ranks. */
+/* Gathers the data of all processes in the first one, which appends it to @all in rank order. */
 static bool
 tcp_collect(LhStar *w, const Contribution *mine, GByteArray *all, const char *phase, GError **error)
 {
@@ -409,7 +409,7 @@ tcp_collect(LhStar *w, const Contribution *mine, GByteArray *all, const char *ph
     return receive_all(w, mine->limit, all, phase, error);
 }
 
-/* What the first process has in @all to everyone's. */
+/* Broadcasts @all of the first process. */
 static bool
 tcp_spread(LhStar *w, gsize limit, GByteArray *all, const char *phase, GError **error)
 {
@@ -418,8 +418,9 @@ tcp_spread(LhStar *w, gsize limit, GByteArray *all, const char *phase, GError **
     return receive_all(w, MIN(limit, DATA_BYTES_MAX) * w->launch.size, all, phase, error);
 }
 
-/* Others do not wait until what they tell has left: an answer to the first process's question,
- * which may follow, leaves by the same connection. What comes back says that it has. */
+/* Gathers and broadcasts. The others do not wait for their data to leave: an answer to a question
+ * of the first process, which may follow, uses the same connection, and the broadcast implies that
+ * the data has arrived. */
 static bool
 share_in(LhStar *w, const Contribution *mine, GByteArray *all, const char *phase, GError **error)
 {
@@ -432,8 +433,8 @@ share_in(LhStar *w, const Contribution *mine, GByteArray *all, const char *phase
 bool
 lh_star_share(void *control, const GByteArray *bytes, gsize limit, GByteArray *all, GError **error)
 {
-    return share_in(control, &(Contribution){ bytes, limit }, all,
-                    "the exchange of what processes tell each other", error);
+    return share_in(control, &(Contribution){ bytes, limit }, all, "the exchange between processes",
+                    error);
 }
 
 bool
@@ -471,14 +472,14 @@ lh_star_standing(void *control, const char *text, const uint32_t *awaited, uint3
     g_array_append_vals(w->awaited, awaited, count);
 }
 
-/* The star stays for those that are opened later. */
+/* The star stays for later opens. */
 void
 lh_star_close(void *control)
 {
     (void)control;
 }
 
-/* ---- those that torchrun and Slurm start ---- */
+/* ---- torchrun and Slurm ---- */
 
 static void *
 torchrun_open(uint32_t ranks, int64_t deadline_us, LhControlPlace *place, GError **error)

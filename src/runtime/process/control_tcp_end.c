@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How the star ends when something goes wrong: what processes tell the first one, what it asks, the
- * verdict that it comes to (first_failure.h), and what the others find without it.
+ * Termination of the star after a failure: what processes report to the first one, what it asks,
+ * its verdict (first_failure.h), and what the others conclude without it.
  *
- * A process that fails says why. One that has only waited says for whom, and all others are asked
- * what they are at, since the one that all wait for may not say anything again. The first process
- * judges, and all end with its words. If it is itself the one that does not answer, each of the
- * others looks whether it reaches hosts that are neither: then it is the first one, else this one,
- * that is cut off.
+ * A process that fails reports why. A process that timed out reports for whom it waited; then all
+ * others are asked for their progress, since the rank that all wait for may never report again. The
+ * first process decides, and all end with its verdict. If the first process does not answer, each
+ * other process probes the remaining hosts: if it reaches any, the first process is at fault,
+ * otherwise this process is cut off.
  */
 #include "base/time_units.h"
 #include "runtime/process/control_tcp_private.h"
@@ -20,16 +20,16 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#define SAY_US 1000000      /* from one word of what a process is at to the next */
-#define ANSWER_US 1500000   /* that a process has to answer */
-#define REACH_US 1500000    /* that a host has to answer */
-#define VERDICT_US 5000000  /* that the first process has for its verdict: both, and more */
-#define FAREWELL_US 1000000 /* for a last frame to leave */
-#define ENDING_BYTES_MAX (64U << 20) /* of data that nobody takes any more, before what counts */
+#define SAY_US 1000000               /* between two progress reports */
+#define ANSWER_US 1500000            /* limit for a process to answer */
+#define REACH_US 1500000             /* limit for a host to answer */
+#define VERDICT_US 5000000           /* limit for the first process's verdict: both, and more */
+#define FAREWELL_US 1000000          /* limit for a last frame to leave */
+#define ENDING_BYTES_MAX (64U << 20) /* of dropped data ahead of the frames that matter */
 
 /* ---- hosts ---- */
 
-/* Where this process is, as seen by the other end of a connection. */
+/* The local address of a connection. */
 static bool
 find_own_host(const LhPeer *peer, LhAddress *address)
 {
@@ -79,11 +79,11 @@ take_hosts(LhStar *w, GBytes *content)
     }
 }
 
-/* ---- what members say ---- */
+/* ---- reports of members ---- */
 
 static void note_trouble(LhStar *w, const char *format, ...) G_GNUC_PRINTF(2, 3);
 
-/* The first trouble is the one that counts. */
+/* Records the first trouble only. */
 static void
 note_trouble(LhStar *w, const char *format, ...)
 {
@@ -135,11 +135,12 @@ take_standing(LhStar *w, LhStarMember *m, GBytes *content)
         m->news.awaited = g_array_ref(standing.awaited);
     }
     if (standing.gave_up)
-        note_trouble(w, "rank %u has waited for others in vain", m->rank);
+        note_trouble(w, "rank %u timed out waiting for others", m->rank);
     lh_standing_clear(&standing);
 }
 
-/* Of the first process, or of another one that says that this one, the first, does not answer. */
+/* Takes a verdict: of the first process, or, at the first process, of another that says that the
+ * first does not answer. */
 static void
 take_verdict(LhStar *w, LhStarMember *m, GBytes *content)
 {
@@ -174,7 +175,7 @@ static void
 tell_standing(LhStar *w, bool gave_up)
 {
     const LhStanding standing = { gave_up, w->awaited,
-                                  w->at != NULL ? w->at : (char *)"it has just come" };
+                                  w->at != NULL ? w->at : (char *)"it has just joined" };
     g_autoptr(GBytes) content = lh_standing_pack(&standing);
 
     w->said_us = g_get_monotonic_time();
@@ -248,8 +249,8 @@ is_silent(const LhStarMember *m)
     return m->news.state == LH_RANK_SILENT;
 }
 
-/* Asks all what they are at; those that do not answer are silent. Ends at once when one says that
- * it has failed, or is gone: its launcher may end this process next. */
+/* Asks all members for their progress; those that do not answer are silent. Returns at once if one
+ * has failed or disconnected: its launcher may end this process next. */
 static void
 ask_all(LhStar *w)
 {
@@ -279,7 +280,7 @@ ask_all(LhStar *w)
     }
 }
 
-/* Whether the hosts of those that are silent answer. */
+/* Probes the hosts of silent members. */
 static void
 reach_silent(LhStar *w)
 {
@@ -305,7 +306,7 @@ reach_silent(LhStar *w)
         of[i]->news.host_answers = reached[i];
 }
 
-/* What this process says of itself. */
+/* The state of this process. */
 static LhRankNews
 own_news(const LhStar *w, const GError *failure)
 {
@@ -330,8 +331,8 @@ has_failed(const LhStar *w)
     return false;
 }
 
-/* What the others are at, if nobody says that it has failed. They may have judged without this
- * process, which was stopped: then their verdict is there. */
+/* Asks the others for their progress unless one has failed. If this process was suspended, they may
+ * have decided without it, and their verdict has arrived. */
 static void
 hear_all(LhStar *w, const GError *failure)
 {
@@ -353,7 +354,7 @@ judge_all(const LhStar *w, const GError *failure)
     for (uint32_t i = 0; i < w->members_count; i++)
         news[w->members[i].rank] = w->members[i].news;
     culprit = lh_first_failure_find(news, w->launch.size, 0, g_get_monotonic_time(), w->waited_us);
-    /* The one that has not come may be one of those. */
+    /* The missing rank may be one of these. */
     if (w->strangers != NULL) {
         char *text = g_strdup_printf("%s; %s", culprit.text, w->strangers);
 
@@ -363,9 +364,9 @@ judge_all(const LhStar *w, const GError *failure)
     return culprit;
 }
 
-/* ---- the end of the others ---- */
+/* ---- the end in other processes ---- */
 
-/* The first process has said nothing: it is that one, or this one is cut off. */
+/* Decides without the first process: either that one is at fault or this one is cut off. */
 static LhFirstFailure
 judge_alone(const LhStar *w, const GError *failure)
 {
@@ -405,7 +406,7 @@ judge_alone(const LhStar *w, const GError *failure)
     return lh_first_failure_find(news, w->launch.size, w->launch.rank, g_get_monotonic_time(), 0);
 }
 
-/* Tells the first process what this one has to say, and waits for its verdict. */
+/* Reports to the first process, and waits for its verdict. */
 static void
 ask_for_verdict(LhStar *w, const GError *failure)
 {
@@ -450,8 +451,8 @@ lh_star_tell_last(LhStar *w, LhControlFrameKind kind, GBytes *content)
         lh_star_move(w, LH_STAR_LOOK_MS);
 }
 
-/* The verdict, and below it what this process has seen itself, if that is more. What several find
- * alike, such as a file that none of them has, is nobody's. */
+/* The verdict, followed by what this process observed if that adds anything. A failure that several
+ * processes report alike, such as a missing file, is attributed to none. */
 static char *
 compose(const LhStar *w, const GError *failure)
 {
@@ -462,7 +463,7 @@ compose(const LhStar *w, const GError *failure)
     if (w->was_told || (failed && w->verdict.rank == w->launch.rank) ||
         strcmp(w->verdict.text, failure->message) == 0)
         return g_strdup(w->verdict.text);
-    return g_strdup_printf("%s\n  what rank %u has seen of it: %s", w->verdict.text, w->launch.rank,
+    return g_strdup_printf("%s\n  seen by rank %u: %s", w->verdict.text, w->launch.rank,
                            failure->message);
 }
 
@@ -488,7 +489,7 @@ lh_star_judge(LhStar *w, const GError *failure, int *status)
     return compose(w, failure);
 }
 
-/* Appends what there is room for; without anything that takes memory, as what calls it. */
+/* Appends as much as fits; allocates no memory, as its caller requires. */
 static void
 append_words(char *words, const char *more)
 {
@@ -499,17 +500,16 @@ append_words(char *words, const char *more)
     words[length + count] = '\0';
 }
 
-/* What has been sent of another frame spoils this one, whose reader then says that this rank has
- * failed. */
+/* A partially sent frame corrupts this one; the reader then reports that this rank has failed. */
 void
 lh_star_say_last(const LhStar *w, int status, const char *text)
 {
-    const bool first = w->launch.rank == 0; /* nobody else judges then */
+    const bool first = w->launch.rank == 0; /* no other process decides then */
     char words[LH_LAST_WORDS_BYTES + 1] = "";
     unsigned char frame[LH_LAST_FRAME_BYTES];
     size_t bytes;
 
-    if (first && w->trouble != NULL) { /* for which its launcher ends this process */
+    if (first && w->trouble != NULL) { /* the cause for which the launcher ends this process */
         text = w->trouble;
     } else if (first) {
         append_words(words, "rank 0 on host ");
@@ -519,7 +519,7 @@ lh_star_say_last(const LhStar *w, int status, const char *text)
     append_words(words, text);
     bytes = lh_last_words_pack(first ? LH_FRAME_VERDICT : LH_FRAME_FAILURE, w->launch.rank, status,
                                words, frame);
-    /* Who does not take it is gone, or will find that this one is. */
+    /* A process that does not receive it is gone, or will find that this one is. */
     for (uint32_t i = 0; !w->told && i < w->members_count; i++) {
         if (w->members[i].peer.socket >= 0)
             (void)send(w->members[i].peer.socket, frame, bytes, MSG_NOSIGNAL | MSG_DONTWAIT);

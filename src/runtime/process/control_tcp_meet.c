@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How the processes of a star find each other. The first one listens, at a port that all know from
- * the environment (launcher_env.h) or at one that is free and that all are told of, and lets the
- * others in (listener.h), who call it wherever it may be until it answers.
+ * Setup of the star. The first process listens, at a port that all know from the environment
+ * (launcher_env.h) or at a free port that is announced to all, and accepts the others (listener.h),
+ * which retry until it answers.
  */
 #include "base/time_units.h"
 #include "runtime/process/control_tcp_private.h"
@@ -17,11 +17,11 @@
 #include <unistd.h>
 
 #define RETRY_US 50000
-#define CONNECT_MS 1000 /* that one address has to answer */
-#define LATE_US 2000000 /* that others have to come, to hear that one has failed already */
-#define TOLD_US 500000  /* less than mpirun has for all when one has ended */
+#define CONNECT_MS 1000 /* limit for one address to answer */
+#define LATE_US 2000000 /* limit for others to connect and learn of an early failure */
+#define TOLD_US 500000  /* less than mpirun allows all when one has ended */
 
-/* ---- who calls the first process ---- */
+/* ---- connections to the first process ---- */
 
 static char *
 judge_member(void *data, const LhHello *hello)
@@ -29,14 +29,14 @@ judge_member(void *data, const LhHello *hello)
     const LhStar *w = data;
 
     if (hello->port != LH_PORT_START || hello->to != 0)
-        return g_strdup("what it calls for is not here");
+        return g_strdup("it connects to the wrong port or rank");
     if (hello->ranks != w->launch.size)
         return g_strdup_printf("it was started as one of %u processes, and this job has %u",
                                hello->ranks, w->launch.size);
     if (!lh_same_secret(hello->token, w->launch.token, LH_TOKEN_BYTES))
         return g_strdup("it belongs to another job: its token differs");
     if (hello->rank == 0 || hello->rank >= hello->ranks)
-        return g_strdup_printf("it says that it is rank %u", hello->rank);
+        return g_strdup_printf("its rank %u is out of range", hello->rank);
     if (w->members[hello->rank - 1].peer.socket >= 0)
         return g_strdup_printf("rank %u is already there", hello->rank);
     return NULL;
@@ -55,9 +55,9 @@ let_member_in(void *data, const LhHello *hello, int socket)
     lh_star_locate(m);
 }
 
-/* ---- where the first process listens ---- */
+/* ---- the port of the first process ---- */
 
-/* Whether only this computer can be meant: then nobody else should be able to connect. */
+/* Whether the name means this host only, so that no other should be able to connect. */
 static bool
 is_local(const char *host)
 {
@@ -65,7 +65,8 @@ is_local(const char *host)
            strcmp(host, "::1") == 0;
 }
 
-/* The addresses of the first process; to listen, those of this computer. The caller frees. */
+/* Resolves the addresses of the first process, or with @listen the local ones to listen at. The
+ * caller frees. */
 static struct addrinfo *
 find_addresses(const LhLauncherEnv *launch, bool listen, GError **error)
 {
@@ -80,12 +81,12 @@ find_addresses(const LhLauncherEnv *launch, bool listen, GError **error)
     if (code == 0)
         return found;
     g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME,
-                "rank %u: the first process is at %s, which is no computer that is known here: %s",
-                launch->rank, launch->host, gai_strerror(code));
+                "rank %u: cannot resolve %s, the host of rank 0: %s", launch->rank, launch->host,
+                gai_strerror(code));
     return NULL;
 }
 
-/* At one of the addresses: IPv6 first, which IPv4 comes through to. */
+/* Listens at one of the addresses: IPv6 first, whose sockets accept IPv4, too. */
 static bool
 listen_at_one(LhListener *door, const struct addrinfo *found)
 {
@@ -99,7 +100,7 @@ listen_at_one(LhListener *door, const struct addrinfo *found)
     return false;
 }
 
-/* At the interfaces that were chosen, and where those of this computer look for its name. */
+/* Listens at the chosen interfaces, and at loopback if this host's name resolves to it. */
 static bool
 listen_at_interfaces(const LhStar *w, const LhEndpoint *here, const struct addrinfo *named)
 {
@@ -138,7 +139,7 @@ listen_at_port(const LhStar *w, const LhEndpoint *here, GError **error)
     return listens;
 }
 
-/* At a port that is free, of which the others are told in @here. */
+/* Listens at a free port, given to the others in @here. */
 static bool
 listen_here(const LhStar *w, LhEndpoint *here, GError **error)
 {
@@ -150,9 +151,10 @@ listen_here(const LhStar *w, LhEndpoint *here, GError **error)
     return false;
 }
 
-/* ---- how the others reach it ---- */
+/* ---- connecting to the first process ---- */
 
-/* Where the first process may be, best first: of struct sockaddr_storage. NULL with @error. */
+/* Candidate addresses of the first process, best first: of struct sockaddr_storage. NULL with
+ * @error. */
 static GArray *
 find_first(const LhStar *w, GError **error)
 {
@@ -172,9 +174,9 @@ find_first(const LhStar *w, GError **error)
 }
 
 /*
- * The same, of one that has told where it is; sets how messages call its host. Where it has no
- * address that this process has not, too, both may be on one machine under two names, and if not,
- * what answers at loopback does not know the token.
+ * Likewise, for a first process that was announced; also sets its host name for messages. If it has
+ * no address that this process lacks, both may be on one machine under two names: then loopback is
+ * tried, where a foreign process would not know the token.
  */
 static GArray *
 order_first(LhStar *w, const LhEndpoint *here, const LhEndpoint *first)
@@ -196,7 +198,7 @@ order_first(LhStar *w, const LhEndpoint *here, const LhEndpoint *first)
     return at;
 }
 
-/* Whether a socket that is being connected is so; tries for a moment. */
+/* Whether a pending connect() succeeds within CONNECT_MS. */
 static bool
 is_through(int socket)
 {
@@ -213,7 +215,7 @@ is_through(int socket)
     return false;
 }
 
-/* -1, with errno, if nobody listens yet at any of the addresses. */
+/* Connects to the first address that answers; -1, with errno, if none does. */
 static int
 connect_to(const GArray *addresses)
 {
@@ -235,7 +237,8 @@ connect_to(const GArray *addresses)
     return -1;
 }
 
-/* Connects to the first process, which may not be there yet, until @end_us. -1 with @error. */
+/* Connects to the first process, which may not have started yet; retries until @end_us. -1 with
+ * @error. */
 static int
 reach_first(const LhStar *w, const GArray *addresses, int64_t end_us, GError **error)
 {
@@ -246,7 +249,7 @@ reach_first(const LhStar *w, const GArray *addresses, int64_t end_us, GError **e
         if (g_get_monotonic_time() > end_us) {
             g_set_error(error, LH_WAITED, LH_ERROR_RUNTIME,
                         "rank %u has waited for %.3g s in the start for rank 0, which does not "
-                        "listen at %s, port %u: %s; it has not come, or rank %u came too late",
+                        "listen at %s, port %u: %s; it did not start, or rank %u started too late",
                         w->launch.rank,
                         (double)(w->deadline_us + LH_STAR_PATIENCE_US) / LH_US_PER_S,
                         w->launch.host, w->launch.port, g_strerror(cause), w->launch.rank);
@@ -257,7 +260,7 @@ reach_first(const LhStar *w, const GArray *addresses, int64_t end_us, GError **e
     return socket;
 }
 
-/* What becomes of the call until @end_us. */
+/* Runs the handshake until @end_us. */
 static LhHandshakeState
 ask_first(const LhStar *w, LhHandshake *call, int64_t end_us, GError **error)
 {
@@ -280,12 +283,12 @@ ask_first(const LhStar *w, LhHandshake *call, int64_t end_us, GError **error)
     }
     if (state == LH_HANDSHAKE_REFUSED)
         g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME,
-                    "rank %u: what listens at %s, port %u, does not let it in: %s", w->launch.rank,
+                    "rank %u: the process at %s, port %u, rejected it: %s", w->launch.rank,
                     w->launch.host, w->launch.port, cause->message);
     return state;
 }
 
-/* Joins the first process, which may have no room at once. */
+/* Joins the first process; retries while that is busy. */
 static bool
 join_first(LhStar *w, const GArray *addresses, GError **error)
 {
@@ -319,8 +322,8 @@ join_first(LhStar *w, const GArray *addresses, GError **error)
 
 /* ---- meeting ---- */
 
-/* Who has been told where the first process is knows its key, and nobody else does: it is the
- * secret, unless there is another one, and the token is made of it. */
+/* Derives token and secret from the key in the announcement, which only those that received it
+ * know. A secret given by the user replaces the key. */
 static void
 take_key(LhStar *w, const LhEndpoint *first)
 {
@@ -335,7 +338,7 @@ take_key(LhStar *w, const LhEndpoint *first)
     w->secret.bytes = sizeof(first->key);
 }
 
-/* One has failed before all were there: the others come to hear of it. */
+/* A process has failed before all had joined: accepts late ones, so that they learn of it. */
 static void
 let_late_ones_in(LhStar *w, int64_t for_us)
 {
@@ -350,7 +353,7 @@ let_late_ones_in(LhStar *w, int64_t for_us)
     }
 }
 
-/* All are told, also of a first process that does not listen. */
+/* Listens and announces the port; announces also that the first process cannot listen. */
 static bool
 listen_and_announce(LhStar *w, LhEndpoint *here, GError **error)
 {
@@ -361,11 +364,11 @@ listen_and_announce(LhStar *w, LhEndpoint *here, GError **error)
     if (!w->starter->announce(here, listens ? error : NULL))
         return false;
     if (!listens)
-        let_late_ones_in(w, TOLD_US); /* to hear that they need not come */
+        let_late_ones_in(w, TOLD_US); /* they learn that they need not connect */
     return listens;
 }
 
-/* The first process listens no longer than until all are there. */
+/* Accepts the members; stops listening when all have joined. */
 static bool
 receive_members(LhStar *w, GError **error)
 {
@@ -389,7 +392,7 @@ receive_members(LhStar *w, GError **error)
     return ok;
 }
 
-/* Joins a first process that tells where it is. */
+/* Joins a first process that announces its address. */
 static bool
 join_announced(LhStar *w, GError **error)
 {
@@ -400,7 +403,8 @@ join_announced(LhStar *w, GError **error)
         return false;
     if (first.port == 0) {
         g_set_error(error, LH_WAITED, LH_ERROR_RUNTIME,
-                    "rank %u: rank 0 cannot listen for the others, and says why", w->launch.rank);
+                    "rank %u: rank 0 cannot listen for the others; its own message says why",
+                    w->launch.rank);
         return false;
     }
     take_key(w, &first);

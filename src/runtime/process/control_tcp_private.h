@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A star of TCP connections between the processes of a job: its middle is the first of them.
+ * A star of TCP connections between the processes of a job, centred on the first process.
  *
- *     control_tcp.c        what processes tell each other by it
- *     control_tcp_meet.c   how it begins
- *     control_tcp_end.c    how it ends when something goes wrong
- *     control_mpi.c        one of processes that MPI has started
+ *     control_tcp.c        data exchange over the star
+ *     control_tcp_meet.c   setup
+ *     control_tcp_end.c    termination after a failure
+ *     control_mpi.c        the star of processes started by MPI
  */
 #pragma once
 
@@ -18,59 +18,60 @@
 #include <stdbool.h>
 
 #define LH_STAR_LOOK_MS 20
-/* That the others have for what the first process says at the deadline. */
+/* Extra time the others allow for the first process to report at the deadline. */
 #define LH_STAR_PATIENCE_US 2000000
-#define LH_STAR_HOSTS_MAX 16 /* that a process is told of */
+#define LH_STAR_HOSTS_MAX 16 /* hosts that each process is told of */
 
-/* Another process. In the first one there is one for each rank; in others, the first one alone. */
+/* Another process. The first process has one for each other rank; every other process has one, the
+ * first. */
 typedef struct {
     LhPeer peer;
     uint32_t rank;
     GQueue received; /* of GBytes: data */
     bool ended;
-    bool broken;       /* what it sends is no longer read as frames */
-    bool asked;        /* what it is at, and it has not said since */
-    bool elsewhere;    /* on another host ... */
-    LhAddress address; /* ... which is here */
+    bool broken;       /* its input is no longer decoded */
+    bool asked;        /* asked for its progress, answer outstanding */
+    bool elsewhere;    /* on another host */
+    LhAddress address; /* of that host */
     LhRankNews news;
 } LhStarMember;
 
 /* How the processes of a job find each other. */
 typedef struct {
-    /* Which of them this is. Where the first one listens, too, if there is no announce(). */
+    /* Sets rank and size, and, without announce(), the address of the first process. */
     bool (*place)(LhLauncherEnv *launch, GError **error);
-    /* Tells all of @first, which the first process has filled in, with port 0 if it does not
-     * listen; all call it at once. NULL: they know. */
+    /* Broadcasts @first, filled in by the first process, with port 0 if it does not listen; all
+     * call it at once. NULL: the address is known from place(). */
     bool (*announce)(LhEndpoint *first, GError **error);
-    /* What moves no further by itself while processes wait for each other. NULL: nothing. */
+    /* Makes progress on communication outside the star while processes wait. NULL: none needed. */
     void (*progress)(void);
 } LhStarter;
 
 typedef struct {
     LhLauncherEnv launch;
     LhSecret secret;
-    const char *host; /* the name of this computer; borrowed */
+    const char *host; /* the name of this host; borrowed */
     int64_t deadline_us;
     const LhStarter *starter;
-    LhListener *door; /* of the first process, until all are there; NULL: none */
-    char *strangers;  /* who was not let in; NULL: nobody, or all have come */
+    LhListener *door; /* of the first process, until all have joined; NULL: none */
+    char *strangers;  /* rejected connections; NULL: none, or all have joined */
     LhStarMember *members;
     uint32_t members_count;
-    gsize expected_bytes;   /* that a member may tell now; 0: nothing is asked for */
-    bool ending;            /* nobody takes data any more */
-    char *at;               /* what this process is at; NULL: nothing that it says */
+    gsize expected_bytes;   /* that a member may send now; 0: no data is expected */
+    bool ending;            /* received data is dropped */
+    char *at;               /* progress of this process; NULL: none to report */
     GArray *awaited;        /* of uint32_t: the ranks that it waits for */
-    int64_t said_us;        /* when it last said so */
-    int64_t waited_us;      /* how long it has waited for others to come */
-    GArray *hosts;          /* of struct sockaddr_storage: where other members' hosts are */
-    uint32_t failures;      /* that have been noted: their order */
-    char *trouble;          /* why this process cannot go on waiting for others; NULL: it can */
-    bool was_told;          /* of trouble elsewhere, before it found any itself */
-    LhFirstFailure verdict; /* text NULL: there is none yet */
-    bool told;              /* of the end, or of a failure */
+    int64_t said_us;        /* when it last reported */
+    int64_t waited_us;      /* time spent waiting for others to join */
+    GArray *hosts;          /* of struct sockaddr_storage: hosts of other members */
+    uint32_t failures;      /* noted so far, in order */
+    char *trouble;          /* why waiting for others is useless; NULL: it is not */
+    bool was_told;          /* learnt of a failure elsewhere before any of its own */
+    LhFirstFailure verdict; /* text NULL: none yet */
+    bool told;              /* the others know of the end, or of a failure */
 } LhStar;
 
-/* Of LhControl, for a table of those that stand on a star; the star is made by the first open(). */
+/* Functions of LhControl for control planes over a star; the first open() creates the star. */
 void *lh_star_open(const LhStarter *starter, uint32_t ranks, int64_t deadline_us,
                    LhControlPlace *place, GError **error);
 bool lh_star_barrier(void *control, GError **error);
@@ -89,25 +90,26 @@ void lh_star_close(void *control);
     .failed = lh_star_failed, .close = lh_star_close, .standing = lh_star_standing,                \
     .conclude = lh_star_conclude, .last_words = lh_star_last_words
 
-/* The first process lets all others in, and these join it. */
+/* Connects the star: the first process accepts the others, which join it. */
 bool lh_star_meet(LhStar *star, GError **error);
-/* Waits until all members have come. */
+/* Waits until all members have joined. */
 bool lh_star_wait_for_all(LhStar *star, GError **error);
-/* Moves what there is to be moved; waits for @timeout_ms at most if there is nothing. */
+/* Makes progress; waits at most @timeout_ms if there is nothing to do. */
 void lh_star_move(LhStar *star, int timeout_ms);
-/* What members have to say of how they stand, and of who has failed. */
+/* Handles a member's frame about its progress or a failure. */
 void lh_star_take_news(LhStar *star, LhStarMember *member, const LhControlFrame *frame);
-/* The member has come into @state, for this reason, which may be NULL; its first state stays. */
+/* Records that the member has entered @state, with a reason that may be NULL; its first failure
+ * state stays. */
 void lh_star_note(LhStar *star, LhStarMember *member, LhRankState state, int status,
                   const char *why);
-/* Remembers where the member is, which has been connected. */
+/* Records the host of a connected member. */
 void lh_star_locate(LhStarMember *member);
-/* Tells the first process what this one is at, if it is time. */
+/* Reports this process's progress to the first one if due. */
 void lh_star_say_standing(LhStar *star);
-/* The first process tells the others where their hosts are. */
+/* Sends the members' hosts to all; called by the first process. */
 void lh_star_tell_hosts(LhStar *star);
-/* Sends a last frame to all, and waits a moment for it to leave. */
+/* Sends a last frame to all, and waits briefly for it to leave. */
 void lh_star_tell_last(LhStar *star, LhControlFrameKind kind, GBytes *content);
-/* conclude() and last_words() of LhControl, of a star that has been made. */
+/* conclude() and last_words() of LhControl for an existing star. */
 char *lh_star_judge(LhStar *star, const GError *failure, int *status);
 void lh_star_say_last(const LhStar *star, int status, const char *text);

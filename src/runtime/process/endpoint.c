@@ -15,7 +15,7 @@
 #define V4_BYTES 4
 #define V6_BYTES 16
 #define BITS 8
-#define ADDRESS_BYTES (2 + V6_BYTES) /* packed: family, bits of the network, address */
+#define ADDRESS_BYTES (2 + V6_BYTES) /* packed: family, prefix length, address */
 #define PACKED_BYTES                                                                               \
     (LH_MACHINE_BYTES + LH_KEY_BYTES + 2 + 1 + LH_ADDRESSES_MAX * (gsize)ADDRESS_BYTES)
 
@@ -33,7 +33,7 @@ same_address(const LhAddress *a, const LhAddress *b)
     return a->v6 == b->v6 && memcmp(a->bytes, b->bytes, address_length(a)) == 0;
 }
 
-/* ---- what is here ---- */
+/* ---- this machine ---- */
 
 static void
 identify_machine(LhEndpoint *here)
@@ -61,7 +61,7 @@ bits_of(const unsigned char *mask, gsize bytes)
     return bits;
 }
 
-/* False: it leads nowhere. */
+/* False if the address cannot be reached from elsewhere. */
 static bool
 read_address(const struct ifaddrs *interface, LhAddress *a)
 {
@@ -111,8 +111,8 @@ refuse_names(const char *names, GError **error)
     if (interfaces != NULL)
         if_freenameindex(interfaces);
     g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
-                "LONGHAUL_SOCKET_IFNAME: no network interface of this machine has a name that "
-                "begins as the variable says, which is \"%s\"; there are: %s",
+                "LONGHAUL_SOCKET_IFNAME: no network interface of this machine matches \"%s\"; "
+                "interfaces: %s",
                 names, allowed->str);
 }
 
@@ -129,7 +129,7 @@ lh_endpoint_here(LhEndpoint *here, GError **error)
     if (getrandom(here->key, sizeof(here->key), 0) != (ssize_t)sizeof(here->key) ||
         getifaddrs(&interfaces) != 0) {
         g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME,
-                    "this machine does not tell its network addresses: %s", g_strerror(errno));
+                    "cannot read the network addresses of this machine: %s", g_strerror(errno));
         return false;
     }
     for (const struct ifaddrs *i = interfaces; i != NULL && here->count < LH_ADDRESSES_MAX;
@@ -146,7 +146,7 @@ lh_endpoint_here(LhEndpoint *here, GError **error)
     return found;
 }
 
-/* ---- as bytes ---- */
+/* ---- packing ---- */
 
 gsize
 lh_endpoint_packed_bytes(void)
@@ -198,7 +198,7 @@ lh_endpoint_unpack(const unsigned char *bytes, LhEndpoint *into)
     return true;
 }
 
-/* ---- the way from one to another ---- */
+/* ---- order of addresses ---- */
 
 static bool
 same_network(const LhAddress *a, const LhAddress *b)

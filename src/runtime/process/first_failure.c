@@ -43,7 +43,8 @@ count_state(const Case *c, LhRankState state)
     return count;
 }
 
-/* "rank 1 on host a, rank 2 on host b and 5 more": those in the state. The first of them. */
+/* Appends the names of the ranks in @state, as "rank 1 on host a, rank 2 on host b and 5 more".
+ * Returns the first of them. */
 static uint32_t
 append_names(const Case *c, LhRankState state, GString *out)
 {
@@ -63,7 +64,7 @@ append_names(const Case *c, LhRankState state, GString *out)
     return first;
 }
 
-/* When the rank was last heard of, and what it was at. */
+/* Appends when the rank was last heard from, and its progress then. */
 static void
 append_last(const Case *c, uint32_t rank, GString *out)
 {
@@ -71,7 +72,7 @@ append_last(const Case *c, uint32_t rank, GString *out)
 
     if (news->heard_us == 0)
         return;
-    g_string_append_printf(out, "last heard of %.1f s ago",
+    g_string_append_printf(out, "last heard from %.1f s ago",
                            (double)MAX(c->now_us - news->heard_us, 0) / LH_US_PER_S);
     if (news->text != NULL && news->text[0] != '\0')
         g_string_append_printf(out, ": %s", news->text);
@@ -79,7 +80,7 @@ append_last(const Case *c, uint32_t rank, GString *out)
 
 /* ---- verdicts ---- */
 
-/* The rank that came first into one of two states; UINT32_MAX: none. */
+/* The rank that entered one of two states first; UINT32_MAX: none. */
 static uint32_t
 earliest(const Case *c, LhRankState state, LhRankState or_state)
 {
@@ -93,7 +94,7 @@ earliest(const Case *c, LhRankState state, LhRankState or_state)
     return found;
 }
 
-/* The text of a failure mostly begins with the name of its rank. */
+/* Failure texts usually begin with the name of their rank; avoids repeating it. */
 static uint32_t
 tell_failure(const Case *c, uint32_t rank, GString *out)
 {
@@ -129,11 +130,13 @@ tell_missing(const Case *c, GString *out)
 
     if (missing + 1 == c->count && missing > 1) {
         append_name(c, c->own, out);
-        g_string_append_printf(out, ": nobody has come in %.3g s, or it came too late", waited_s);
+        g_string_append_printf(
+            out, ": no other rank connected within %.3g s, or this one started too late", waited_s);
         return first;
     }
     first = append_names(c, LH_RANK_MISSING, out);
-    g_string_append_printf(out, " %s not come in %.3g s", missing == 1 ? "has" : "have", waited_s);
+    g_string_append_printf(out, " %s not connected within %.3g s", missing == 1 ? "has" : "have",
+                           waited_s);
     return first;
 }
 
@@ -144,8 +147,8 @@ same_host(const Case *c, uint32_t a, uint32_t b)
            strcmp(c->news[a].host, c->news[b].host) == 0;
 }
 
-/* How many other hosts than its own the rank that judges has lost, of which none answers; 0 if one
- * of them still does. */
+/* The number of hosts other than @own's, all of whose ranks are silent; 0 if any of them still
+ * answers. */
 static uint32_t
 lost_hosts(const Case *c)
 {
@@ -207,7 +210,8 @@ waits(const Case *c, uint32_t rank)
     return c->news[rank].awaited != NULL && c->news[rank].awaited->len > 0;
 }
 
-/* The one that most others wait for, of those that wait for nobody, or of all if all do. */
+/* The rank that most others wait for, among those that wait for none; among all if every rank
+ * waits. */
 static uint32_t
 tell_awaited(const Case *c, GString *out)
 {

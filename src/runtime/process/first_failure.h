@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which rank ends a run. Where one fails, stops or is cut off, all that have to do with it stand
- * still, and what each of them sees is a wait: only all of it together says who it is.
+ * Finds the rank that caused a run to fail. When one rank fails, stops or is cut off, all ranks
+ * that depend on it stall, and each of them only sees a wait; the cause follows only from the state
+ * of all ranks together.
  */
 #pragma once
 
@@ -11,24 +12,23 @@
 
 typedef enum {
     LH_RANK_ANSWERS,
-    LH_RANK_FAILED,  /* it says that it has, and why */
-    LH_RANK_GONE,    /* its connection is closed, and it has not said that it ends */
-    LH_RANK_ENDED,   /* it says that it has ended, while others wait for it */
-    LH_RANK_MISSING, /* it has never come */
+    LH_RANK_FAILED,  /* it reported a failure and its reason */
+    LH_RANK_GONE,    /* its connection closed without an end frame */
+    LH_RANK_ENDED,   /* it reported its end while others wait for it */
+    LH_RANK_MISSING, /* it never connected */
     LH_RANK_SILENT,  /* it does not answer */
 } LhRankState;
 
-/* What is known of a rank. */
+/* The known state of a rank. */
 typedef struct {
     LhRankState state;
-    uint32_t order;    /* of failing and of going: the least came first */
+    uint32_t order;    /* order of failures and disconnections: the least came first */
     int status;        /* exit status, of a failure */
     char *host;        /* NULL: unknown; owned */
-    char *text;        /* why it failed; else what it was at when last heard of; NULL: unknown;
-                          owned */
-    int64_t heard_us;  /* when that was, by g_get_monotonic_time(); 0: never */
+    char *text;        /* why it failed, else its last reported progress; NULL: unknown; owned */
+    int64_t heard_us;  /* when it was last heard from, by g_get_monotonic_time(); 0: never */
     GArray *awaited;   /* of uint32_t: the ranks that it waits for; NULL: none; owned */
-    bool host_answers; /* of one that is silent */
+    bool host_answers; /* whether the host of a silent rank answers */
 } LhRankNews;
 
 typedef struct {
@@ -38,10 +38,10 @@ typedef struct {
 } LhFirstFailure;
 
 /*
- * The verdict over ranks [0, count), by rank @own at @now_us. In this order: who failed first; who
- * went first; who never came; who is silent, which is @own if it reaches no other host; else whom
- * the others wait for, while that one waits for nobody. @waited_us: how long it has been waited for
- * those that are missing.
+ * Decides which of ranks [0, count) caused the failure, as seen by rank @own at @now_us. The first
+ * rule that applies: the rank that failed first; the rank that disconnected first; ranks that never
+ * connected; silent ranks, or @own if it reaches no other host; otherwise the rank that others wait
+ * for and that waits for none itself. @waited_us: how long missing ranks have been waited for.
  */
 LhFirstFailure lh_first_failure_find(const LhRankNews *news, uint32_t count, uint32_t own,
                                      int64_t now_us, int64_t waited_us);

@@ -61,7 +61,7 @@ lh_control_frame_clear(LhControlFrame *frame)
     g_clear_pointer(&frame->content, g_bytes_unref);
 }
 
-/* Whether what is there of a header can be one. */
+/* Whether the first @count bytes can begin a header. */
 static bool
 may_be_header(const unsigned char *header, size_t count)
 {
@@ -82,8 +82,7 @@ lh_control_frame_take(GByteArray *received, uint32_t limit, LhControlFrame *fram
     if (received->len == 0)
         return 0;
     if (!may_be_header(received->data, MIN(received->len, LH_FRAME_HEADER_BYTES))) {
-        g_set_error_literal(error, LH_ERROR, LH_ERROR_RUNTIME,
-                            "what it sends is not what longhaul sends");
+        g_set_error_literal(error, LH_ERROR, LH_ERROR_RUNTIME, "it does not send longhaul frames");
         return -1;
     }
     if (received->len < LH_FRAME_HEADER_BYTES)
@@ -125,7 +124,7 @@ append_text(GByteArray *bytes, const char *text)
     g_byte_array_append(bytes, (const guint8 *)text, (guint)strnlen(text, LH_FRAME_TEXT_BYTES));
 }
 
-/* @count bytes; NULL if they are too many. */
+/* NULL if @count exceeds the limit. */
 static char *
 read_text(const unsigned char *bytes, gsize count)
 {

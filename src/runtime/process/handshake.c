@@ -15,7 +15,7 @@
 
 /* ---- the hello ---- */
 
-/* Messages have this name in them: it is one, or nothing. */
+/* Whether the bytes are a plausible host name or empty; the name is printed in messages. */
 static bool
 may_be_name(const char host[LH_HELLO_HOST_BYTES])
 {
@@ -94,12 +94,12 @@ draw_nonce(unsigned char nonce[LH_NONCE_BYTES], GError **error)
 {
     if (getrandom(nonce, LH_NONCE_BYTES, 0) == LH_NONCE_BYTES)
         return true;
-    g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME, "this machine has no random numbers: %s",
+    g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME, "cannot read random numbers: %s",
                 g_strerror(errno));
     return false;
 }
 
-/* What @role proves with: over the hello, which has the first nonce, and the second one. */
+/* The proof of @role: over the hello, which contains the client's nonce, and the server's nonce. */
 static GBytes *
 prove(const LhSecret *secret, unsigned char role, const LhHello *hello,
       const unsigned char nonce[LH_NONCE_BYTES])
@@ -129,7 +129,7 @@ is_proof(GBytes *content, const LhSecret *secret, unsigned char role, const LhHa
 
 /* ---- frames ---- */
 
-/* All frames of a handshake fit a socket that nothing has been sent over. */
+/* Sends a frame; all frames of a handshake fit the buffer of a new socket. */
 static bool
 say(const LhHandshake *h, LhControlFrameKind kind, GBytes *content)
 {
@@ -149,7 +149,7 @@ set_refusal(GError **error, const char *why)
     g_set_error_literal(error, LH_ERROR, LH_ERROR_RUNTIME, why);
 }
 
-/* Returns LH_HANDSHAKE_REFUSED, and tells the other end, too. */
+/* Returns LH_HANDSHAKE_REFUSED and tells the other end the reason. */
 static LhHandshakeState
 refuse(const LhHandshake *h, const char *why, GError **error)
 {
@@ -166,19 +166,18 @@ say_or_refuse(const LhHandshake *h, LhControlFrameKind kind, GBytes *content,
 {
     if (say(h, kind, content))
         return state;
-    set_refusal(error, "it does not take what it is told");
+    set_refusal(error, "it does not accept data");
     return LH_HANDSHAKE_REFUSED;
 }
 
-/* The longest frame that may come now. */
+/* The longest frame allowed now. */
 static uint32_t
 limit_of(const LhHandshake *h, const LhAnswer *answer)
 {
     return answer == NULL ? LH_FRAME_TEXT_BYTES : h->heard ? LH_PROOF_BYTES : LH_HELLO_BYTES;
 }
 
-/* Reads what is missing of a frame, and no byte beyond it: 1, 0 or -1, as lh_control_frame_take().
- */
+/* Reads the missing bytes of a frame and none beyond it: 1, 0 or -1, as lh_control_frame_take(). */
 static int
 hear(LhHandshake *h, const LhAnswer *answer, LhControlFrame *frame, GError **error)
 {
@@ -202,7 +201,7 @@ hear(LhHandshake *h, const LhAnswer *answer, LhControlFrame *frame, GError **err
     return taken;
 }
 
-/* ---- who calls ---- */
+/* ---- the client ---- */
 
 bool
 lh_handshake_call(LhHandshake *h, int socket, const LhHello *hello, const LhSecret *secret,
@@ -224,14 +223,14 @@ lh_handshake_call(LhHandshake *h, int socket, const LhHello *hello, const LhSecr
     return false;
 }
 
-/* Once: a second challenge could ask for a second proof. */
+/* Answers one challenge only: a second could request a second proof. */
 static LhHandshakeState
 meet_challenge(LhHandshake *h, GBytes *content, GError **error)
 {
     g_autoptr(GBytes) proof = NULL;
 
     if (h->heard || h->secret->bytes == 0 || g_bytes_get_size(content) != LH_NONCE_BYTES) {
-        set_refusal(error, "what it asks is not expected here");
+        set_refusal(error, "it sent an unexpected challenge");
         return LH_HANDSHAKE_REFUSED;
     }
     h->heard = true;
@@ -248,7 +247,7 @@ judge_welcome(const LhHandshake *h, GBytes *content, GError **error)
     if (h->secret->bytes > 0 && h->heard && is_proof(content, h->secret, ANSWERER, h))
         return LH_HANDSHAKE_IN;
     set_refusal(error, h->secret->bytes == 0 ? "what it answers is not expected here"
-                       : !h->heard           ? "it does not ask for the secret, so it has none"
+                       : !h->heard           ? "it did not ask for the secret, so it has none"
                                              : "it has a wrong secret");
     return LH_HANDSHAKE_REFUSED;
 }
@@ -277,7 +276,7 @@ take_answer(LhHandshake *h, const LhControlFrame *frame, GError **error)
     return LH_HANDSHAKE_REFUSED;
 }
 
-/* ---- who answers ---- */
+/* ---- the server ---- */
 
 void
 lh_handshake_answer(LhHandshake *h, int socket)
@@ -295,7 +294,7 @@ refuse_secret(const LhHandshake *h, const char *what, GError **error)
     return refuse(h, why, error);
 }
 
-/* Its place may have been taken since it said hello. */
+/* Its place may have been taken since its hello. */
 static LhHandshakeState
 welcome(const LhHandshake *h, const LhAnswer *answer, GError **error)
 {
@@ -322,8 +321,9 @@ take_hello(LhHandshake *h, const LhAnswer *answer, GBytes *content, GError **err
     h->heard = true;
     if (h->hello.has_secret != answer->secret->given)
         return refuse_secret(h,
-                             h->hello.has_secret ? "has a secret, and who it calls has none"
-                                                 : "has no secret, and who it calls has one",
+                             h->hello.has_secret
+                                 ? "has a secret, and the process it connects to has none"
+                                 : "has no secret, and the process it connects to has one",
                              error);
     if (answer->secret->bytes == 0)
         return welcome(h, answer, error);

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How a process gets in: at the start port, where all meet the first one, and at data ports, where
- * wires begin. Who calls says who it is, and who answers lets it in or says why not. If they share
- * a secret, each proves to the other that it has it:
+ * The handshake by which a process joins: at the start port, where all connect to the first
+ * process, and at data ports, where TCP channels begin. The client identifies itself; the server
+ * accepts it or says why not. If they share a secret, each proves to the other that it has it:
  *
- *     HELLO      who calls, what for, a token, a nonce
+ *     HELLO      identity, purpose, token, nonce
  *                            CHALLENGE   a nonce
- *     PROOF      HMAC-SHA256 by the secret over 'C', the whole hello and both nonces
+ *     PROOF      HMAC-SHA256 with the secret over 'C', the whole hello and both nonces
  *                            WELCOME     the same over 'A'
  *
- * Nonces are new each time, so that no answer is of use again, and the letters differ, so that none
- * is of use to the other side. Who answers proves itself only to whom it believes. Without a secret
- * there are only HELLO and WELCOME, and whoever knows the token is believed.
+ * Fresh nonces prevent replay, and the letters prevent reflection of a proof. The server proves
+ * itself only to a client whose proof it has accepted. Without a secret there are only HELLO and
+ * WELCOME, and the token alone is checked.
  *
- * Nothing waits here, and no byte beyond the last frame is read.
+ * Nothing here blocks, and no byte beyond the last frame is read.
  */
 #pragma once
 
@@ -22,34 +22,34 @@
 
 #define LH_NONCE_BYTES 32
 #define LH_PROOF_BYTES 32      /* SHA-256 */
-#define LH_HELLO_HOST_BYTES 64 /* with the 0 at its end */
+#define LH_HELLO_HOST_BYTES 64 /* including the terminating 0 */
 
 typedef enum { LH_PORT_START = 'S', LH_PORT_DATA = 'D' } LhPort;
 
-/* How a process presents itself. */
+/* How a client identifies itself. */
 typedef struct {
     LhPort port;
-    uint32_t rank, ranks; /* its own, of so many */
-    uint32_t to;          /* the rank that it calls */
-    uint32_t channel;     /* of a wire */
+    uint32_t rank, ranks; /* its rank, and the number of ranks */
+    uint32_t to;          /* the rank it connects to */
+    uint32_t channel;     /* of a TCP channel */
     unsigned char token[LH_TOKEN_BYTES];
-    char host[LH_HELLO_HOST_BYTES]; /* its own name, as it says; empty: none that could be one */
-    bool has_secret;                /* that was given to it, as in LhSecret */
+    char host[LH_HELLO_HOST_BYTES]; /* its host name as it says; empty: not usable */
+    bool has_secret;                /* a secret was given to it, as in LhSecret */
     unsigned char nonce[LH_NONCE_BYTES];
 } LhHello;
 
 #define LH_HELLO_BYTES (1 + 4 * 4 + LH_TOKEN_BYTES + LH_HELLO_HOST_BYTES + 1 + LH_NONCE_BYTES)
 
-/* The name of this computer. */
+/* Sets the name of this host. */
 void lh_hello_set_host(LhHello *hello);
 GBytes *lh_hello_pack(const LhHello *hello);
-/* False if @content is none. */
+/* False if @content is no hello. */
 bool lh_hello_unpack(GBytes *content, LhHello *hello);
 
-/* Why who says this is not let in, whatever it proves; NULL: it may be. Caller frees. */
+/* Why a client with this hello is rejected, whatever it proves; NULL: it may join. Caller frees. */
 typedef char *(*LhJudgeFunc)(void *owner, const LhHello *hello);
 
-/* What who answers knows; borrowed. */
+/* The server's side; borrowed. */
 typedef struct {
     const LhSecret *secret;
     LhJudgeFunc judge;
@@ -57,33 +57,34 @@ typedef struct {
 } LhAnswer;
 
 typedef struct {
-    int socket;                          /* -1: none */
-    const LhSecret *secret;              /* of who calls */
-    LhHello hello;                       /* of who calls; of who answers, what it has heard */
-    bool heard;                          /* the hello, which is right */
-    unsigned char nonce[LH_NONCE_BYTES]; /* of who answers */
-    GByteArray *received;                /* owned: what is not yet a whole frame */
+    int socket;             /* -1: none */
+    const LhSecret *secret; /* of the client */
+    LhHello hello;          /* the client's own; at the server, the one received */
+    bool heard;             /* the server: a valid hello arrived; the client: a challenge arrived */
+    unsigned char nonce[LH_NONCE_BYTES]; /* of the server */
+    GByteArray *received;                /* owned: an incomplete frame */
 } LhHandshake;
 
 typedef enum {
-    LH_HANDSHAKE_WAITS,  /* for the other end */
-    LH_HANDSHAKE_IN,     /* the other end is who it should be */
-    LH_HANDSHAKE_BUSY,   /* it has no room now: call again */
-    LH_HANDSHAKE_REFUSED /* by one of both */
+    LH_HANDSHAKE_WAITS,  /* waits for the other end */
+    LH_HANDSHAKE_IN,     /* complete: the other end is accepted */
+    LH_HANDSHAKE_BUSY,   /* the server has no room now: retry */
+    LH_HANDSHAKE_REFUSED /* rejected by either end */
 } LhHandshakeState;
 
-/* Takes a socket over that is connected and does not block, and presents itself: @hello, without
- * its nonce. @secret is borrowed. False with @error (LH_ERROR_RUNTIME); the socket stays. */
+/* Begins a handshake as client: takes over a connected non-blocking socket and sends @hello,
+ * without its nonce. @secret is borrowed. False with @error (LH_ERROR_RUNTIME); the socket then
+ * remains the caller's. */
 bool lh_handshake_call(LhHandshake *h, int socket, const LhHello *hello, const LhSecret *secret,
                        GError **error);
-/* Takes a socket over from which somebody calls. */
+/* Begins a handshake as server: takes over an accepted socket. */
 void lh_handshake_answer(LhHandshake *h, int socket);
-/* Moves on as far as what has come allows. @answer is NULL for who calls. @error (LH_ERROR_RUNTIME)
- * says why one of both refused; the other end has been told if this one did. */
+/* Advances as far as the received bytes allow. @answer is NULL for a client. @error
+ * (LH_ERROR_RUNTIME) says why either end refused; if this one did, the other has been told. */
 LhHandshakeState lh_handshake_move(LhHandshake *h, const LhAnswer *answer, GError **error);
-/* Tells who calls to come again. */
+/* Tells the client to retry later. */
 void lh_handshake_put_off(LhHandshake *h);
-/* The socket, which is the caller's from now on. */
+/* Returns the socket, which the caller owns from now on. */
 int lh_handshake_take_socket(LhHandshake *h);
-/* Closes the socket, if it is still there. */
+/* Closes the socket unless it was taken. */
 void lh_handshake_clear(LhHandshake *h);

@@ -7,15 +7,15 @@
 #include <string.h>
 
 #define PORT_MAX 65535
-/* Ports of Slurm's jobs: above those of services, below those that Linux gives to clients. */
+/* Ports of Slurm jobs: above those of services, below Linux's ephemeral ports. */
 #define SLURM_PORT_FIRST 15000
 #define SLURM_PORTS 15000
-#define SLURM_STEPS 16 /* of a job, that may run at a time on a node */
+#define SLURM_STEPS 16 /* concurrent job steps per node */
 #define JOB_MAX UINT32_MAX
 
 /* ---- variables ---- */
 
-/* What the variable says, or that it is not set, and what is allowed. */
+/* Reports the variable's value, or that it is not set, and what is allowed. */
 static void
 refuse_variable(const char *name, const char *allowed, GError **error)
 {
@@ -23,11 +23,10 @@ refuse_variable(const char *name, const char *allowed, GError **error)
 
     if (text == NULL)
         g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
-                    "%s: this variable of the environment is not set; allowed: %s", name, allowed);
+                    "%s: this environment variable is not set; allowed: %s", name, allowed);
     else
         g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
-                    "%s: the variable of the environment is \"%s\"; allowed: %s", name, text,
-                    allowed);
+                    "%s: the environment variable is \"%s\"; allowed: %s", name, text, allowed);
 }
 
 /* A number in [@min, @max]. */
@@ -45,7 +44,7 @@ read_variable(const char *name, uint64_t min, uint64_t max, uint64_t *value, GEr
     return false;
 }
 
-/* A name or an address. */
+/* Whether @text is a host name or address. */
 static bool
 is_host(const char *text)
 {
@@ -53,7 +52,7 @@ is_host(const char *text)
            strspn(text, G_CSET_a_2_z G_CSET_A_2_Z G_CSET_DIGITS "-._:") == strlen(text);
 }
 
-/* The rank in @rank_name, and how many there are in @size_name. */
+/* Reads the rank from @rank_name and the number of ranks from @size_name. */
 static bool
 read_place(LhLauncherEnv *launch, const char *rank_name, const char *size_name, GError **error)
 {
@@ -69,7 +68,7 @@ read_place(LhLauncherEnv *launch, const char *rank_name, const char *size_name, 
 
 /* ---- the token ---- */
 
-/* Of what @names say, and of the number of ranks; a variable that is not set says nothing. */
+/* The hash of the number of ranks and of the variables @names; unset variables count as absent. */
 static void
 make_token(LhLauncherEnv *launch, const char *const *names)
 {
@@ -104,7 +103,7 @@ lh_launcher_env_torchrun(LhLauncherEnv *launch, GError **error)
         !read_variable("MASTER_PORT", 1, PORT_MAX - 1, &port, error))
         return false;
     if (!is_host(host)) {
-        refuse_variable("MASTER_ADDR", "the name or the address of a computer", error);
+        refuse_variable("MASTER_ADDR", "a host name or address", error);
         return false;
     }
     found.host = g_strdup(host);
@@ -116,7 +115,7 @@ lh_launcher_env_torchrun(LhLauncherEnv *launch, GError **error)
 
 /* ---- Slurm ---- */
 
-/* Where the first item of a list ends: at a comma that is outside brackets. */
+/* Length of the first item of a list: up to a comma outside brackets. */
 static size_t
 first_item(const char *list)
 {
@@ -139,8 +138,8 @@ lh_launcher_env_first_host(const char *list)
     g_autofree char *item = g_strndup(list, first_item(list));
     g_autoptr(GString) host = g_string_new(NULL);
 
-    /* In brackets are numbers and ranges, of which the first number is of the first host; names may
-     * have several brackets. */
+    /* Brackets hold numbers and ranges; the first number belongs to the first host. A name may have
+     * several brackets. */
     for (const char *at = item; *at != '\0';) {
         size_t digits;
         const char *end;
@@ -174,7 +173,7 @@ lh_launcher_env_slurm(LhLauncherEnv *launch, GError **error)
         return false;
     found.host = list == NULL ? NULL : lh_launcher_env_first_host(list);
     if (found.host == NULL) {
-        refuse_variable("SLURM_STEP_NODELIST", "a list of computers, such as node[01-04]", error);
+        refuse_variable("SLURM_STEP_NODELIST", "a list of hosts, such as node[01-04]", error);
         return false;
     }
     found.port = (uint16_t)(SLURM_PORT_FIRST + (job * SLURM_STEPS + step) % SLURM_PORTS);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What those who start processes say to them in their environment, where there is no MPI: which
- * rank a process is, of how many, and where the first one is to be met. torchrun
+ * The environment variables of launchers other than MPI's: rank of the process, number of ranks,
+ * and the address of the first process. Supported: torchrun
  * (https://docs.pytorch.org/docs/stable/elastic/run.html#environment-variables) and Slurm
- * (https://slurm.schedmd.com/srun.html#SECTION_OUTPUT-ENVIRONMENT-VARIABLES) are known.
+ * (https://slurm.schedmd.com/srun.html#SECTION_OUTPUT-ENVIRONMENT-VARIABLES).
  */
 #pragma once
 
@@ -15,19 +15,19 @@
 
 typedef struct {
     uint32_t rank, size; /* rank < size, size <= LH_RANKS_MAX */
-    char *host;          /* of the first process: a name or an address; owned */
-    uint16_t port;       /* where that listens */
-    /* Of what the processes of one job know alike: it keeps jobs apart that meet at one port. It
-     * is sent as it is, and so keeps out no one who listens: a secret does (secret.h). */
+    char *host;          /* of the first process: name or address; owned */
+    uint16_t port;       /* port at which it listens */
+    /* Hash of what all processes of one job know: keeps jobs apart that use the same port. It is
+     * sent in the clear, so it stops no eavesdropper: that takes a secret (secret.h). */
     unsigned char token[LH_TOKEN_BYTES];
 } LhLauncherEnv;
 
 /* Reads the environment. False with @error (LH_ERROR_USAGE), which names the variable that is
- * missing or wrong, and what it says. Call lh_launcher_env_clear() after success. */
+ * missing or wrong, and its value. Call lh_launcher_env_clear() after success. */
 bool lh_launcher_env_torchrun(LhLauncherEnv *launch, GError **error);
 bool lh_launcher_env_slurm(LhLauncherEnv *launch, GError **error);
 void lh_launcher_env_clear(LhLauncherEnv *launch);
 
-/* The first host of a list as Slurm writes it: "gpu003" of "gpu[003-010,12],login1"; NULL if it is
- * none. Caller frees. */
+/* The first host of a Slurm host list: "gpu003" of "gpu[003-010,12],login1"; NULL if malformed.
+ * Caller frees. */
 char *lh_launcher_env_first_host(const char *list);

@@ -14,18 +14,18 @@
 #include <unistd.h>
 
 #define EVENTS 64
-#define STRANGER_US 5000000 /* to say who it is */
-#define BACK_OFF_US 100000  /* when nobody can be accepted */
-#define ACCEPTS_MAX 256     /* at a time: others are to be heard, too */
-#define TURNS_MAX 64        /* of such times, one behind the other */
-#define ROOM_MAX 512        /* strangers in each line ... */
+#define STRANGER_US 5000000 /* for a client to identify itself */
+#define BACK_OFF_US 100000  /* pause when accept() fails */
+#define ACCEPTS_MAX 256     /* at a time, so that others are served, too */
+#define TURNS_MAX 64        /* rounds in a row */
+#define ROOM_MAX 512        /* pending connections per queue */
 #define ROOM_MIN 8
-#define ROOM_SHARE 8 /* ... and at most one in so many of the process's descriptors */
-#define NAMED_MAX 8  /* addresses that are told of */
+#define ROOM_SHARE 8 /* at most this fraction of the process's descriptors per queue */
+#define NAMED_MAX 8  /* addresses named in messages */
 #define PORTS_TRIED 16
 
-/* Those that have said who they are and have yet to prove it have a line of their own: however many
- * say nothing, they do not push these out. */
+/* Clients that have identified themselves and have yet to prove it have a queue of their own, which
+ * clients that send nothing cannot exhaust. */
 typedef enum { SILENT, SPEAKING, DOOR_LINES } DoorLine;
 
 typedef struct {
@@ -33,33 +33,33 @@ typedef struct {
     struct sockaddr_storage from;
     int64_t since_us;
     DoorLine line;
-    GList link;   /* in that line */
+    GList link;   /* in that queue */
     bool watched; /* by epoll */
 } Stranger;
 
-/* Those from one address that were sent away. */
+/* Rejected connections from one address. */
 typedef struct {
     char *address;
     uint64_t count;
-    char *why;      /* the last of them was; owned */
-    bool presented; /* one of them said who it is */
+    char *why;      /* reason for the last; owned */
+    bool presented; /* one of them identified itself */
 } Origin;
 
 struct _LhListener {
     LhListenerParams params;
     GArray *listeners; /* of int */
     int epoll;
-    guint room;                /* in each line */
+    guint room;                /* per queue */
     GQueue lines[DOOR_LINES];  /* of Stranger, oldest first */
-    int64_t starved_us;        /* nobody could be accepted then; 0: all could */
-    int cause;                 /* why; 0: it has never been so */
+    int64_t starved_us;        /* when accept() last failed; 0: it works */
+    int cause;                 /* errno of that; 0: never */
     GArray *origins;           /* of Origin */
-    uint64_t count, elsewhere; /* of those sent away; of them, from other addresses */
+    uint64_t count, elsewhere; /* rejected; of these, from addresses not in @origins */
 };
 
-/* ---- those who are sent away ---- */
+/* ---- rejected connections ---- */
 
-/* "10.0.0.2", an IPv4 address as such also where it came in by IPv6. */
+/* "10.0.0.2"; IPv4-mapped addresses are printed as IPv4. */
 static char *
 address_text(const struct sockaddr_storage *from)
 {
@@ -87,8 +87,8 @@ clear_origin(void *data)
     g_free(origin->why);
 }
 
-/* The one of the address; a new one if there is room, also in the place of one of whom nobody said
- * who it is. NULL: there is no room. */
+/* The entry of the address. A new entry may replace one of which no client identified itself. NULL:
+ * no room. */
 static Origin *
 find_origin(LhListener *door, const char *address, bool presented)
 {
@@ -118,7 +118,7 @@ find_origin(LhListener *door, const char *address, bool presented)
     return dull;
 }
 
-/* Those who say who they are matter more than those who say nothing. */
+/* Counts a rejection; clients that identified themselves take precedence in the report. */
 static void
 note_stranger(LhListener *door, const Stranger *s, const char *why)
 {
@@ -175,14 +175,15 @@ lh_listener_strangers(const LhListener *door)
                                origin->count, origin->address, origin->why);
     }
     if (door->elsewhere > 0)
-        g_string_append_printf(text, ", %" G_GUINT64_FORMAT " from elsewhere", door->elsewhere);
+        g_string_append_printf(text, ", %" G_GUINT64_FORMAT " from other addresses",
+                               door->elsewhere);
     if (door->cause != 0)
-        g_string_append_printf(text, "%sfor a while nobody could be accepted: %s",
+        g_string_append_printf(text, "%sfor a while no connection could be accepted: %s",
                                door->count > 0 ? "; " : "", g_strerror(door->cause));
     return g_string_free(text, FALSE);
 }
 
-/* ---- those who call ---- */
+/* ---- pending connections ---- */
 
 static void
 put_in_line(LhListener *door, Stranger *s, DoorLine line)
@@ -191,7 +192,7 @@ put_in_line(LhListener *door, Stranger *s, DoorLine line)
     g_queue_push_tail_link(&door->lines[line], &s->link);
 }
 
-/* False: the system has no room for that. */
+/* False if the system is out of memory for it. */
 static bool
 watch_stranger(LhListener *door, Stranger *s)
 {
@@ -202,7 +203,7 @@ watch_stranger(LhListener *door, Stranger *s)
     return s->watched;
 }
 
-/* Takes what has come from the stranger. False: it is one no longer, or in the other line now. */
+/* Processes the client's input. False: it has left its queue. */
 static bool
 hear_stranger(LhListener *door, Stranger *s)
 {
@@ -213,7 +214,7 @@ hear_stranger(LhListener *door, Stranger *s)
         if (!s->handshake.heard || s->line == SPEAKING)
             return true;
         g_queue_unlink(&door->lines[SILENT], &s->link);
-        s->since_us = g_get_monotonic_time(); /* lines are in the order of time */
+        s->since_us = g_get_monotonic_time(); /* queues are in order of time */
         put_in_line(door, s, SPEAKING);
         if (!watch_stranger(door, s))
             send_away(door, s);
@@ -235,7 +236,7 @@ hear_stranger(LhListener *door, Stranger *s)
     }
 }
 
-/* The oldest in a line goes, unless what it has said by now gets it out of the line. */
+/* Closes the oldest of a queue, unless its input by now moves it out of the queue. */
 static void
 push_out(LhListener *door, DoorLine line)
 {
@@ -281,8 +282,8 @@ receive_stranger(LhListener *door, int socket, const struct sockaddr_storage *fr
     keep_to_room(door);
 }
 
-/* Those who have been received, and are still there, are heard from now on: at once, since members
- * say hello as soon as they are connected. */
+/* Watches newly accepted connections, and reads them at once, since members send their hello as
+ * soon as they are connected. */
 static void
 watch_received(LhListener *door)
 {
@@ -304,7 +305,7 @@ watch_received(LhListener *door)
 
 /* ---- accepting ---- */
 
-/* Listeners are those events that have no stranger. */
+/* Listening sockets have events without a pending connection. */
 static void
 watch_listeners(LhListener *door, uint32_t events)
 {
@@ -314,7 +315,7 @@ watch_listeners(LhListener *door, uint32_t events)
         (void)epoll_ctl(door->epoll, EPOLL_CTL_MOD, g_array_index(door->listeners, int, i), &event);
 }
 
-/* Whether somebody has called there whom nobody has accepted. */
+/* Whether a connection waits to be accepted. */
 static bool
 somebody_waits(int listener)
 {
@@ -323,8 +324,8 @@ somebody_waits(int listener)
     return poll(&one, 1, 0) > 0;
 }
 
-/* Nobody could be accepted, for @cause: false if it is no use to try again now. Without descriptors
- * accept() fails also where nobody waits. */
+/* Handles a failure of accept() with errno @cause: false if retrying now is useless. Without
+ * descriptors accept() fails even if no connection waits. */
 static bool
 go_on(LhListener *door, int listener, int cause)
 {
@@ -365,7 +366,7 @@ lh_listener_move(LhListener *door)
     const int count = epoll_wait(door->epoll, events, EVENTS, 0);
     bool called = false;
 
-    /* A stranger may end itself here, and no other. */
+    /* Handling a connection may free that one and no other. */
     for (int i = 0; i < count; i++) {
         if (events[i].data.ptr == NULL)
             called = true;
@@ -467,13 +468,13 @@ lh_listener_listen(LhListener *door, const struct sockaddr *address, socklen_t l
 uint16_t
 lh_listener_port(const LhListener *door)
 {
-    struct sockaddr_in6 bound = { .sin6_family = AF_UNSPEC }; /* room for both kinds */
+    struct sockaddr_in6 bound = { .sin6_family = AF_UNSPEC }; /* large enough for IPv4 and IPv6 */
     socklen_t length = sizeof(bound);
 
     if (door->listeners->len == 0 || getsockname(g_array_index(door->listeners, int, 0),
                                                  (struct sockaddr *)&bound, &length) != 0)
         return 0;
-    return ntohs(bound.sin6_port); /* in the same place in both kinds */
+    return ntohs(bound.sin6_port); /* at the same offset in both */
 }
 
 static void
@@ -501,7 +502,7 @@ listen_anywhere(LhListener *door)
     return listen_at(door, &v6, 0) || listen_at(door, &v4, 0);
 }
 
-/* One port must be free at each of them. */
+/* The same port must be free at each of them. */
 static bool
 listen_at_chosen(LhListener *door, const LhEndpoint *here)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A port at which others call (handshake.h), whoever they are: members and strangers. Who says
- * nothing, or not enough, keeps no member out: there is room for so many that have not been let in,
- * and the oldest of them go when more come. So they do when the process has no descriptors left.
- * Who is sent away is counted, with where it came from.
+ * A listening port for handshakes (handshake.h), open to members and strangers. A stranger that
+ * sends nothing, or not enough, blocks no member: the queue of connections not yet accepted is
+ * bounded, and the oldest are closed when more arrive or the process runs out of descriptors.
+ * Rejected connections are counted by address.
  *
- * Nothing waits here, and all calls are made by one thread.
+ * Nothing here blocks, and all calls are made by one thread.
  */
 #pragma once
 
@@ -18,37 +18,36 @@ typedef struct _LhListener LhListener;
 
 typedef struct {
     LhAnswer answer;
-    /* Takes the socket over, for lh_socket_set(); @owner is that of @answer. */
+    /* Takes over the socket, for lh_socket_set(); @owner is that of @answer. */
     void (*let_in)(void *owner, const LhHello *hello, int socket);
 } LhListenerParams;
 
-/* Listens nowhere yet. NULL with @error (LH_ERROR_RUNTIME). */
+/* Creates a listener without an address. NULL with @error (LH_ERROR_RUNTIME). */
 LhListener *lh_listener_open(const LhListenerParams *params, GError **error);
 void lh_listener_close(LhListener *door); /* NULL: nothing */
 
-/* Listens at the address, too, as lh_socket_listen(). False with errno. */
+/* Adds an address, as lh_socket_listen(). False with errno. */
 bool lh_listener_listen(LhListener *door, const struct sockaddr *address, socklen_t length,
                         bool reused);
 /*
- * Listens at one port that is free: at the interfaces that somebody has chosen, and for processes
- * of this machine, or else at all addresses, of both kinds where the machine has both. Sets the
- * port of @here. False with errno.
+ * Listens at one free port: on the interfaces the user chose and on loopback, or else on all
+ * addresses, IPv6 and IPv4 where available. Sets the port of @here. False with errno.
  */
 bool lh_listener_listen_here(LhListener *door, LhEndpoint *here);
-/* The port of the first address; 0 if there is none. */
+/* The port of the first address; 0 without one. */
 uint16_t lh_listener_port(const LhListener *door);
 
-/* A descriptor that can be read when lh_listener_move() has something to do. */
+/* A descriptor that becomes readable when lh_listener_move() has work. */
 int lh_listener_events(const LhListener *door);
-/* Hears those that have called. */
+/* Processes pending connections and their input. */
 void lh_listener_move(LhListener *door);
-/* Hears all that have called while nobody did: until then the system lets nobody else call. */
+/* Processes the backlog that built up while nobody called lh_listener_move(); the system accepts no
+ * further connections until then. */
 void lh_listener_catch_up(LhListener *door);
-/* Sends those away whose time is over; asks the system nothing if there are none. */
+/* Closes connections that timed out; makes no system call if there are none. */
 void lh_listener_look(LhListener *door);
-/* Sends one away that has not been let in, so that there is a descriptor; false: there is none. */
+/* Closes one connection not yet accepted to free a descriptor; false: there is none. */
 bool lh_listener_make_room(LhListener *door);
 
-/* Who has come and was not let in: how many, from where, and why not; NULL: nobody. Caller frees.
- */
+/* Describes the rejected connections: count, addresses and reasons; NULL: none. Caller frees. */
 char *lh_listener_strangers(const LhListener *door);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A build without MPI has these in place of MPI's control plane and transport: they refuse. */
+/* Stand-ins for MPI's control plane and transport in a build without MPI; they return an error. */
 #include "base/error.h"
 #include "runtime/api/control.h"
 #include "runtime/api/transport.h"

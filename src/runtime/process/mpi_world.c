@@ -10,16 +10,17 @@
 #include <unistd.h>
 
 #define GUARD_US 20000
-#define GUARD_US_MAX 1000000   /* that a round counts for, if the machine does something else */
-#define ABORT_US 10000000      /* that MPI_Abort may take */
-#define WORDS_GRACE_US 2000000 /* between ranks that began to wait, and their words */
+#define GUARD_US_MAX 1000000 /* most that one guard round counts, should the machine be suspended  \
+                              */
+#define ABORT_US 10000000    /* limit of MPI_Abort */
+#define WORDS_GRACE_US 2000000 /* tolerance between the waits of ranks, and for their reports */
 
 static struct {
     _Atomic int64_t deadline_us;
-    _Atomic(const char *) phase; /* NULL: no call of MPI is under way */
+    _Atomic(const char *) phase; /* NULL: no MPI call in progress */
     _Atomic int64_t since_us, limit_us;
-    _Atomic int status; /* of MPI_Abort, if that is the call; else 0 */
-    GMutex ending;      /* held by the guard from when it ends the process */
+    _Atomic int status; /* exit status during MPI_Abort, else 0 */
+    GMutex ending;      /* held by the guard while it ends the process */
     void (*on_end)(const char *text);
 } guard;
 
@@ -51,7 +52,7 @@ lh_mpi_leave(void)
     g_mutex_unlock(&guard.ending);
 }
 
-/* As the launcher says, which knows before MPI does; "?" if it does not. */
+/* The rank as the launcher's environment says, known before MPI is initialised; "?" if unknown. */
 static const char *
 rank_of_launcher(void)
 {
@@ -68,9 +69,9 @@ rank_of_launcher(void)
 }
 
 /*
- * The thread that would report an error is within MPI and does not come back, nor do functions that
- * run at exit: the guard ends the process in its place. MPI does not tell which rank it waits for:
- * that, all of them together may know.
+ * Ends the process from the guard: the thread that would report the error is blocked in MPI, and
+ * functions registered with atexit() would block, too. MPI does not tell which rank it waits for;
+ * only all ranks together can.
  */
 static void
 end_process(const char *phase, int64_t waited_us)
@@ -78,12 +79,12 @@ end_process(const char *phase, int64_t waited_us)
     g_autofree char *text = NULL;
 
     g_mutex_lock(&guard.ending);
-    if (guard.phase == NULL) { /* it has come back at the last moment */
+    if (guard.phase == NULL) { /* the call returned at the last moment */
         g_mutex_unlock(&guard.ending);
         return;
     }
-    text = g_strdup_printf("rank %s: MPI has not returned for %.3g s in %s: another rank does not "
-                           "take part, one that does not print this",
+    text = g_strdup_printf("rank %s: MPI has not returned for %.3g s in %s: a rank that does not "
+                           "print this message does not take part",
                            rank_of_launcher(), (double)waited_us / LH_US_PER_S, phase);
     guard.on_end(text);
 }
@@ -106,7 +107,7 @@ guard_main(void *data)
         const char *phase = guard.phase;
         const int64_t now_us = g_get_monotonic_time();
 
-        /* Time in which this process was stopped itself says nothing about the others. */
+        /* Time in which this process itself was suspended does not count against others. */
         waited_us = phase != NULL && since_us == guard.since_us
                         ? waited_us + MIN(now_us - last_us, GUARD_US_MAX)
                         : 0;
@@ -121,7 +122,7 @@ guard_main(void *data)
     return data;
 }
 
-/* mpirun of Open MPI 4.1 can lose the message. That the process ends, it sees nevertheless. */
+/* mpirun of Open MPI 4.1 can lose the abort message, but it notices that the process ends. */
 void
 lh_mpi_abort(int status)
 {
@@ -169,12 +170,12 @@ init(GError **error)
     lh_mpi_leave();
     atexit(finalize_mpi);
     if (!lh_mpi_ok(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN),
-                   "cannot ask for errors", error))
+                   "cannot set the error handler", error))
         return false;
     if (provided >= MPI_THREAD_FUNNELED)
         return true;
     g_set_error_literal(error, LH_ERROR, LH_ERROR_RUNTIME,
-                        "MPI: this library does not allow a process to have threads");
+                        "MPI: this library does not support MPI_THREAD_FUNNELED");
     return false;
 }
 

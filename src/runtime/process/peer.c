@@ -54,14 +54,14 @@ lh_peer_events(const LhPeer *peer)
     return (short)((peer->full ? 0 : POLLIN) | (lh_peer_is_idle(peer) ? 0 : POLLOUT));
 }
 
-/* Whether a call that failed may be made again. */
+/* Whether a failed call may be repeated. */
 static bool
 is_transient(int cause)
 {
     return cause == EAGAIN || cause == EWOULDBLOCK || cause == EINTR;
 }
 
-/* The first one says what became of the connection. */
+/* Keeps the first error. */
 static void
 note_error(LhPeer *peer, int cause)
 {
@@ -128,7 +128,7 @@ lh_peer_move(LhPeer *peer, gsize limit)
 {
     if (peer->socket < 0)
         return;
-    /* What was sent before the end of a connection is there to be read, also if sending fails. */
+    /* Data sent before the connection ended can still be read, even if sending fails. */
     send_on(peer);
     receive_on(peer, limit);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A connection to another process: frames to and fro over a socket that does not block. Nothing
- * waits here; lh_peer_move() moves what there is to be moved.
+ * A connection to another process: frames in both directions over a non-blocking socket. Nothing
+ * here blocks; lh_peer_move() makes progress.
  */
 #pragma once
 
@@ -11,30 +11,29 @@
 
 typedef struct {
     int socket;           /* -1: none */
-    GByteArray *received; /* owned: what is not yet a whole frame */
-    GQueue sending;       /* of GBytes: what is not yet sent ... */
-    gsize sent;           /* ... of the first of which so much is */
-    bool gone;            /* the other end has closed it, or it is broken */
-    int cause;            /* ... by this errno; 0: it was closed */
-    bool full;            /* so much has been received as may be */
+    GByteArray *received; /* owned: an incomplete frame */
+    GQueue sending;       /* of GBytes: not yet sent */
+    gsize sent;           /* bytes of the first that have been sent */
+    bool gone;            /* closed by the other end, or broken */
+    int cause;            /* errno of the failure; 0: closed */
+    bool full;            /* the receive limit is reached */
 } LhPeer;
 
-/* For a connected socket, which it takes over. */
+/* Takes over a connected socket. */
 void lh_peer_open(LhPeer *peer, int socket);
-/* Closes the socket; what has not been sent is lost. */
+/* Closes the socket; unsent data is lost. */
 void lh_peer_close(LhPeer *peer);
 
-/* Appends a frame to what is to be sent; nothing if the connection is closed. */
+/* Queues a frame for sending; no effect if the connection is closed. */
 void lh_peer_send(LhPeer *peer, LhControlFrameKind kind, GBytes *content);
-/* Whether everything has been sent. */
+/* Whether everything queued has been sent. */
 bool lh_peer_is_idle(const LhPeer *peer);
 
-/* Whether it was not closed by the other end, which the network has lost. */
+/* Whether the network lost the connection, rather than the other end closing it. */
 bool lh_peer_is_lost(const LhPeer *peer);
 
-/* What to ask poll() for. */
+/* Events for poll(). */
 short lh_peer_events(const LhPeer *peer);
-/* Sends and receives what the socket takes and has now, but not more than a few MiB at a time, so
- * that its frames are looked at, and not beyond @limit bytes that have been received and not taken.
- */
+/* Sends and receives what the socket allows now, at most a few MiB at a time, so that frames are
+ * processed in between, and never more than @limit received bytes not yet taken. */
 void lh_peer_move(LhPeer *peer, gsize limit);

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#define TEXT_BYTES_MAX (64U << 20) /* the longest is what a process has found of a whole plan */
+#define TEXT_BYTES_MAX (64U << 20) /* the longest is a process's result for a whole plan */
 
 bool
 lh_processes_open(LhProcesses *p, const LhControl *control, int64_t deadline_us, GError **error)
@@ -45,7 +45,7 @@ lh_processes_wait(const LhProcesses *p, GError **error)
     return p->control.table->barrier(p->control.state, error);
 }
 
-/* Exactly @length bytes come back, in all. */
+/* All-gathers @bytes of each process; the result must have exactly @length bytes. */
 static bool
 share(const LhProcesses *p, const void *mine, size_t bytes, void *all, size_t length,
       GError **error)
@@ -58,8 +58,8 @@ share(const LhProcesses *p, const void *mine, size_t bytes, void *all, size_t le
         return false;
     if (received->len != length) {
         g_set_error_literal(error, LH_ERROR, LH_ERROR_RUNTIME,
-                            "the processes are not at the same point: start all of them with the "
-                            "same options, files and version");
+                            "the processes have diverged: start all of them with the same options, "
+                            "files and version");
         return false;
     }
     memcpy(all, received->data, length);
@@ -96,8 +96,9 @@ lh_processes_texts(const LhProcesses *p, const char *mine, GError **error)
          at += strlen(at) + 1)
         g_ptr_array_add(texts, g_strdup(at));
     if (texts->len != p->count) {
-        g_set_error_literal(error, LH_ERROR, LH_ERROR_RUNTIME,
-                            "what other processes say cannot be read: their version is another");
+        g_set_error_literal(
+            error, LH_ERROR, LH_ERROR_RUNTIME,
+            "the data of other processes cannot be decoded: they run another version");
         return NULL;
     }
     g_ptr_array_add(texts, NULL);
@@ -115,7 +116,7 @@ lh_processes_agree(const LhProcesses *p, const char *what, const char *mine, GEr
         if (strcmp(texts[r], texts[0]) == 0)
             continue;
         g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME,
-                    "rank %u has another %s (\"%s\") than rank 0 (\"%s\"): start all processes "
+                    "rank %u has a different %s (\"%s\") from rank 0 (\"%s\"): start all processes "
                     "with the same options, files and version",
                     r, what, texts[r], texts[0]);
         return false;

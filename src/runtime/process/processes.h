@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The processes that one command runs in, by a control plane, and what they tell each other so that
- * all of them decide alike. A control plane of one process has one.
+ * The processes of one command, opened by a control plane, and the exchanges by which all of them
+ * reach the same decisions. A control plane of a single process gives one.
  */
 #pragma once
 
@@ -12,28 +12,27 @@ typedef struct {
     uint32_t count; /* of processes, at least 1 */
 } LhProcesses;
 
-/* As many as there are. LH_ERROR_RUNTIME. Ends with lh_processes_close(). */
+/* Opens all processes that were started. LH_ERROR_RUNTIME. End with lh_processes_close(). */
 bool lh_processes_open(LhProcesses *processes, const LhControl *control, int64_t deadline_us,
                        GError **error);
 void lh_processes_close(LhProcesses *processes);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(LhProcesses, lh_processes_close)
 
-/* Whether this is the first one, which alone prints and writes. */
+/* Whether this is the first process, the only one that prints and writes files. */
 bool lh_processes_first(const LhProcesses *processes);
 
 bool lh_processes_wait(const LhProcesses *processes, GError **error);
 
-/* @mine of every process: [count], in the order of ranks. */
+/* All-gathers @mine of every process into @all ([count], in rank order). */
 bool lh_processes_gather(const LhProcesses *processes, double mine, double *all, GError **error);
 
-/* What the first process has in @values, to all of them. */
+/* Broadcasts @values of the first process to all. */
 bool lh_processes_tell(const LhProcesses *processes, double *values, size_t count, GError **error);
 
-/* @mine of every process, in the order of ranks: NULL-terminated. NULL with @error; caller frees.
- */
+/* All-gathers the texts @mine in rank order: NULL-terminated. NULL with @error; caller frees. */
 char **lh_processes_texts(const LhProcesses *processes, const char *mine, GError **error);
 
-/* Whether all say the same; else LH_ERROR_RUNTIME: "rank 2 has another @what (..) than rank 0
- * (..)". */
+/* Whether @mine is the same on all processes; else LH_ERROR_RUNTIME: "rank 2 has a different @what
+ * (..) from rank 0 (..)". */
 bool lh_processes_agree(const LhProcesses *processes, const char *what, const char *mine,
                         GError **error);

@@ -16,14 +16,14 @@ length_of(const struct sockaddr_storage *address)
                                           : sizeof(struct sockaddr_in);
 }
 
-/* What a call came to: of a host that is there, or not. */
+/* Whether the errno of connect() shows that the host is up. */
 static bool
 answers(int cause)
 {
     return cause == 0 || cause == ECONNREFUSED || cause == ECONNRESET;
 }
 
-/* Calls; the socket while it is open what comes of it, or -1. */
+/* Starts to connect. Returns the socket while the outcome is open, else -1. */
 static int
 call_host(const struct sockaddr_storage *address, bool *reached)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether other hosts can be reached, whatever their processes do. */
+/* Whether other hosts can be reached, whatever state their processes are in. */
 #pragma once
 
 #include <stdbool.h>
@@ -8,8 +8,8 @@
 #include <sys/socket.h>
 
 /*
- * Calls all [count] addresses at once, each at its port, and waits for @wait_us at most: a host
- * that takes a connection or refuses it answers, reached[i].
+ * Connects to all [count] addresses at once and waits at most @wait_us. Sets reached[i] if the host
+ * accepts or refuses the connection.
  */
 void lh_hosts_reachable(const struct sockaddr_storage *addresses, size_t count, int64_t wait_us,
                         bool *reached);

@@ -13,12 +13,12 @@
 #define IN_ENVIRONMENT "LONGHAUL_SECRET"
 #define IN_FILE "LONGHAUL_SECRET_FILE"
 
-/* What is wrong with @path as the file of a secret; NULL: nothing. Caller frees. */
+/* Why the file is not acceptable as a secret's; NULL: it is. Caller frees. */
 static char *
 find_fault(const struct stat *file)
 {
     if (!S_ISREG(file->st_mode))
-        return g_strdup("is no file");
+        return g_strdup("is not a regular file");
     if (file->st_uid != geteuid())
         return g_strdup_printf("belongs to user %u, and this is user %u: it must be this user's "
                                "own",
@@ -30,7 +30,7 @@ find_fault(const struct stat *file)
     return NULL;
 }
 
-/* Reads the file into @text, which has room for @room bytes; how many there are, -1 with @error. */
+/* Reads at most @room bytes of the file into @text. Returns their number, or -1 with @error. */
 static gssize
 read_file(const char *path, char *text, gsize room, GError **error)
 {
@@ -41,7 +41,8 @@ read_file(const char *path, char *text, gsize room, GError **error)
 
     if (!lh_file_uses_take(path, LH_FILE_USE_READ, "the file of " IN_FILE, error))
         return -1;
-    /* What is no file must not keep us waiting, and no buffer a copy. */
+    /* O_NONBLOCK: opening something other than a file must not block. No stdio: its buffer would
+     * keep a copy. */
     file = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK); /* nocheck:read */
     if (file < 0 || fstat(file, &status) != 0)
         fault = g_strdup_printf("cannot be opened: %s", g_strerror(errno));
@@ -56,7 +57,7 @@ read_file(const char *path, char *text, gsize room, GError **error)
     return count;
 }
 
-/* @count bytes, of the variable's value or of its file. */
+/* Checks the @count bytes of the secret. */
 static bool
 check_secret(const char *variable, const char *text, gsize count, GError **error)
 {
@@ -67,12 +68,11 @@ check_secret(const char *variable, const char *text, gsize count, GError **error
     if (printable && count >= LH_SECRET_BYTES_MIN && count <= LH_SECRET_BYTES_MAX)
         return true;
     g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
-                "%s: the secret %s; allowed: %u to %u characters, "
-                "letters, digits and signs of ASCII",
+                "%s: the secret %s; allowed: %u to %u characters, printable ASCII without spaces",
                 variable,
                 count < LH_SECRET_BYTES_MIN   ? "is too short"
                 : count > LH_SECRET_BYTES_MAX ? "is too long"
-                                              : "has other characters than a secret may have",
+                                              : "has characters that are not allowed",
                 LH_SECRET_BYTES_MIN, LH_SECRET_BYTES_MAX);
     return false;
 }
@@ -81,7 +81,7 @@ bool
 lh_secret_read(LhSecret *secret, GError **error)
 {
     const char *value = g_getenv(IN_ENVIRONMENT), *path = g_getenv(IN_FILE);
-    char text[LH_SECRET_BYTES_MAX + 2] = { 0 }; /* with the end of its line, or too long */
+    char text[LH_SECRET_BYTES_MAX + 2] = { 0 }; /* room for a newline, or for one byte too many */
     gssize count;
     bool ok;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The secret that the processes of a job share, if somebody has given them one: whoever joins must
- * prove to have it (handshake.h). It is never sent, and stands in no message.
+ * The shared secret of a job's processes, if the user set one: a process that joins must prove that
+ * it has it (handshake.h). It is never sent or printed.
  */
 #pragma once
 
@@ -12,16 +12,16 @@
 #define LH_SECRET_BYTES_MAX 1024U
 
 typedef struct {
-    gsize bytes; /* 0: there is none */
-    bool given;  /* to this process, not announced to all by the first one */
+    gsize bytes; /* 0: no secret */
+    bool given;  /* by the user, not announced by the first process */
     char text[LH_SECRET_BYTES_MAX];
 } LhSecret;
 
 /*
- * Reads what LONGHAUL_SECRET is, or what is in the file that LONGHAUL_SECRET_FILE names, which
- * nobody but the user of this process may own or read; without the two there is none. False with
- * @error (LH_ERROR_USAGE), which names the variable and what is wrong with it.
+ * Reads the secret from LONGHAUL_SECRET, or from the file named by LONGHAUL_SECRET_FILE, which only
+ * this process's user may own or access; with neither there is no secret. False with @error
+ * (LH_ERROR_USAGE), which names the variable and the reason.
  */
 bool lh_secret_read(LhSecret *secret, GError **error);
-/* Leaves nothing of it in memory. */
+/* Erases it from memory. */
 void lh_secret_clear(LhSecret *secret);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sockets of TCP, as control plane and transport set them.
+ * TCP sockets of control plane and transport.
  */
 #pragma once
 
@@ -8,19 +8,20 @@
 #include <stdbool.h>
 #include <sys/socket.h>
 
-/* Never blocks, is closed by exec, sends small frames at once, since they are waited for, and
- * notices some time that the other machine is gone. */
+/* Makes the socket non-blocking and close-on-exec, disables Nagle's algorithm (small frames are
+ * waited for), and enables keep-alive, so that the loss of the other machine is noticed
+ * eventually. */
 void lh_socket_set(int socket);
 
-/* A socket that listens at the address, an IPv6 one to IPv4 as well; -1 with errno. @reused: also
- * where one has listened just before. */
+/* Opens a socket that listens at the address; an IPv6 socket accepts IPv4, too. -1 with errno.
+ * @reused: allow an address that was in use just before (SO_REUSEADDR). */
 int lh_socket_listen(const struct sockaddr *address, socklen_t length, bool reused);
 
-/* Whether only this computer is reached there. */
+/* Whether the address is loopback. */
 bool lh_socket_is_loopback(const struct sockaddr *address);
 
-/* As many files as the system allows: every connection has one. */
+/* Raises the limit of open files to the most the system allows: every connection needs one. */
 void lh_socket_raise_limit(void);
 
-/* Whether bytes are the same, in a time that does not say which differ. */
+/* Compares bytes in constant time. */
 bool lh_same_secret(const unsigned char *a, const unsigned char *b, gsize bytes);

@@ -13,10 +13,10 @@
 
 #define LENGTH_BYTES 8
 #define IOVECS 64
-#define SIGNS 64 /* credits and receipts in one call */
+#define SIGNS 64 /* credits and receipts per call */
 #define CREDIT 'C'
 #define RECEIPT 'R'
-/* What a socket gathers before it wakes the receiver, unless the message ends before. */
+/* Bytes that a socket gathers before it wakes the receiver, unless the message ends earlier. */
 #define LOW_WATER (INT32_C(64) << 10)
 
 void
@@ -50,7 +50,7 @@ lh_tcp_channel_events(const LhTcpChannel *wire)
     return EPOLLIN | (writes ? (uint32_t)EPOLLOUT : 0);
 }
 
-/* ---- the end of messages ---- */
+/* ---- completion ---- */
 
 static void
 complete_first(LhTcpChannel *wire, GError *error)
@@ -90,7 +90,7 @@ fail_by_error(LhTcpChannel *wire, int cause)
     lh_tcp_channel_fail(wire, why);
 }
 
-/* ---- a message on its way ---- */
+/* ---- the message in transit ---- */
 
 static void
 begin_message(LhTcpChannel *wire)
@@ -123,7 +123,7 @@ lh_tcp_channel_post(LhTcpChannel *wire, LhMessage *message)
     }
 }
 
-/* What of the message has not been moved, as far as the vectors reach. */
+/* Gives the remaining bytes of the message, as far as the vectors reach. */
 static int
 remaining(LhTcpChannel *wire, struct iovec vectors[IOVECS])
 {
@@ -135,14 +135,14 @@ remaining(LhTcpChannel *wire, struct iovec vectors[IOVECS])
         vectors[count++] =
             (struct iovec){ wire->length + wire->moved, (size_t)(LENGTH_BYTES - wire->moved) };
     if (wire->moved < LENGTH_BYTES && !wire->sends)
-        return count; /* who receives looks at it first */
+        return count; /* the receiver checks the length first */
     for (uint32_t i = wire->piece; i < m->pieces_count && count < IOVECS; i++, begin = 0)
         vectors[count++] =
             (struct iovec){ m->pieces[i].data + begin, (size_t)(m->pieces[i].bytes - begin) };
     return count;
 }
 
-/* @bytes more of it have been moved. Returns whether that is all. */
+/* Accounts for @bytes more. Returns whether the message is complete. */
 static bool
 advance(LhTcpChannel *wire, uint64_t bytes)
 {
@@ -158,7 +158,7 @@ advance(LhTcpChannel *wire, uint64_t bytes)
     return wire->moved == LENGTH_BYTES + m->bytes;
 }
 
-/* Whether a call that did not move anything may be made again later; else the wire fails. */
+/* Whether a call that moved nothing may be repeated later; otherwise the channel fails. */
 static bool
 is_later(LhTcpChannel *wire, ssize_t result)
 {
@@ -204,7 +204,7 @@ take_signs(LhTcpChannel *wire, const unsigned char *signs, ssize_t count)
         } else if (signs[i] == RECEIPT && wire->first != wire->moving) {
             complete_first(wire, NULL);
         } else {
-            lh_tcp_channel_fail(wire, "what it answers is not expected here");
+            lh_tcp_channel_fail(wire, "it sent an unexpected answer");
             return false;
         }
     }
@@ -228,7 +228,7 @@ read_signs(LhTcpChannel *wire)
 
 /* ---- the receiver ---- */
 
-/* What is due goes out as soon as the socket takes it: receipts first. */
+/* Sends due credits and receipts as soon as the socket takes them: receipts first. */
 static void
 write_signs(LhTcpChannel *wire)
 {
@@ -252,7 +252,7 @@ write_signs(LhTcpChannel *wire)
     }
 }
 
-/* The socket wakes us when so much is there that it is worth it. */
+/* Sets SO_RCVLOWAT, so that the socket wakes the receiver only for a worthwhile amount. */
 static void
 set_low_water(LhTcpChannel *wire)
 {
@@ -275,7 +275,7 @@ told_length(const LhTcpChannel *wire)
     return bytes;
 }
 
-/* False: it is not the message that was posted. */
+/* False if the length differs from that of the posted receive. */
 static bool
 check_length(LhTcpChannel *wire)
 {
@@ -290,7 +290,7 @@ check_length(LhTcpChannel *wire)
     return false;
 }
 
-/* Nothing is expected: what can come is the end. */
+/* Nothing is expected but the end of the connection. */
 static void
 look_for_end(LhTcpChannel *wire)
 {
@@ -298,7 +298,7 @@ look_for_end(LhTcpChannel *wire)
     const ssize_t count = recv(wire->socket, &byte, 1, MSG_DONTWAIT);
 
     if (count > 0)
-        lh_tcp_channel_fail(wire, "it sends what is not expected");
+        lh_tcp_channel_fail(wire, "it sent unexpected data");
     else
         (void)is_later(wire, count);
 }
