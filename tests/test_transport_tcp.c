@@ -573,7 +573,8 @@ START_TEST(strangers_are_hung_up_on)
     ck_assert(hangs_up(state, call_with(&hello, UINT_MAX), "another run: its key differs"));
     hello = hello_of(0, 0, 1);
     hello.port = LH_PORT_START;
-    ck_assert(hangs_up(state, call_with(&hello, UINT_MAX), "what it calls for is not here"));
+    ck_assert(
+        hangs_up(state, call_with(&hello, UINT_MAX), "it connects to the wrong port or rank"));
     hello = hello_of(1, 0, 1); /* a rank that there is not */
     ck_assert(hangs_up(state, call_with(&hello, UINT_MAX), "no channel 1 from rank 1"));
     for (uint32_t to = 1; to < 8; to++) { /* for somebody else */
@@ -882,8 +883,7 @@ END_TEST
 START_TEST(ranks_that_cannot_be_reached_are_named)
 {
     static const char words[] = "cannot send to rank 1: 127.0.0.3: Connection refused; 127.0.0.2: "
-                                "who listens there does not let it in: it has closed the "
-                                "connection";
+                                "rejected: it has closed the connection";
     g_autoptr(GRand) chance = g_rand_new_with_seed(1);
     Letter *first = new_letter(chance, true, 0, 1, 0, 10);
     Letter *second = new_letter(chance, true, 0, 1, 0, 10);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One rank a process, messages by MPI. All calls of MPI are made by the thread that opened it:
- * streams put messages on a list, poll() posts them, never blocking, and asks which are complete.
- * MPI is there already: the control plane has started it. It matches by (source, tag) in order of
- * posting; the tag is the channel. Data lies in host memory.
+ * Transport over MPI: one rank per process. The thread that opened it makes all MPI calls: streams
+ * append messages to a list; poll() posts them with non-blocking calls and tests for completion.
+ * The control plane has already initialised MPI. MPI matches by (source, tag) in posting order; the
+ * tag is the channel. Data is in host memory.
  */
 #include "base/allocation.h"
 #include "base/time_units.h"
@@ -15,22 +15,22 @@
 #include <string.h>
 #include <time.h>
 
-#define BLOCK_BYTES_MAX (INT32_C(1) << 30) /* counts of MPI are int */
-/* Between two looks, a sixteenth of the time since something moved: what takes long is noticed that
- * much later, and who waits for long leaves the core to others. */
+#define BLOCK_BYTES_MAX (INT32_C(1) << 30) /* MPI counts are int */
+/* Polling interval: a sixteenth of the time since something last moved. Long transfers are noticed
+ * that much later, and long waits leave the core to others. */
 #define IDLE_SHARE 16
 #define IDLE_NS_MIN 2000
 #define IDLE_NS_MAX 200000
 
-/* A message under way. */
+/* A message in transit. */
 typedef struct {
     LhMessage *message;
     unsigned char
-        *packed; /* what travels in place of its pieces; owned; NULL: the one that it has */
+        *packed; /* contiguous copy that is transferred instead of the pieces; owned; NULL: none */
     MPI_Request request;
 } Flight;
 
-/* A request that has ended, and how. */
+/* A completed request and its error code. */
 typedef struct {
     guint index;
     int code;
@@ -38,12 +38,12 @@ typedef struct {
 
 typedef struct {
     pthread_mutex_t lock;
-    pthread_cond_t posted;   /* there is something in the list */
+    pthread_cond_t posted;   /* the list is not empty */
     LhMessage *first, *last; /* to be posted, in order */
     int64_t moved_ns;        /* when something moved last */
     GArray *requests;        /* of MPI_Request */
     GArray *flights;         /* of Flight, by index of its request */
-    GArray *indices;         /* of int, room for MPI_Testsome */
+    GArray *indices;         /* of int, for MPI_Testsome */
     GArray *statuses;        /* of MPI_Status, likewise */
     GArray *ended;           /* of Ended */
 } Mpi;
@@ -63,7 +63,7 @@ mpi_open(const LhTransportParams *params, GError **error)
     pthread_condattr_t monotonic;
     Mpi *m;
 
-    (void)params; /* every MPI has tags for LH_CHANNELS_MAX */
+    (void)params; /* every MPI has enough tags for LH_CHANNELS_MAX */
     (void)error;
     m = g_new0(Mpi, 1);
     pthread_mutex_init(&m->lock, NULL);
@@ -96,7 +96,7 @@ mpi_post(void *state, LhMessage *message)
     pthread_mutex_unlock(&m->lock);
 }
 
-/* Copies between the pieces of a message and one place that has all of it. */
+/* Copies between the pieces of a message and a contiguous buffer. */
 static void
 copy_whole(const LhMessage *message, unsigned char *whole, bool in)
 {
@@ -111,7 +111,7 @@ copy_whole(const LhMessage *message, unsigned char *whole, bool in)
     }
 }
 
-/* @bytes, however many, as one element of @type. */
+/* Builds a datatype of @bytes bytes, which may exceed INT_MAX. */
 static bool
 make_type(uint64_t bytes, MPI_Datatype *type, GError **error)
 {
@@ -151,13 +151,13 @@ start_request(Flight *flight, unsigned char *data, GError **error)
     else
         code = MPI_Irecv(data, count, type, (int)message->peer, (int)message->channel,
                          MPI_COMM_WORLD, &flight->request);
-    /* The type goes when the request is done with it; finish_some() waits for that. */
+    /* MPI frees the type when the request completes, which finish_some() waits for. */
     return lh_mpi_ok(code, message->send ? "cannot send" : "cannot receive", error) &&
            (type == MPI_BYTE ||
             lh_mpi_ok(MPI_Type_free(&type), "cannot describe a message", error));
 }
-/* Several pieces travel as one: MPI moves memory without gaps in one go, but what has some bit by
- * bit, each when both ends ask for more. */
+/* Several pieces are packed into one buffer: MPI moves contiguous memory at once, but other memory
+ * piecewise, and only while both ends call it. */
 static bool
 start_message(Mpi *m, LhMessage *message, GError **error)
 {
@@ -228,7 +228,7 @@ finish_message(Mpi *m, const Ended *ended)
     message->complete(message, error);
 }
 
-/* Asks MPI which requests have ended, into m->ended. */
+/* Tests which requests have completed, into m->ended. */
 static void
 find_ended(Mpi *m)
 {
@@ -241,7 +241,7 @@ find_ended(Mpi *m)
     code = MPI_Testsome((int)m->requests->len, requests, &done, (int *)(void *)m->indices->data,
                         (MPI_Status *)(void *)m->statuses->data);
     if (code != MPI_SUCCESS && code != MPI_ERR_IN_STATUS) {
-        const Ended first = { 0, code }; /* nobody knows which: the run fails with any */
+        const Ended first = { 0, code }; /* unknown which; any makes the run fail */
 
         g_array_append_val(m->ended, first);
         return;
@@ -254,7 +254,7 @@ find_ended(Mpi *m)
 
         g_array_append_val(m->ended, ended);
     }
-    g_array_sort(m->ended, descending); /* so that removing one does not move the others */
+    g_array_sort(m->ended, descending); /* removing one must not move the others */
 }
 
 static bool
@@ -268,7 +268,7 @@ finish_some(Mpi *m)
     return m->ended->len > 0;
 }
 
-/* Sleeps until there is something to post, or it is time to look again. */
+/* Sleeps until a message is posted or the next poll is due. */
 static void
 wait_for_posts(Mpi *m, int64_t wait_us)
 {
@@ -301,8 +301,8 @@ mpi_poll(void *state, int64_t wait_us)
     return false;
 }
 
-/* Requests that are open belong to a run that failed: MPI may still use their memory, and the
- * process ends soon, by mpi_control_abandon. */
+/* Open requests belong to a failed run: MPI may still use their memory, and mpi_control_abandon()
+ * ends the process soon. */
 static void
 mpi_close(void *state)
 {
@@ -318,7 +318,7 @@ mpi_close(void *state)
     g_free(m);
 }
 
-/* The first of the lines in which it says what it is; MPI need not have been started. */
+/* The first line of the library's version text; MPI need not be initialised. */
 static char *
 mpi_library(GError **error)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Messages of a rank that runs alone (replay.h): an end is complete when it was predicted to be.
- * All messages of an op count from its first one, so that the rounds of a collective take together
- * what was predicted of it.
+ * Transport of single-rank replay (replay.h): an end completes at its predicted time. All messages
+ * of an op count from its first one, so that the rounds of a collective together take its predicted
+ * time.
  */
 #include "runtime/api/transport.h"
 
@@ -14,7 +14,7 @@
 
 #define YIELD_NS 100000
 
-/* An op of which a message has been posted. */
+/* Start of an op: when its first message was posted. */
 typedef struct {
     bool begun;
     LhTime begun_ps;
@@ -22,7 +22,7 @@ typedef struct {
 
 typedef struct {
     LhTransportParams params;
-    pthread_mutex_t lock; /* of what follows */
+    pthread_mutex_t lock; /* of the following fields */
     pthread_cond_t posted;
     GArray *ops; /* of Op, by id */
     LhMessage *waiting;
@@ -57,7 +57,7 @@ due_of(const Replay *t, const LhMessage *m)
     return lh_replay_end(t->params.replay, m->op, g_array_index(t->ops, Op, m->op).begun_ps);
 }
 
-/* What a message brings, before it is complete: that is part of the time that it takes. */
+/* Fills a received message before it completes: filling is part of its predicted time. */
 static bool
 bring_pieces(const Replay *t, const LhMessage *m, GError **error)
 {
@@ -105,7 +105,7 @@ replay_post(void *state, LhMessage *m)
     pthread_mutex_unlock(&t->lock);
 }
 
-/* Takes all messages out that are complete; *@left_ps is how long it takes until another one is. */
+/* Removes all messages that are due; sets *@left_ps to the time until the next one is. */
 static LhMessage *
 take_due(Replay *t, LhTime *left_ps)
 {
@@ -129,8 +129,8 @@ take_due(Replay *t, LhTime *left_ps)
     return due;
 }
 
-/* Until something else is posted, or for @wait_ns. Shortly before a message is due nobody sleeps:
- * to be woken would take longer. */
+/* Waits until another message is posted, or for @wait_ns. Polls for the last YIELD_NS, since waking
+ * up would take longer. */
 static void
 wait_for_post(Replay *t, int64_t wait_ns)
 {

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One rank a process, messages over TCP and no library. Every channel from one rank to another is a
- * wire (tcp_channel.h), a connection of its own, so that messages on one do not wait for those on
- * another. Who sends connects, when it posts its first message; connections stay from run to run.
+ * Transport over TCP: one rank per process, no library. Every channel from one rank to another is a
+ * TCP channel (tcp_channel.h) with its own connection, so that messages on one do not wait for
+ * those on another. The sender connects when it posts its first message; connections last from run
+ * to run.
  *
- * At first, processes tell each other by the control plane where they listen (endpoint.h). Who
- * calls says the key of the run, who it is and what the wire is (handshake.h). Whoever says
- * something else is a stranger and is hung up on (listener.h).
+ * First, processes exchange their endpoints (endpoint.h) over the control plane. A client sends the
+ * key of the run, its identity and the channel (handshake.h). Other connections are closed
+ * (listener.h).
  *
- * The thread that opened it sleeps in epoll until a socket or a post wakes it: who waits for the
- * network leaves the cores to others.
+ * The thread that opened the transport sleeps in epoll until a socket or a post wakes it, which
+ * leaves the cores to other threads.
  */
 #include "runtime/api/transport.h"
 #include "runtime/process/endpoint.h"
@@ -28,30 +29,30 @@
 #include <unistd.h>
 
 #define EVENTS 64
-#define ATTEMPT_US 5000000 /* for an address to answer */
-#define AGAIN_US 20000     /* until one is called again that has no room */
+#define ATTEMPT_US 5000000 /* limit for an address to answer */
+#define AGAIN_US 20000     /* until retrying a busy receiver */
 #define US_PER_MS 1000
 
-/* What a socket that epoll reports is. */
+/* Kinds of descriptors that epoll watches. */
 typedef enum { DOOR, WAKER, LINE } Kind;
 
 typedef struct {
     Kind kind;
 } Watched;
 
-/* How far the sender is with its connection. */
+/* Progress of the sender's connection. */
 typedef enum { IDLE, CONNECTING, GREETING, PUT_OFF, OPEN } LineStage;
 
 typedef struct {
     Watched watched;
     LhTcpChannel wire;
     LineStage stage;
-    LhHandshake call;  /* before it is open; the sender's */
-    int64_t since_us;  /* of an attempt */
-    GArray *addresses; /* of LhAddress; the sender's; NULL before the first attempt */
-    guint address;     /* that is tried */
-    GString *refusals; /* what came of those before */
-    uint32_t events;   /* that epoll is asked for */
+    LhHandshake call;  /* until open; sender only */
+    int64_t since_us;  /* start of the attempt */
+    GArray *addresses; /* of LhAddress; sender only; NULL before the first attempt */
+    guint address;     /* the one being tried */
+    GString *refusals; /* failures of the earlier ones */
+    uint32_t events;   /* watched by epoll */
 } Line;
 
 typedef struct {
@@ -64,12 +65,13 @@ typedef struct {
     int epoll, waker;
     Watched is_door, is_waker;
     GHashTable *lines;   /* of Line, by name_of() */
-    GPtrArray *attempts; /* of Line that is neither idle nor open; borrowed */
+    GPtrArray *attempts; /* of Line, neither idle nor open; borrowed */
     pthread_mutex_t lock;
-    LhMessage *first, *last; /* posted and not yet looked at, in order */
+    LhMessage *first, *last; /* posted and not yet processed, in order */
 } Tcp;
 
-/* That of this process; NULL: none yet. It stays, with its connections, until the process ends. */
+/* The transport of this process; NULL: none yet. It stays, with its connections, until the process
+ * ends. */
 static Tcp *shared;
 
 /* ---- lines ---- */
@@ -123,7 +125,7 @@ watch_socket(Tcp *t, int socket, Watched *what, uint32_t events)
            epoll_ctl(t->epoll, EPOLL_CTL_MOD, socket, &event) == 0;
 }
 
-/* Asks epoll for what the line waits for now. */
+/* Updates the events that epoll watches for the line. */
 static void
 watch_line(Tcp *t, Line *line)
 {
@@ -150,7 +152,7 @@ end_attempt(Tcp *t, Line *line, LineStage stage)
 
 static void try_next_address(Tcp *t, Line *line);
 
-/* This address leads nowhere: on to the next one. */
+/* Records why the current address failed and tries the next one. */
 static void
 give_address_up(Tcp *t, Line *line, const char *why)
 {
@@ -164,7 +166,7 @@ give_address_up(Tcp *t, Line *line, const char *why)
     try_next_address(t, line);
 }
 
-/* -1 with errno. Strangers make way where there are no descriptors. */
+/* Returns -1 with errno. Frees descriptors of strangers when none are left. */
 static int
 new_socket(Tcp *t, int family)
 {
@@ -208,10 +210,9 @@ try_next_address(Tcp *t, Line *line)
         return;
     }
     end_attempt(t, line, OPEN);
-    lh_tcp_channel_fail(&line->wire,
-                        line->refusals->len > 0
-                            ? line->refusals->str
-                            : "it has no address that this machine does not have, too");
+    lh_tcp_channel_fail(&line->wire, line->refusals->len > 0
+                                         ? line->refusals->str
+                                         : "it has no address other than those of this machine");
 }
 
 static void
@@ -225,7 +226,7 @@ start_connecting(Tcp *t, Line *line)
     try_next_address(t, line);
 }
 
-/* It is connected, or has failed to be. */
+/* Handles the end of connect(): starts the handshake or tries the next address. */
 static void
 greet(Tcp *t, Line *line)
 {
@@ -252,7 +253,7 @@ greet(Tcp *t, Line *line)
     watch_line(t, line);
 }
 
-/* True: the wire is there. */
+/* Returns true when the connection is open. */
 static bool
 take_welcome(Tcp *t, Line *line)
 {
@@ -272,13 +273,13 @@ take_welcome(Tcp *t, Line *line)
         line->since_us = g_get_monotonic_time();
         return false;
     default:
-        why = g_strdup_printf("who listens there does not let it in: %s", error->message);
+        why = g_strdup_printf("rejected: %s", error->message);
         give_address_up(t, line, why);
         return false;
     }
 }
 
-/* Addresses that do not answer are given up, and those that had no room are called again. */
+/* Gives up addresses that do not answer, and retries receivers that were busy. */
 static void
 look_at_attempts(Tcp *t)
 {
@@ -304,7 +305,7 @@ judge_sender(void *data, const LhHello *hello)
     const Line *line;
 
     if (hello->port != LH_PORT_DATA)
-        return g_strdup("what it calls for is not here");
+        return g_strdup("it connects to the wrong port or rank");
     if (!lh_same_secret(hello->token, t->key, LH_KEY_BYTES))
         return g_strdup("it belongs to another run: its key differs");
     if (hello->ranks != t->ranks || hello->rank >= t->ranks || hello->to != t->rank ||
@@ -354,7 +355,7 @@ listen_for_lines(Tcp *t, GError **error)
     return true;
 }
 
-/* Processes tell each other where they are. */
+/* All-gathers the endpoints of all processes. */
 static bool
 tell_whereabouts(Tcp *t, const LhOpenControl *control, GError **error)
 {
@@ -370,8 +371,7 @@ tell_whereabouts(Tcp *t, const LhOpenControl *control, GError **error)
         LhEndpoint *there = &g_array_index(t->there, LhEndpoint, r);
 
         if (all->len != each * t->ranks || !lh_endpoint_unpack(all->data + r * each, there)) {
-            g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME,
-                        "rank %u does not say where it can be reached", r);
+            g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME, "rank %u sent no valid address", r);
             return false;
         }
     }
@@ -404,8 +404,8 @@ tcp_open(const LhTransportParams *params, GError **error)
 
     if (params->control->place.count != 1) {
         g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
-                    "backend tcp has one rank in each process, and this is one process for %u "
-                    "ranks: start as many by mpirun, srun or torchrun",
+                    "backend tcp needs one process per rank, and this is one process for %u ranks: "
+                    "start one for each with mpirun, srun or torchrun",
                     params->ranks);
         return NULL;
     }
@@ -452,7 +452,7 @@ tcp_post(void *state, LhMessage *message)
     t->last = message;
     pthread_mutex_unlock(&t->lock);
     if (wakes && write(t->waker, &one, sizeof(one)) < 0) {
-        /* The counter is full: the thread is awake. */
+        /* The counter is full, so the thread is awake. */
     }
 }
 
@@ -529,7 +529,7 @@ tcp_poll(void *state, int64_t wait_us)
     return moved;
 }
 
-/* A run that failed leaves messages behind, and their wires in the middle of them. */
+/* Whether a failed run left messages on the line, whose connection is then in mid-message. */
 static gboolean
 is_left_behind(void *name, void *value, void *data)
 {

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * All ranks in one process: whoever posts the second end of a message has it copied, once, from the
- * sender's memory into the receiver's.
+ * Transport between ranks of one process: posting the second end of a message copies it, once, from
+ * the sender's memory into the receiver's.
  */
 #include "runtime/api/transport.h"
 
 #include <pthread.h>
 #include <string.h>
 
-#define BUCKETS 256 /* a power of two; a lock each */
+#define BUCKETS 256 /* a power of two; each with a lock */
 
-/* Posted ends without a partner, oldest first. */
+/* Posted ends without a match, oldest first. */
 typedef struct {
     pthread_mutex_t lock;
     LhMessage *first, *last;
@@ -54,7 +54,7 @@ bucket_of(Threads *t, const LhMessage *m)
     return &t->buckets[(mixed ^ mixed >> 15) & (BUCKETS - 1)];
 }
 
-/* Takes the oldest partner of @m out of the bucket, or leaves @m there. */
+/* Removes the oldest match of @m from the bucket, or adds @m to it. */
 static LhMessage *
 meet_message(Bucket *b, LhMessage *m)
 {
