@@ -139,7 +139,7 @@ static const struct {
       "is version 10.0.0; 9.16 or a newer version 9 is needed" },
     { "STANDIN_CUDNN", "handle=0", LH_ERROR_RUNTIME, "cuDNN: handle: " },
     { "STANDIN_CUDNN", "engines=0", LH_ERROR_NO,
-      "no engine of version 9.19.0 computes this attention on this device: none is suggested" },
+      "no engine of version 9.19.0 computes this attention on this device: cuDNN suggests none" },
     { "STANDIN_CUDNN", "plans=0", LH_ERROR_NO,
       "computes this attention on this device: cuDNN: plan: CUDNN_STATUS_NOT_SUPPORTED" },
     { "STANDIN_CUDNN", "execute=0", LH_ERROR_RUNTIME,

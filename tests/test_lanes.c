@@ -374,7 +374,7 @@ START_TEST(refusals_have_reasons)
 {
     expect_refusal(to_itself,
                    "rank 0, op 4 exchanges a message with itself, which NCCL cannot carry");
-    expect_refusal(turned, "a message is sent that nobody receives, or the reverse");
+    expect_refusal(turned, "a send has no matching receive, or the reverse");
 }
 END_TEST
 

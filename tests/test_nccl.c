@@ -1073,7 +1073,7 @@ static const Mutant mutants[] = {
       .found = "whose calls block" },
     { "never waiting for NCCL", "ring", 3, .replace = replace_always_ready, .found = "not ready" },
     { "a rank that does not meet the others", "ring", 3, .replace = replace_no_meeting,
-      .found = "in the meeting of all ranks" },
+      .found = "in the initial barrier of all ranks" },
     { "another size of a collective", "ring", 3, .replace = replace_larger_meeting,
       .found = "rank 1 all-reduce of 2" },
     { "communicators not finalized", "ring", 3, .replace = replace_no_finalize,

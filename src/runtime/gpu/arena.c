@@ -3,16 +3,16 @@
 
 #include <stdbool.h>
 
-/* A stretch of memory, free or taken. */
+/* A block of memory, free or allocated. */
 typedef struct {
     unsigned char *at;
     uint64_t bytes;
     bool taken;
-    bool joins; /* it goes on where the stretch before it ends, in the same piece */
+    bool joins; /* follows the block before it without a gap, in the same piece */
 } Stretch;
 
 struct _LhArena {
-    GArray *stretches; /* of Stretch; those of a piece in a row */
+    GArray *stretches; /* of Stretch; those of one piece are consecutive */
     uint64_t taken_bytes;
 };
 
@@ -70,7 +70,7 @@ lh_arena_take(LhArena *arena, uint64_t bytes)
     return NULL;
 }
 
-/* Makes one of stretch @i and the next one, if both are free and of one piece. */
+/* Merges block @i with the next if both are free and of one piece. */
 static void
 join_stretches(LhArena *arena, guint i)
 {

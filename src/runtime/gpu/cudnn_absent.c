@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* In place of cuDNN where its headers were not there when longhaul was built. */
+/* Stand-in for cuDNN in a build without its headers. */
 #include "runtime/gpu/cudnn_attention.h"
 
 #include "base/error.h"

@@ -4,7 +4,7 @@
 #include "base/error.h"
 #include "runtime/gpu/library.h"
 
-#define TEXT_BYTES 1000 /* of what cuDNN says of an error */
+#define TEXT_BYTES 1000 /* longest error text of cuDNN */
 
 static LhCudnn cudnn_loaded;
 static LhLibraryState cudnn_state = LH_LIBRARY_STATE;
@@ -40,8 +40,8 @@ ask_cudnn_version(void *loaded, LhLibraryVersion *version, const char **why)
 }
 
 /*
- * Older libraries need a padding mask where keys are no multiple of 128, and before 9.6 sums of dq
- * that are zeroed by the caller: so NVIDIA's cudnn-frontend treats them
+ * Older versions need a padding mask where the number of keys is no multiple of 128, and before 9.6
+ * the caller must zero the dq accumulator; NVIDIA's cudnn-frontend does both for them
  * (node/scaled_dot_product_flash_attention.h).
  */
 static const LhLibrary cudnn_lib = {

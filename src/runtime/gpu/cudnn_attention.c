@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which calls cuDNN computes, and by which of its functions. Its masks are full and causal ones,
- * and its types those of 16 bits.
+ * Decides which calls cuDNN computes, and with which functions. Its masks are full and causal, its
+ * types 16-bit.
  */
 #include "runtime/gpu/cudnn_attention.h"
 
@@ -10,15 +10,15 @@
 #define DIM_STEP 8U
 #define DIM_MAX 256U
 
-/* ---- what there is, and what not ---- */
+/* ---- supported calls ---- */
 
-/* How cuDNN computes a row of the table; NULL: not at all. */
+/* How cuDNN computes a kernel of the table; enqueue NULL: not supported. */
 typedef struct {
     LhKernelId kernel;
     void (*enqueue)(LhCudnnJob *j);
     unsigned operands_count;
-    unsigned inputs, keys; /* sets of bits: operands of the activations' type; those of keys */
-    unsigned kv;           /* the operand */
+    unsigned inputs, keys; /* bit masks: operands of the activations' type; operands of keys */
+    unsigned kv;           /* operand of keys and values */
 } Row;
 
 static const Row kernel_rows[] = {
@@ -48,7 +48,7 @@ lh_cudnn_computes(LhKernelId kernel, const LhKernelArgs *args)
            args->batch > 0 && args->heads > 0;
 }
 
-/* False: the job is refused. */
+/* False if the job is rejected. */
 static bool
 check_types(LhCudnnJob *j, const Row *row)
 {

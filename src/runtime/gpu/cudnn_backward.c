@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attention backward, where the call has o. Gradients of several blocks are added up. */
+/* Attention backward for calls that have o. Gradients of several blocks are accumulated. */
 #include "runtime/gpu/cudnn_private.h"
 
 /* Operands q, do, o, lse, kv, dq, dkv. */
@@ -46,7 +46,7 @@ run_backward(LhCudnnJob *j, const Backward *w, const LhCudnnBlock *b)
     lh_cudnn_run_block(j, b, true, tensors);
 }
 
-/* dk and dv of keys that a block does not see. */
+/* Zeroes dk and dv of keys that a block does not see. */
 static void
 zero_keys(LhCudnnJob *j, const Backward *w)
 {
@@ -64,7 +64,7 @@ add_keys(LhCudnnJob *j, const Backward *w, uint32_t run, bool first)
     lh_cudnn_add_rows(j, &w->dv, &dv, j->nk, first);
 }
 
-/* Gradients of a run's keys are added up block by block; queries are each in one block at most. */
+/* Accumulates the gradients of a run's keys block by block; each query is in at most one block. */
 static void
 backward_run(LhCudnnJob *j, Backward *w, uint32_t run)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs of keys, and the blocks of queries that see them: under a mask by position, rows that stand
- * one behind the other, so that each block is full or causal to cuDNN.
+ * Runs of keys, and the blocks of queries that see them. Under a mask by position a block consists
+ * of consecutive rows, so that it is full or causal for cuDNN.
  */
 #include "runtime/gpu/cudnn_private.h"
 
@@ -13,8 +13,9 @@
 
 /* ---- masks ---- */
 
-/* @nq queries from @first on, which see keys j <= i + @shift, i counted from @first: nothing, or a
- * block. Queries in front that see none, and keys behind that are not seen, are left out. */
+/* Adds the block, if any, of @nq queries from @first on that see keys j <= i + @shift, i counted
+ * from @first. Leading queries that see no key, and trailing keys that no query sees, are left
+ * out. */
 static void
 add_block(LhCudnnJob *j, uint64_t first, uint64_t nq, int64_t shift)
 {
@@ -34,21 +35,20 @@ add_block(LhCudnnJob *j, uint64_t first, uint64_t nq, int64_t shift)
     g_array_append_val(j->blocks, b);
 }
 
-/* As many times @b as go into @a, rounded down. */
+/* a / b, rounded down. */
 static int64_t
 floor_divide(int64_t a, int64_t b)
 {
     return a / b - (a % b < 0 ? 1 : 0);
 }
 
-/* Whether the parts of rows stand in the sequence as one part would. */
+/* Whether the parts are consecutive in the sequence, as if they were one part. */
 static bool
 are_joined(const LhRowsPosition *at, uint64_t stride, uint64_t rows, uint64_t part_rows)
 {
     return part_rows == rows || at->part_step == (int64_t)(part_rows * stride);
 }
 
-/* How many runs the keys have: one, or as many as parts. */
 void
 lh_cudnn_count_runs(LhCudnnJob *j)
 {
@@ -65,8 +65,8 @@ lh_cudnn_count_runs(LhCudnnJob *j)
         j->runs = parts;
 }
 
-/* Rows stand at start + i stride: key j is not behind query i if j <= i + (start of q - start of k)
- * / stride. */
+/* Row i is at position start + i stride, so query i sees key j if j <= i + (start of q - start of
+ * k) / stride. */
 static void
 cut_by_position(LhCudnnJob *j, uint32_t run)
 {
@@ -82,7 +82,6 @@ cut_by_position(LhCudnnJob *j, uint32_t run)
     }
 }
 
-/* All queries with a run of keys. */
 void
 lh_cudnn_cut_run(LhCudnnJob *j, uint32_t run)
 {
@@ -98,7 +97,6 @@ lh_cudnn_cut_run(LhCudnnJob *j, uint32_t run)
         cut_by_position(j, run);
 }
 
-/* k, or v, of a run of keys, as cuDNN reads it or as it is written. */
 LhRows
 lh_cudnn_of_run(const LhCudnnJob *j, LhRows t, uint32_t run)
 {
@@ -122,12 +120,12 @@ block_shape(const LhCudnnJob *j, const LhCudnnBlock *b, bool backward)
                            .dim = a->head_dim,
                            .nq = b->nq,
                            .nk = b->nk,
-                           /* One sequence has no next one: whatever its place, the plan is one. */
+                           /* A single sequence has no pitch; a fixed value makes plans reusable. */
                            .q_rows = a->batch == 1 ? b->nq : a->nq,
                            .k_rows = a->batch == 1 ? b->nk : j->nk };
 }
 
-/* NULL: the job has failed. */
+/* NULL if the job has failed. */
 static const LhCudnnPlan *
 plan_for(LhCudnnJob *j, const LhCudnnBlock *b, bool backward)
 {
@@ -148,7 +146,6 @@ plan_for(LhCudnnJob *j, const LhCudnnBlock *b, bool backward)
     return plan;
 }
 
-/* Blocks of a call come one after the other, and may use the same workspace. */
 void
 lh_cudnn_reserve_workspace(LhCudnnJob *j, bool backward)
 {
@@ -162,7 +159,6 @@ lh_cudnn_reserve_workspace(LhCudnnJob *j, bool backward)
     j->workspace = lh_cudnn_take(j, bytes);
 }
 
-/* @tensors: those of the call; the numbers are added to them. */
 void
 lh_cudnn_run_block(LhCudnnJob *j, const LhCudnnBlock *b, bool backward,
                    void *const tensors[LH_CUDNN_TENSORS])

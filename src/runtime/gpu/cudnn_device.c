@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-static GPtrArray *cudnn_devices; /* owned; until the process ends */
+static GPtrArray *cudnn_devices; /* owned; kept until the process ends */
 static pthread_mutex_t cudnn_devices_lock = PTHREAD_MUTEX_INITIALIZER;
 
 char *

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attention forward. What comes of several runs of keys is merged in fp32. */
+/* Attention forward. Results of several runs of keys are merged in fp32. */
 #include "runtime/gpu/cudnn_private.h"
 
 #include "kernels/cuda/attention/rows_of_tensors.h"
 
-/* Rows that see nothing have o = 0 and lse = -inf, which longhaul's own kernel writes to all. */
+/* Sets o = 0 and lse = -inf for all rows with longhaul's own kernel; rows without visible keys keep
+ * these values. */
 static void
 leave_empty(LhCudnnJob *j, const LhRows *o, const LhRows *lse)
 {
@@ -19,7 +20,7 @@ leave_empty(LhCudnnJob *j, const LhRows *o, const LhRows *lse)
     lh_cudnn_call_own(j, LH_KERNEL_ID_attention, call);
 }
 
-/* Of a run of keys, into @o and @lse, which are whole, as is @q. */
+/* Attends to one run of keys, into @o and @lse; these and @q are contiguous. */
 static void
 attend_run(LhCudnnJob *j, uint32_t run, const LhRows *q, const LhRows *o, const LhRows *lse)
 {
@@ -47,7 +48,7 @@ attend_run(LhCudnnJob *j, uint32_t run, const LhRows *q, const LhRows *o, const 
     j->scratch.used = used;
 }
 
-/* o with what stands behind it: one statistic, or two. */
+/* The view of o with the one or two statistics stored after it. */
 static LhView
 with_stats(const LhCudnnJob *j, const LhRows *o, unsigned stats)
 {
@@ -58,7 +59,7 @@ with_stats(const LhCudnnJob *j, const LhRows *o, unsigned stats)
     return view;
 }
 
-/* Every run of keys is a block, which is merged into the accumulator (o, m, l). */
+/* Computes each run of keys as a block and merges it into the accumulator (o, m, l). */
 static void
 attend_and_merge(LhCudnnJob *j, const LhView *acc, bool first)
 {
@@ -90,7 +91,7 @@ lh_cudnn_attention_fwd(LhCudnnJob *j)
     attend_and_merge(j, &j->call->operands[2], j->args->first);
 }
 
-/* Several runs of keys, by way of an accumulator. */
+/* Merges several runs of keys through an accumulator. */
 static void
 merge_to(LhCudnnJob *j, const LhRows *o, const LhRows *lse)
 {
@@ -107,7 +108,7 @@ merge_to(LhCudnnJob *j, const LhRows *o, const LhRows *lse)
                   .operands = { view, lh_cudnn_view(j, o, nq), lh_cudnn_view(j, lse, nq) } });
 }
 
-/* o and lse of a call end up in @o and @lse. */
+/* Computes o and lse of the call into @o and @lse. */
 static void
 forward_to(LhCudnnJob *j, LhRows o, LhRows lse)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Scratch memory of a call, longhaul's own kernels around cuDNN's, and tensors as cuDNN takes them:
- * with one distance from row to row. Operands that are cut into parts are put together first, and
- * results are taken apart.
+ * Scratch memory of a call, longhaul's own kernels around cuDNN's, and tensors in the form cuDNN
+ * needs: with one row stride. Operands that are split into parts are gathered first, and results
+ * are scattered.
  */
 #include "runtime/gpu/cudnn_private.h"
 
@@ -31,7 +31,6 @@ lh_cudnn_decline(LhCudnnJob *j, const char *format, ...)
     va_end(arguments);
 }
 
-/* Scratch memory; its use ends when j->scratch.used is set back, as the stream goes on in order. */
 void *
 lh_cudnn_take(LhCudnnJob *j, uint64_t bytes)
 {
@@ -41,7 +40,6 @@ lh_cudnn_take(LhCudnnJob *j, uint64_t bytes)
     return taken;
 }
 
-/* Calls one of longhaul's own kernels. */
 void
 lh_cudnn_call_own(LhCudnnJob *j, LhKernelId kernel, LhCall call)
 {
@@ -57,7 +55,6 @@ lh_cudnn_call_own(LhCudnnJob *j, LhKernelId kernel, LhCall call)
         lh_cudnn_fail(j, status, NULL);
 }
 
-/* Of @rows a sequence in all parts. */
 LhView
 lh_cudnn_view(const LhCudnnJob *j, const LhRows *t, uint64_t rows)
 {
@@ -68,7 +65,6 @@ lh_cudnn_view(const LhCudnnJob *j, const LhRows *t, uint64_t rows)
                      .held_bytes = lh_rows_bytes(t, j->args->batch) };
 }
 
-/* Whether a tensor is one to cuDNN: rows lie in the order of [batch][rows], aligned. */
 bool
 lh_cudnn_is_whole(const LhCudnnJob *j, const LhRows *t, uint64_t rows)
 {
@@ -78,7 +74,6 @@ lh_cudnn_is_whole(const LhCudnnJob *j, const LhRows *t, uint64_t rows)
     return (uintptr_t)t->data % align == 0 && (t->part_rows == rows || joined);
 }
 
-/* A whole tensor like @t, without memory. */
 LhRows
 lh_cudnn_like(const LhCudnnJob *j, const LhRows *t, uint64_t rows, enum lh_storage storage)
 {
@@ -88,7 +83,6 @@ lh_cudnn_like(const LhCudnnJob *j, const LhRows *t, uint64_t rows, enum lh_stora
     return whole;
 }
 
-/* The same in scratch memory. */
 LhRows
 lh_cudnn_scratch_for(LhCudnnJob *j, const LhRows *t, uint64_t rows, enum lh_storage storage)
 {
@@ -98,7 +92,6 @@ lh_cudnn_scratch_for(LhCudnnJob *j, const LhRows *t, uint64_t rows, enum lh_stor
     return whole;
 }
 
-/* to = from, row by row, whatever parts either has: k taken out of an operand that is k alone. */
 void
 lh_cudnn_copy_rows(LhCudnnJob *j, const LhRows *from, const LhRows *to, uint64_t rows)
 {
@@ -112,7 +105,6 @@ lh_cudnn_copy_rows(LhCudnnJob *j, const LhRows *from, const LhRows *to, uint64_t
     lh_cudnn_call_own(j, LH_KERNEL_ID_take_k, call);
 }
 
-/* An operand of the call as cuDNN reads it. */
 LhRows
 lh_cudnn_read_whole(LhCudnnJob *j, LhRows t, uint64_t rows)
 {
@@ -125,7 +117,6 @@ lh_cudnn_read_whole(LhCudnnJob *j, LhRows t, uint64_t rows)
     return whole;
 }
 
-/* to += from, or with @first = from: from is whole, of 16 bits. */
 void
 lh_cudnn_add_rows(LhCudnnJob *j, const LhRows *from, const LhRows *to, uint64_t rows, bool first)
 {
@@ -137,7 +128,7 @@ lh_cudnn_add_rows(LhCudnnJob *j, const LhRows *from, const LhRows *to, uint64_t 
 
     parted.part_rows = to->part_rows;
     parted.part_bytes = lh_rows_bytes(&parted, j->args->batch);
-    /* Of one sequence, elements lie in the same order either way. */
+    /* With one sequence the order of elements is the same either way. */
     if (to->part_rows != rows && j->args->batch > 1) {
         parted.data = lh_cudnn_take(j, rows / to->part_rows * parted.part_bytes);
         lh_cudnn_copy_rows(j, from, &parted, rows);

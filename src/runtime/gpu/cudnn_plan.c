@@ -7,12 +7,12 @@
 
 #define DIMS 4 /* batch, heads, rows, columns */
 #define OPERATIONS_MAX 32
-#define CONFIGS_MAX 16 /* of engines, best first */
+#define CONFIGS_MAX 16 /* engine configurations, best first */
 #define STAT_ALIGN 4
 
 typedef cudnnBackendDescriptor_t Descriptor;
 
-/* What a graph is built with. After the first error nothing is done any more. */
+/* A graph being built. After the first error all functions do nothing. */
 typedef struct {
     const LhCudnnTarget *target;
     const LhCudnn *cudnn;
@@ -20,7 +20,7 @@ typedef struct {
     GPtrArray *descriptors;
     Descriptor operations[OPERATIONS_MAX];
     int64_t operations_count;
-    int64_t names; /* unique ids that were given */
+    int64_t names; /* unique ids assigned so far */
     GError *error;
 } Graph;
 
@@ -76,8 +76,8 @@ finalize_descriptor(Graph *g, Descriptor d, const char *what)
 
 typedef enum {
     IN_MEMORY,
-    VIRTUAL, /* of the graph alone */
-    NUMBER,  /* in host memory, its value taken when the plan is run */
+    VIRTUAL, /* internal to the graph */
+    NUMBER,  /* scalar in host memory, read when the plan is run */
 } Place;
 
 static Descriptor
@@ -105,7 +105,7 @@ narrow_type(const LhCudnnShape *s)
     return s->storage == LH_STORAGE_FP16 ? CUDNN_DATA_HALF : CUDNN_DATA_BFLOAT16;
 }
 
-/* [batch][rows][heads][columns], of which the call has the first rows of each sequence. */
+/* [batch][rows][heads][columns]; the call uses the first rows of each sequence. */
 static Layout
 token_major(const LhCudnnShape *s, bool of_keys, uint32_t columns)
 {
@@ -118,7 +118,7 @@ token_major(const LhCudnnShape *s, bool of_keys, uint32_t columns)
                      .strides = { pitch * row, columns, row, 1 } };
 }
 
-/* [batch][heads][rows][columns], with nothing between. */
+/* [batch][heads][rows][columns], contiguous. */
 static Layout
 packed(const LhCudnnShape *s, uint64_t rows, uint64_t columns)
 {
@@ -128,7 +128,7 @@ packed(const LhCudnnShape *s, uint64_t rows, uint64_t columns)
                      .strides = { s->heads * m * n, m * n, n, 1 } };
 }
 
-/* Rows are columns, in the same memory. */
+/* The same memory with rows and columns swapped. */
 static Layout
 transposed(Layout l)
 {
@@ -142,14 +142,14 @@ virtual_tensor(Graph *g, cudnnDataType_t type, Layout layout)
     return tensor(g, LH_CUDNN_TENSORS + g->names++, type, layout, VIRTUAL);
 }
 
-/* A score for each query and key of a head, in fp32. */
+/* A score for each query and key of a head, fp32. */
 static Descriptor
 scores_tensor(Graph *g)
 {
     return virtual_tensor(g, CUDNN_DATA_FLOAT, packed(g->shape, g->shape->nq, g->shape->nk));
 }
 
-/* A number for each query of a head, in fp32. */
+/* A number for each query of a head, fp32. */
 static Descriptor
 row_numbers(Graph *g)
 {
@@ -176,7 +176,7 @@ of_keys(Graph *g, LhCudnnTensor name)
                   IN_MEMORY);
 }
 
-/* Keys as columns. */
+/* With keys as columns. */
 static Descriptor
 of_keys_transposed(Graph *g, LhCudnnTensor name)
 {
@@ -200,7 +200,7 @@ add_operation(Graph *g, Descriptor operation, const char *what)
     g->operations[g->operations_count++] = operation;
 }
 
-/* c = a b, for each head; a head of @b may serve several of @a. */
+/* c = a b, per head; a head of @b may serve several of @a. */
 static Descriptor
 product(Graph *g, Descriptor a, Descriptor b, Descriptor c)
 {
@@ -218,25 +218,25 @@ product(Graph *g, Descriptor a, Descriptor b, Descriptor c)
     return c;
 }
 
-/* What an element of the result comes from: x, and where there are others, b and t. */
+/* Inputs of a pointwise operation: x and, unless NULL, b and t. */
 typedef struct {
     Descriptor x, b, t;
-    int64_t axis; /* of indices, or -1 */
+    int64_t axis; /* axis of CUDNN_POINTWISE_GEN_INDEX, or -1 */
     cudnnDataType_t type;
 } Sources;
 
 static Descriptor
 pointwise(Graph *g, cudnnPointwiseMode_t mode, Sources from, Descriptor to)
 {
-    Descriptor how = create(g, CUDNN_BACKEND_POINTWISE_DESCRIPTOR, "function of elements");
+    Descriptor how = create(g, CUDNN_BACKEND_POINTWISE_DESCRIPTOR, "pointwise operation");
     Descriptor operation;
 
     set(g, how, CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &mode);
     set_type(g, how, CUDNN_ATTR_POINTWISE_MATH_PREC, from.type);
     if (from.axis >= 0)
         set(g, how, CUDNN_ATTR_POINTWISE_AXIS, CUDNN_TYPE_INT64, 1, &from.axis);
-    finalize_descriptor(g, how, "function of elements");
-    operation = create(g, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR, "function of elements");
+    finalize_descriptor(g, how, "pointwise operation");
+    operation = create(g, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR, "pointwise operation");
     set_descriptor(g, operation, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, how);
     set_descriptor(g, operation, CUDNN_ATTR_OPERATION_POINTWISE_XDESC, from.x);
     if (from.b != NULL)
@@ -244,11 +244,11 @@ pointwise(Graph *g, cudnnPointwiseMode_t mode, Sources from, Descriptor to)
     if (from.t != NULL)
         set_descriptor(g, operation, CUDNN_ATTR_OPERATION_POINTWISE_TDESC, from.t);
     set_descriptor(g, operation, CUDNN_ATTR_OPERATION_POINTWISE_YDESC, to);
-    add_operation(g, operation, "function of elements");
+    add_operation(g, operation, "pointwise operation");
     return to;
 }
 
-/* to = x, or of x and b, in fp32. */
+/* Applies @mode to x, or to x and b, in fp32. */
 static Descriptor
 combine(Graph *g, cudnnPointwiseMode_t mode, Descriptor x, Descriptor b, Descriptor to)
 {
@@ -256,7 +256,8 @@ combine(Graph *g, cudnnPointwiseMode_t mode, Descriptor x, Descriptor b, Descrip
                      to);
 }
 
-/* Over the dimensions that @to has fewer of: several heads of queries share one of keys. */
+/* Reduces over the dimensions in which @to is smaller; several heads of queries share one of
+ * keys. */
 static Descriptor
 reduce_to(Graph *g, cudnnReduceTensorOp_t operator, Descriptor x, Descriptor to)
 {
@@ -274,7 +275,7 @@ reduce_to(Graph *g, cudnnReduceTensorOp_t operator, Descriptor x, Descriptor to)
     return to;
 }
 
-/* The same memory, seen as @to's layout says. */
+/* The same memory with the layout of @to. */
 static Descriptor
 reshape(Graph *g, Descriptor x, Descriptor to)
 {
@@ -298,7 +299,7 @@ index_of(Graph *g, Descriptor x, int64_t axis)
                      (Sources){ .x = x, .axis = axis, .type = CUDNN_DATA_FLOAT }, to);
 }
 
-/* Scores of keys that a query does not see become -inf: it sees those with j <= i + shift. */
+/* Sets scores to -inf where the key is masked; a query sees keys j <= i + shift. */
 static Descriptor
 masked(Graph *g, Descriptor x)
 {
@@ -357,7 +358,7 @@ build_forward(Graph *g)
     product(g, p, v, o);
 }
 
-/* @to = x^T y, by head of queries, and then summed over those that share a head of keys. */
+/* @to = x^T y per query head, then summed over the query heads that share a key head. */
 static void
 gradient_of_keys(Graph *g, Descriptor x, Descriptor y, LhCudnnTensor to)
 {
@@ -376,7 +377,7 @@ gradient_of_keys(Graph *g, Descriptor x, Descriptor y, LhCudnnTensor to)
         result);
 }
 
-/* delta = rowsum(do o), a number for each query of a head. */
+/* delta = rowsum(do o): a number for each query of a head. */
 static Descriptor
 delta_of(Graph *g, Descriptor dout)
 {
@@ -388,7 +389,7 @@ delta_of(Graph *g, Descriptor dout)
     terms = combine(g, CUDNN_POINTWISE_MUL, dout, of_queries(g, LH_CUDNN_O),
                     virtual_tensor(g, CUDNN_DATA_FLOAT, layout));
     sums = reduce_to(g, CUDNN_REDUCE_TENSOR_ADD, terms, row_numbers(g));
-    /* The engines want a factor here, which is that of dropout where there is some. */
+    /* The engines require a factor here: the dropout scale, 1 without dropout. */
     return combine(g, CUDNN_POINTWISE_MUL, sums, number(g, LH_CUDNN_ONE, CUDNN_DATA_FLOAT),
                    tensor(g, LH_CUDNN_DELTA, CUDNN_DATA_FLOAT, packed(s, s->nq, 1), IN_MEMORY));
 }
@@ -433,7 +434,7 @@ lh_cudnn_shape_text(const LhCudnnShape *s)
                            s->heads, s->groups, s->dim);
 }
 
-/* A device that is described comes with heuristics and plan; one of this machine by its handle. */
+/* A device of this machine is given by its handle, a described one by its properties. */
 static void
 set_target(Graph *g, Descriptor d, cudnnBackendAttributeName_t by_handle,
            cudnnBackendAttributeName_t by_properties)
@@ -457,7 +458,7 @@ operation_graph(Graph *g)
     return graph;
 }
 
-/* What cuDNN would compute the graph with, the best first; returns how many. */
+/* Asks the heuristics for engine configurations, best first; returns their number. */
 static int64_t
 find_configs(Graph *g, Descriptor graph, Descriptor configs[CONFIGS_MAX])
 {
@@ -482,7 +483,7 @@ find_configs(Graph *g, Descriptor graph, Descriptor configs[CONFIGS_MAX])
     return MIN(count, CONFIGS_MAX);
 }
 
-/* The plan of one engine; NULL if that cannot, which @g->error then says. */
+/* The plan of one engine; NULL if it cannot run the graph, with the reason in @g->error. */
 static Descriptor
 plan_with(Graph *g, Descriptor config, int64_t *workspace_bytes)
 {
@@ -500,7 +501,7 @@ plan_with(Graph *g, Descriptor config, int64_t *workspace_bytes)
     return g->error == NULL ? plan : NULL;
 }
 
-/* The first of the engines that can. */
+/* The plan of the first engine that can run the graph. */
 static Descriptor
 make_plan(Graph *g, int64_t *workspace_bytes)
 {
@@ -516,7 +517,7 @@ make_plan(Graph *g, int64_t *workspace_bytes)
     if (plan != NULL || (count == 0 && g->error != NULL))
         return plan;
     version = lh_cudnn_version_text(g->cudnn->version);
-    said = g_strdup(g->error != NULL ? g->error->message : "none is suggested");
+    said = g_strdup(g->error != NULL ? g->error->message : "cuDNN suggests none");
     g_clear_error(&g->error);
     g_set_error(&g->error, LH_ERROR, LH_ERROR_NO,
                 "cuDNN: no engine of version %s computes this attention on this device: %s",

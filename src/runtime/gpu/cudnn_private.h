@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A call of attention by cuDNN, as it is being enqueued: what the files cudnn_*.c share.
+ * An attention call being enqueued with cuDNN: shared by the files cudnn_*.c.
  */
 #pragma once
 
@@ -17,104 +17,105 @@ struct LhCudnnDevice {
     int ordinal;
     const LhCudnn *cudnn;
     cudnnHandle_t handle;
-    pthread_mutex_t lock; /* of what follows, and of the handle's stream */
+    pthread_mutex_t lock; /* of the following fields, and of the handle's stream */
     GPtrArray *plans;     /* of LhCudnnPlan, owned */
     char *why;
 };
 
-/* Queries that stand one behind the other, with the keys of a run, from its first one on, that
- * they see. */
+/* A block: consecutive queries, and the keys of a run, from its first on, that they see. */
 typedef struct {
-    uint64_t first; /* of the queries */
+    uint64_t first; /* first query */
     uint64_t nq, nk;
     LhCudnnMask mask;
     int32_t shift;
 } LhCudnnBlock;
 
-/* A call, as it is being enqueued; or only counted, if there is no scratch memory yet. After the
- * first failure nothing is enqueued any more. */
+/* A call being enqueued, or only measured if it has no scratch memory yet (counts). After the first
+ * failure nothing is enqueued. */
 typedef struct {
     LhCudnnDevice *device;
     const LhCall *call;
     const LhKernelArgs *args;
-    unsigned kv; /* its operand */
+    unsigned kv; /* operand of keys and values */
     void *stream;
     bool counts;
     LhCudaScratch scratch;
-    uint64_t scratch_most; /* that was in use at a time */
+    uint64_t scratch_most; /* peak use */
     enum lh_status status;
 
-    /* The runs of keys; then those of the one that is being enqueued. */
+    /* Number of key runs; the fields below describe the current run. */
     uint32_t runs;
     uint64_t nk;
     GArray *blocks;  /* of LhCudnnBlock */
-    bool rows_left;  /* some queries are in none of them */
-    void *workspace; /* of the largest need of their plans */
+    bool rows_left;  /* some queries are in no block */
+    void *workspace; /* sized for the largest of their plans */
 } LhCudnnJob;
 
 /* ---- cudnn_device.c ---- */
 
-/* The device's plan of this shape, which is made if there is none yet. The caller has the lock. */
+/* The device's plan of this shape, created if missing. The caller holds the lock. */
 const LhCudnnPlan *lh_cudnn_device_plan(LhCudnnDevice *device, const LhCudnnShape *shape,
                                         GError **error);
 
 /* ---- cudnn_job.c ---- */
 
-/* Takes @error, which may be NULL; nothing is enqueued any more. */
+/* Records the failure; takes @error, which may be NULL. Nothing more is enqueued. */
 void lh_cudnn_fail(LhCudnnJob *j, enum lh_status status, GError *error);
 
-/* LH_STATUS_UNSUPPORTED, and why. */
+/* Fails with LH_STATUS_UNSUPPORTED and a reason. */
 void lh_cudnn_decline(LhCudnnJob *j, const char *format, ...) G_GNUC_PRINTF(2, 3);
 
-/* Scratch memory; its use ends when j->scratch.used is set back, as the stream goes on in order. */
+/* Takes scratch memory, which is free again when j->scratch.used is reset, since the stream runs in
+ * order. */
 void *lh_cudnn_take(LhCudnnJob *j, uint64_t bytes);
 
 /* Calls one of longhaul's own kernels. */
 void lh_cudnn_call_own(LhCudnnJob *j, LhKernelId kernel, LhCall call);
 
-/* Of @rows a sequence in all parts. */
+/* The view of a tensor with @rows rows per sequence over all parts. */
 LhView lh_cudnn_view(const LhCudnnJob *j, const LhRows *t, uint64_t rows);
 
-/* Whether a tensor is one to cuDNN: rows lie in the order of [batch][rows], aligned. */
+/* Whether cuDNN can read the tensor directly: rows in the order of [batch][rows], aligned. */
 bool lh_cudnn_is_whole(const LhCudnnJob *j, const LhRows *t, uint64_t rows);
 
-/* A whole tensor like @t, without memory. */
+/* A contiguous tensor like @t, without memory. */
 LhRows lh_cudnn_like(const LhCudnnJob *j, const LhRows *t, uint64_t rows, enum lh_storage storage);
 
-/* The same in scratch memory. */
+/* Likewise, in scratch memory. */
 LhRows lh_cudnn_scratch_for(LhCudnnJob *j, const LhRows *t, uint64_t rows, enum lh_storage storage);
 
-/* to = from, row by row, whatever parts either has: k taken out of an operand that is k alone. */
+/* Copies rows between tensors of any parts, with the kernel take_k on an operand that has only
+ * k. */
 void lh_cudnn_copy_rows(LhCudnnJob *j, const LhRows *from, const LhRows *to, uint64_t rows);
 
-/* An operand of the call as cuDNN reads it. */
+/* An operand of the call as a contiguous tensor: itself or a copy. */
 LhRows lh_cudnn_read_whole(LhCudnnJob *j, LhRows t, uint64_t rows);
 
-/* to += from, or with @first = from: from is whole, of 16 bits. */
+/* to += from, or to = from with @first. @from is contiguous and 16-bit. */
 void lh_cudnn_add_rows(LhCudnnJob *j, const LhRows *from, const LhRows *to, uint64_t rows,
                        bool first);
 
-/* Rows of zeros. */
+/* Zeroes the rows. */
 void lh_cudnn_zero_rows(LhCudnnJob *j, const LhRows *t, uint64_t rows);
 
-/* Where row @row is; NULL: memory is only counted. */
+/* Address of row @row; NULL while memory is only measured. */
 void *lh_cudnn_row_at(const LhRows *t, uint64_t row);
 
 /* ---- cudnn_blocks.c ---- */
 
-/* How many runs the keys have: one, or as many as parts. */
+/* Sets the number of key runs: one, or one per part. */
 void lh_cudnn_count_runs(LhCudnnJob *j);
 
-/* The blocks of all queries with a run of keys. */
+/* Sets the blocks of all queries with a run of keys. */
 void lh_cudnn_cut_run(LhCudnnJob *j, uint32_t run);
 
-/* k, or v, of a run of keys, as cuDNN reads it or as it is written. */
+/* The k or v of a run of keys. */
 LhRows lh_cudnn_of_run(const LhCudnnJob *j, LhRows t, uint32_t run);
 
-/* Blocks of a call come one after the other, and may use the same workspace. */
+/* Takes one workspace for all blocks, which run one after another. */
 void lh_cudnn_reserve_workspace(LhCudnnJob *j, bool backward);
 
-/* @tensors: those of the call; the numbers are added to them. */
+/* Runs a block's plan. @tensors: memory of the call's tensors; scalars are added. */
 void lh_cudnn_run_block(LhCudnnJob *j, const LhCudnnBlock *b, bool backward,
                         void *const tensors[LH_CUDNN_TENSORS]);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A build without CUDA has this in place of the GPU: it refuses. */
+/* Stand-in for the GPU in a build without CUDA; it returns an error. */
 #include "runtime/api/compute_device.h"
 
 #include "base/error.h"

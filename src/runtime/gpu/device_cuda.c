@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An NVIDIA GPU as a device. Slots lie in an arena, taken from the GPU in large pieces: nothing is
- * allocated while the program runs, unless the arena was too small. Marks are events with timing.
+ * An NVIDIA GPU as a device. Slots are allocated from an arena of large pieces of GPU memory:
+ * nothing is allocated from CUDA while the program runs, unless the arena was too small. Marks are
+ * events with timing.
  */
 #include "runtime/api/compute_device.h"
 
@@ -17,10 +18,10 @@
 #include <cuda_runtime_api.h>
 #include <pthread.h>
 
-#define PIECE_BYTES_MIN (UINT64_C(2) << 20) /* of the arena; the GPU's pages are as large */
-#define SPARE_PARTS 4                       /* the first piece is a quarter larger than asked for */
+#define PIECE_BYTES_MIN (UINT64_C(2) << 20) /* of the arena; the size of a GPU page */
+#define SPARE_PARTS 4                       /* the first piece is a quarter larger than requested */
 #define PS_PER_MS 1e9
-#define VERSION_MAJOR 1000 /* CUDA's version numbers are 1000 major + 10 minor */
+#define VERSION_MAJOR 1000 /* CUDA version numbers are 1000 major + 10 minor */
 #define VERSION_MINOR 10
 
 /* Indices into kernel_sets. */
@@ -33,26 +34,26 @@ struct _LhDeviceState {
     int ordinal;
     LhCudnnDevice *cudnn; /* borrowed; NULL: all kernels are longhaul's own */
     uint64_t piece_bytes; /* of the next piece */
-    pthread_mutex_t lock; /* of what follows */
+    pthread_mutex_t lock; /* of the following fields */
     LhArena *arena;
     GPtrArray *pieces; /* of device memory, owned */
-    GPtrArray *events; /* of cudaEvent_t, that nobody uses, owned */
+    GPtrArray *events; /* of cudaEvent_t, unused, owned */
 };
 
 /* ---- errors ---- */
 
-/* What an error means here, where its text does not say it. */
+/* Explanations of errors whose CUDA text does not say what to do. */
 static const struct {
     cudaError_t code;
     const char *text;
 } meanings[] = {
     { cudaErrorNoDevice, "no GPU is visible to this process: see nvidia-smi and "
                          "CUDA_VISIBLE_DEVICES" },
-    { cudaErrorDevicesUnavailable, "another process has the GPU for itself" },
+    { cudaErrorDevicesUnavailable, "another process has exclusive use of the GPU" },
     { cudaErrorNoKernelImageForDevice, "the GPU is older than those that longhaul was built for "
                                        "(meson setup -Dgpu_archs=...)" },
     { cudaErrorECCUncorrectable, "the GPU's memory is damaged" },
-    { cudaErrorIllegalAddress, "a kernel touched memory that is not its own" },
+    { cudaErrorIllegalAddress, "a kernel accessed memory outside its allocations" },
     { cudaErrorLaunchTimeout, "a kernel ran for too long: the GPU also drives a screen" },
     { cudaErrorMemoryAllocation, "the GPU's memory is full: choose a shorter sequence, fewer heads "
                                  "or fewer ranks" },
@@ -68,7 +69,7 @@ meaning_of(cudaError_t code)
     return NULL;
 }
 
-/* Whether @code is success; else @error says what was being done. */
+/* Whether @code is success; else @error names the operation. */
 static bool
 check_code(cudaError_t code, const char *what, GError **error)
 {
@@ -76,14 +77,14 @@ check_code(cudaError_t code, const char *what, GError **error)
 
     if (code == cudaSuccess)
         return true;
-    (void)cudaGetLastError(); /* else the next launch reports it */
+    (void)cudaGetLastError(); /* clears the error, which the next launch would report */
     g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME, "CUDA: %s: %s (%s)%s%s", what,
                 cudaGetErrorString(code), cudaGetErrorName(code), meaning != NULL ? ": " : "",
                 meaning != NULL ? meaning : "");
     return false;
 }
 
-/* The driver is part of the system and may be older than what the program was built with. */
+/* Checks that the driver, which belongs to the system, supports the CUDA version of the build. */
 static bool
 check_driver(GError **error)
 {
@@ -151,7 +152,7 @@ cuda_survey(char **driver, GPtrArray *devices, GError **error)
     return true;
 }
 
-/* The thread's calls are about this device from now on. */
+/* Makes this the thread's current device. */
 static bool
 use(const LhDeviceState *device, GError **error)
 {
@@ -181,7 +182,7 @@ cuda_close(LhDeviceState *device)
     g_free(device);
 }
 
-/* What else the kernels come from. */
+/* Opens cuDNN if the kernel set needs it. */
 static bool
 open_kernels(LhDeviceState *device, uint32_t kernel_set, GError **error)
 {
@@ -221,7 +222,7 @@ cuda_open(const LhDeviceParams *params, GError **error)
 
 /* ---- memory ---- */
 
-/* Takes a piece from the GPU that has room for @bytes; the caller has the lock. */
+/* Allocates a piece for at least @bytes from the GPU; the caller holds the lock. */
 static bool
 grow(LhDeviceState *device, uint64_t bytes, GError **error)
 {
@@ -261,7 +262,8 @@ cuda_release(LhDeviceState *device, unsigned char *memory)
 
 /* ---- streams ---- */
 
-/* Communication goes first: its few blocks should not wait for the many of a kernel. */
+/* Communication streams have the highest priority: their few blocks should not wait for the many of
+ * a kernel. */
 static LhDeviceStream
 cuda_stream(LhDeviceState *device, bool compute, GError **error)
 {
@@ -408,7 +410,8 @@ cuda_wait(LhDeviceState *device, LhDeviceStream stream, LhDeviceMark mark, GErro
            check_code(cudaStreamWaitEvent(stream, mark, cudaEventWaitDefault), "wait", error);
 }
 
-/* "Not ready" is an error to the next cudaGetLastError(), which asks about a launch. */
+/* cudaErrorNotReady is cleared, since the next cudaGetLastError() would attribute it to a
+ * launch. */
 static int
 cuda_passed(LhDeviceState *device, LhDeviceMark mark, GError **error)
 {
@@ -436,14 +439,13 @@ cuda_time(LhDeviceState *device, LhDeviceMark from, LhDeviceMark to, LhTime *ps,
 
 /* ---- the clock ---- */
 
-/* Whether the launch is OK that was to do @what. */
+/* Whether the kernel to do @what was launched. */
 static bool
 check_launch(enum lh_status status, const char *what, GError **error)
 {
     if (status == LH_STATUS_OK)
         return true;
-    g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME,
-                "CUDA: the kernel that is to %s was not launched", what);
+    g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME, "CUDA: the kernel to %s was not launched", what);
     return false;
 }
 

@@ -12,7 +12,7 @@ lh_library_path(const void *function)
     Dl_info info;
 
     if (dladdr(function, &info) == 0 || info.dli_fname == NULL)
-        return g_strdup("a file that is not known");
+        return g_strdup("an unknown file");
     return g_strdup(info.dli_fname);
 }
 
@@ -35,7 +35,7 @@ find_functions(const LhLibrary *library, void *handle, const char *file, void *f
                         library->name, file, f->name, library->least.major, library->least.minor);
             return false;
         }
-        /* POSIX promises that an object pointer of dlsym() holds a function's. */
+        /* POSIX guarantees that dlsym()'s object pointer can hold a function pointer. */
         memcpy((char *)functions + f->offset, &function, sizeof(function));
     }
     return true;
@@ -49,7 +49,7 @@ check_version(const LhLibrary *library, const char *file, void *functions, GErro
     const char *why = NULL;
 
     if (!library->version(functions, &version, &why)) {
-        g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME, "%s: %s does not tell its version: %s",
+        g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME, "%s: %s does not report its version: %s",
                     library->name, file, why);
         return false;
     }

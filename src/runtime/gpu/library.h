@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Libraries that are loaded when they are needed, so that one program starts where there is none
- * and says so: tables of their functions, and what is said when one is not there or too old.
+ * Libraries loaded at run time, so that the program also starts without them and can report that:
+ * tables of their functions, and errors for missing or unsupported libraries.
  */
 #pragma once
 
@@ -12,10 +12,10 @@
 
 typedef struct {
     const char *name;
-    size_t offset; /* of the pointer to it, in the struct of the library's functions */
+    size_t offset; /* of its pointer in the struct of the library's functions */
 } LhLibraryFunction;
 
-/* The row of ncclSend in LhNccl, whose member is Send. */
+/* The row of a function: ncclSend is the member Send of LhNccl. */
 #define LH_LIBRARY_FUNCTION(prefix, type, member)                                                  \
     {                                                                                              \
 #prefix #member, offsetof(type, member)                                                    \
@@ -26,18 +26,18 @@ typedef struct {
 } LhLibraryVersion;
 
 typedef struct {
-    const char *name;     /* "NCCL" */
-    const char *file;     /* that is loaded ... */
-    const char *variable; /* ... if this variable of the environment names no other one */
-    const LhLibraryFunction *functions; /* ended by one without a name */
-    LhLibraryVersion least; /* newer ones will do, too, as long as they are of the same ... */
-    int major;              /* ... major version: that of the headers, whose types and enumerators
-                               functions are called with */
-    /* What the library in @functions says of itself; false with what it says instead. */
+    const char *name;                   /* "NCCL" */
+    const char *file;                   /* default file */
+    const char *variable;               /* environment variable that may name another file */
+    const LhLibraryFunction *functions; /* terminated by one without a name */
+    LhLibraryVersion least; /* oldest supported version; newer ones must have the same major */
+    int major; /* major version of the headers, whose types and enumerators the functions are called
+                  with */
+    /* Reads the version from the library in @functions; false with the library's error in @why. */
     bool (*version)(void *functions, LhLibraryVersion *version, const char **why);
 } LhLibrary;
 
-/* Of a process. */
+/* Load state, one per process. */
 typedef struct {
     pthread_mutex_t lock;
     bool is_loaded;
@@ -48,9 +48,9 @@ typedef struct {
     }
 
 /*
- * Loads the library, once in a process, and sets the pointers of @functions, its struct.
- * LH_ERROR_RUNTIME with its name if it is not there, lacks a function, or is of another version;
- * @functions means nothing then. May be called from any thread.
+ * Loads the library, once per process, and sets the pointers of @functions, its struct.
+ * LH_ERROR_RUNTIME with its name if it is missing, lacks a function, or has an unsupported version;
+ * @functions is invalid then. May be called from any thread.
  */
 bool lh_library_load(const LhLibrary *library, LhLibraryState *state, void *functions,
                      GError **error);
@@ -58,5 +58,5 @@ bool lh_library_load(const LhLibrary *library, LhLibraryState *state, void *func
 /* "2.28.9"; caller frees. */
 char *lh_library_version_text(LhLibraryVersion version);
 
-/* The file that a function has been loaded from; caller frees. */
+/* The file that contains a function; caller frees. */
 char *lh_library_path(const void *function);

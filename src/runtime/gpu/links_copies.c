@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Virtual ranks: all ranks share one device, and a message is a copy on the receiver's stream. It
- * is enqueued when both ends are there, behind the start of both groups; the sender's stream goes
- * on when all that it sends has been copied. This shows numbers, memory and wiring. Its times are
- * those of nothing else: copies that one rank receives follow one another.
+ * is enqueued when both ends have been posted, after the start of both groups; the sender's stream
+ * continues when all it sends has been copied. This exercises numerics, memory and message
+ * matching. Its times predict nothing: copies that one rank receives are serialised.
  */
 #include "runtime/api/links.h"
 
 typedef struct _Group Group;
 
-/* An end of a message that has been posted. */
+/* A posted end of a message. */
 typedef struct _MessageEnd MessageEnd;
 struct _MessageEnd {
-    MessageEnd *next; /* of those without a partner, oldest first */
+    MessageEnd *next; /* in the list of unmatched ends, oldest first */
     Group *group;
     LhMessage *message;
-    /* Behind the copy, on the receiver's stream; of ends that send, until the group goes on. */
+    /* Mark after the copy on the receiver's stream; only for sends, until the group continues. */
     LhDeviceMark copied;
     LhDeviceState *copied_on;
 };
@@ -23,10 +23,10 @@ struct _MessageEnd {
 typedef struct {
     const LhRunDevice *device;
     MessageEnd *first, *last;
-    Group *groups; /* that still wait for something */
+    Group *groups; /* groups still waiting */
 } Copies;
 
-/* What was posted together, by one rank on one stream. */
+/* Messages posted together by one rank on one stream. */
 struct _Group {
     Group *next;
     LhDeviceState *device;
@@ -61,7 +61,7 @@ are_ends_of_one(const LhMessage *a, const LhMessage *b)
            a->peer == b->rank;
 }
 
-/* Takes the oldest partner of @end out of the list, or leaves @end there. */
+/* Removes the oldest match of @end from the list, or adds @end to it. */
 static MessageEnd *
 meet_end(Copies *c, MessageEnd *end)
 {
@@ -87,7 +87,7 @@ meet_end(Copies *c, MessageEnd *end)
     return NULL;
 }
 
-/* The copies of a message, whose two ends may be cut into pieces differently. */
+/* Enqueues the copies of a message, whose two ends may be cut into pieces differently. */
 static bool
 enqueue_copies(const Copies *c, const LhMessage *from, const LhMessage *to, GError **error)
 {
@@ -133,7 +133,7 @@ group_free(Copies *c, Group *g)
     g_free(g);
 }
 
-/* If all that a group waits for is enqueued, its stream goes on behind that. */
+/* Completes a group whose copies are all enqueued; its stream continues after them. */
 static bool
 release_group(Copies *c, Group *g, GError **error)
 {

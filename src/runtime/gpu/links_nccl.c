@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ranks meet over NCCL: a thread and a GPU for each. The communicators are those of
- * nccl_communicators.h, split off one that spans all ranks. None of them blocks: whatever NCCL is
- * busy with is asked for again and again until the deadline, so that a run ends with a message
- * whatever a library or another rank does.
+ * Links over NCCL: a thread and a GPU for each rank. The communicators are those of
+ * nccl_communicators.h, split off one that spans all ranks. All are non-blocking and polled until
+ * the deadline, so that a run always ends with a message, whatever the library or another rank
+ * does.
  */
 #include "runtime/api/links.h"
 
@@ -16,11 +16,11 @@
 
 #define ERROR_BYTES 400
 
-/* What processes tell each other before the first of them waits for NCCL. */
+/* What processes exchange before the first of them waits for NCCL. */
 typedef struct {
-    int32_t version;         /* of NCCL */
+    int32_t version;         /* NCCL version */
     ncclUniqueId id;         /* the first process's */
-    char error[ERROR_BYTES]; /* why there is nothing to be waited for; "": there is */
+    char error[ERROR_BYTES]; /* why this process cannot take part; "": it can */
 } Card;
 
 /* ---- the process ---- */
@@ -66,7 +66,7 @@ compare_cards(const LhNcclLinks *links, const GByteArray *all, const Card *own, 
     return true;
 }
 
-/* What this process has, or why it cannot take part. */
+/* Fills in this process's card, with @error if it cannot take part. */
 static void
 fill_card(LhNcclLinks *links, Card *card, GError **error)
 {
@@ -77,8 +77,8 @@ fill_card(LhNcclLinks *links, Card *card, GError **error)
     if (links->lanes == NULL)
         return;
     card->version = links->nccl->version;
-    /* Without it kernels of two communicators might be launched in different orders on two ranks.
-     */
+    /* Without it, kernels of two communicators might be launched in different orders on two
+     * ranks. */
     if (lh_nccl_comms_count(links->lanes) > 1)
         g_setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", FALSE);
     if (links->params->control->place.first == 0 &&
@@ -87,7 +87,7 @@ fill_card(LhNcclLinks *links, Card *card, GError **error)
                     links->nccl->GetLastError(NULL));
 }
 
-/* Every process learns what every other one has, so that none waits for one that cannot come. */
+/* All-gathers the cards, so that no process waits for one that cannot take part. */
 static bool
 exchange_cards(LhNcclLinks *links, GError **error)
 {
@@ -166,7 +166,7 @@ nccl_failed(void *joined, GError **error)
     return false;
 }
 
-/* Ends a communicator when all its members do; true if it is gone. */
+/* Finalises a communicator together with its other members; true if it is destroyed. */
 static bool
 finalize_comm(const LhNcclRank *j, ncclComm_t comm)
 {

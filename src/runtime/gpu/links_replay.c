@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Messages of a rank that runs alone on a GPU (replay.h): a stream goes on when they were predicted
- * to be there. All messages of an op count from its first group, so that the rounds of a collective
- * take together what was predicted of it.
+ * Links of single-rank replay on a GPU (replay.h): a stream continues at the predicted time of its
+ * message. All messages of an op count from its first group, so that the rounds of a collective
+ * together take its predicted time.
  */
 #include "runtime/api/links.h"
 
@@ -10,13 +10,13 @@
 
 #define NONE_BEGUN UINT32_MAX
 #define CELL_BYTES 8
-#define CELLS (1 + LH_STREAMS_MAX) /* the start of the run, and of each stream's op */
+#define CELLS (1 + LH_STREAMS_MAX) /* time stamps: start of the run, and of each stream's op */
 
 typedef struct {
     const LhLinksParams *params;
     LhLinksRank rank;
     unsigned char *cells;
-    uint32_t begun[LH_STREAMS_MAX]; /* the op of each stream whose start is stamped */
+    uint32_t begun[LH_STREAMS_MAX]; /* the op whose start each stream's cell holds */
 } ReplayLinks;
 
 static void *
@@ -56,7 +56,7 @@ cell_of(const ReplayLinks *r, uint32_t stream)
     return r->cells + (1 + stream) * (size_t)CELL_BYTES;
 }
 
-/* The first thing of the op on its stream. */
+/* Stamps the start of the op, once, before its first message. */
 static bool
 begin_op(ReplayLinks *r, const LhOp *op, LhDeviceStream stream, GError **error)
 {
@@ -66,7 +66,7 @@ begin_op(ReplayLinks *r, const LhOp *op, LhDeviceStream stream, GError **error)
     return r->params->device->stamp(r->rank.device, cell_of(r, op->stream), stream, error);
 }
 
-/* The last thing of the op, or of a round of it. */
+/* Delays the stream until the predicted end of the op. */
 static bool
 end_op(const ReplayLinks *r, const LhOp *op, LhDeviceStream stream, GError **error)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* In place of NCCL where its header was not there when longhaul was built. */
+/* Stand-in for NCCL in a build without its header. */
 #include "runtime/api/links.h"
 
 #include "base/error.h"

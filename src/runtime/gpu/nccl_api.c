@@ -5,7 +5,7 @@
 
 #define MAJOR_LEAST 2
 #define MINOR_LEAST 18
-#define OLD_MINOR 8 /* versions to 2.8 are written with one digit less */
+#define OLD_MINOR 8 /* versions up to 2.8 are encoded with one digit less */
 
 static LhNccl nccl_loaded;
 static LhLibraryState nccl_state = LH_LIBRARY_STATE;
@@ -43,7 +43,7 @@ ask_nccl_version(void *loaded, LhLibraryVersion *version, const char **why)
     return result == ncclSuccess;
 }
 
-/* Older libraries cannot split communicators, or end them without blocking. */
+/* Older versions lack ncclCommSplit and non-blocking finalisation. */
 static const LhLibrary nccl_lib = {
     .name = "NCCL",
     .file = "libnccl.so.2",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * NCCL, loaded when it is needed, so that one program starts where there is none and says so. Its
+ * NCCL, loaded at run time, so that the program also starts without it and can report that. Its
  * functions have the types of nccl.h, and are called as nccl->Send(...).
  */
 #pragma once
@@ -9,8 +9,7 @@
 #include <nccl.h>
 #include <stdbool.h>
 
-/* The file that is loaded, in the place of libnccl.so.2, where this variable of the environment is
- * set. */
+/* Environment variable with the file to load instead of libnccl.so.2. */
 #define LH_NCCL_VARIABLE "LONGHAUL_NCCL"
 
 #define LH_NCCL_FUNCTIONS(F)                                                                       \
@@ -37,12 +36,12 @@ typedef struct {
 #define LH_NCCL_MEMBER(name) __typeof__(&nccl##name) name;
     LH_NCCL_FUNCTIONS(LH_NCCL_MEMBER)
 #undef LH_NCCL_MEMBER
-    int version; /* as ncclGetVersion() gives it: 22809 is 2.28.9 */
+    int version; /* as ncclGetVersion() returns it: 22809 is 2.28.9 */
 } LhNccl;
 
 /*
- * Loads the library, once in a process; LH_ERROR_RUNTIME with its name if it is not there, lacks a
- * function, or is of another version than this program can use. May be called from any thread.
+ * Loads the library, once per process. LH_ERROR_RUNTIME with its name if it is missing, lacks a
+ * function, or has an unsupported version. May be called from any thread.
  */
 const LhNccl *lh_nccl_load(GError **error);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Streams that exchange messages with each other are found by matching all messages
- * as the verifier does, by order alone. */
+/* Streams that exchange messages with each other are found by matching all messages as the verifier
+ * does, by order alone. */
 #include "runtime/gpu/nccl_communicators.h"
 
 #include "base/error.h"
@@ -10,16 +10,16 @@
 #include <string.h>
 
 #define NUMBERS_MAX (UINT32_C(1) << 8)
-#define STREAMS (NUMBERS_MAX * LH_STREAMS_MAX) /* of all numbers, apart from each other */
+#define STREAMS (NUMBERS_MAX * LH_STREAMS_MAX) /* distinct for all numbers */
 #define NONE UINT32_MAX
 
 /* One end of a message. */
 typedef struct {
-    uint32_t source, destination, order; /* in which the rank posts it */
+    uint32_t source, destination, order; /* posting order of the rank */
     uint16_t stream;                     /* number * LH_STREAMS_MAX + stream */
 } LaneEnd;
 
-/* What tells a lane of messages: its streams (their root), and two of its members. */
+/* The key of a message lane: the root of its streams, and two of its members. */
 typedef struct {
     uint32_t root, first, second;
 } Key;
@@ -28,7 +28,7 @@ struct _LhNcclComms {
     GArray *lanes; /* of LhNcclComm */
     uint32_t rounds;
     uint16_t root[STREAMS];
-    bool several[STREAMS];      /* by root: more than one stream */
+    bool several[STREAMS];      /* by root: joins more than one stream */
     GHashTable *of_messages;    /* Key *, owned -> lane + 1 */
     GHashTable *of_collectives; /* LhCommunicatorKey *, owned -> lane + 1 */
 };
@@ -67,8 +67,8 @@ stream_of(const LhOp *op)
     return (uint16_t)(op->communicator * LH_STREAMS_MAX + op->stream);
 }
 
-/* The key of messages between two ranks; @first stands for all that it is joined with, unless the
- * two have a lane of their own. */
+/* The key of messages between two ranks: the pair if it has a lane of its own, else @rank, which
+ * stands for its connected set. */
 static Key
 lane_key(const LhNcclComms *lanes, uint16_t stream, uint32_t rank, uint32_t peer)
 {
@@ -79,12 +79,12 @@ lane_key(const LhNcclComms *lanes, uint16_t stream, uint32_t rank, uint32_t peer
     return (Key){ root, rank, NONE };
 }
 
-/* ---- what the program says ---- */
+/* ---- the ops of the program ---- */
 
 typedef struct {
     LhNcclComms *lanes;
     uint32_t ranks;
-    GArray *sends, *receives; /* of End */
+    GArray *sends, *receives; /* of LaneEnd */
     bool used[STREAMS];
 } LaneWalk;
 
@@ -168,7 +168,7 @@ walk_program(LaneWalk *w, const LhProgram *program, GError **error)
     return ok;
 }
 
-/* ---- streams that meet ---- */
+/* ---- streams that exchange messages ---- */
 
 static int
 compare_u32(uint32_t a, uint32_t b)
@@ -203,8 +203,8 @@ root_of(LhNcclComms *lanes, uint16_t stream)
     return stream;
 }
 
-/* The k-th message that a rank sends to another one on a number is the k-th that the other receives
- * from it. */
+/* Joins the streams of matching ends: the k-th message that a rank sends to another on a number is
+ * the k-th that the other receives from it. */
 static bool
 join_streams(LaneWalk *w, GError **error)
 {
@@ -223,7 +223,7 @@ join_streams(LaneWalk *w, GError **error)
 
         if (i >= w->sends->len || i >= w->receives->len || compare_peers(send, receive) != 0) {
             g_set_error_literal(error, LH_ERROR, LH_ERROR_NO,
-                                "a message is sent that nobody receives, or the reverse");
+                                "a send has no matching receive, or the reverse");
             return false;
         }
         a = root_of(lanes, send->stream);
@@ -238,9 +238,9 @@ join_streams(LaneWalk *w, GError **error)
     return true;
 }
 
-/* ---- ranks that meet ---- */
+/* ---- ranks that exchange messages ---- */
 
-/* The ranks that the messages of @root join, as a forest over ranks. */
+/* Finds the root of a rank in the union-find forest of ranks that messages connect. */
 static uint32_t
 tree_of(uint32_t *parents, uint32_t rank)
 {
@@ -249,8 +249,8 @@ tree_of(uint32_t *parents, uint32_t rank)
     return rank;
 }
 
-/* A lane for each set of ranks that messages of @root join; they are listed in order of their
- * smallest members. */
+/* Adds a lane for each set of ranks that messages of @root connect, in order of their smallest
+ * members. */
 static void
 add_joined(LaneWalk *w, uint16_t root)
 {
@@ -291,7 +291,7 @@ add_joined(LaneWalk *w, uint16_t root)
     }
 }
 
-/* A lane for every two ranks that have messages of @root, in the order of the sorted ends. */
+/* Adds a lane for every pair of ranks with messages of @root, in the order of the sorted ends. */
 static void
 add_twos(LaneWalk *w, uint16_t root)
 {
@@ -332,7 +332,7 @@ compare_pairs(const void *a, const void *b)
     return order != 0 ? order : compare_u32(x->to, y->to);
 }
 
-/* Every pair once. */
+/* Sorts the pairs and removes duplicates. */
 static void
 set_pairs(LhNcclComm *lane, GArray *pairs)
 {
@@ -347,7 +347,7 @@ set_pairs(LhNcclComm *lane, GArray *pairs)
     }
 }
 
-/* Which pairs exchange messages, and on which streams. */
+/* Sets the pairs and streams of every lane. */
 static void
 list_pairs(LaneWalk *w)
 {
@@ -375,7 +375,7 @@ list_pairs(LaneWalk *w)
         set_pairs(&g_array_index(lanes->lanes, LhNcclComm, i), g_ptr_array_index(pairs, i));
 }
 
-/* Each lane's round is the first one without any of its members. */
+/* Assigns each lane the first round that has none of its members. */
 static void
 choose_rounds(LhNcclComms *lanes, uint32_t ranks)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/gpu/nccl_join.h"
 
-#define BYTE_STRIDE 16 /* between the bytes that a connection is tried with */
+#define BYTE_STRIDE 16 /* between the test bytes of connections */
 #define DRAIN_US 1000000
 
 static bool
@@ -18,7 +18,7 @@ join_world(LhNcclRank *j, GError **error)
            lh_nccl_settle(j, j->world, "the communicator of all ranks", error);
 }
 
-/* One split for all lanes of a round, which every rank takes part in. */
+/* Creates the lanes of a round with one split, in which every rank takes part. */
 static bool
 split_round(LhNcclRank *j, uint32_t round, GError **error)
 {
@@ -43,7 +43,7 @@ split_round(LhNcclRank *j, uint32_t round, GError **error)
     return *made == NULL || lh_nccl_settle(j, *made, "the splitting of communicators", error);
 }
 
-/* The bytes that go over every connection of a lane. Each has a place of its own. */
+/* Exchanges a byte over every connection of a lane, each at an address of its own. */
 static ncclResult_t
 send_bytes(const LhNcclRank *j, const LhNcclComm *lane, ncclComm_t comm, unsigned char *memory)
 {
@@ -61,7 +61,8 @@ send_bytes(const LhNcclRank *j, const LhNcclComm *lane, ncclComm_t comm, unsigne
             result = nccl->Recv(to, 1, ncclUint8, (int)pair->from, comm, j->rank.host);
         to += BYTE_STRIDE;
     }
-    /* Collectives are made of messages between any two members, and NCCL has its own. */
+    /* Collectives consist of messages between any two members; NCCL's own connect in
+     * add_number(). */
     for (uint32_t i = 0; result == ncclSuccess && lane->collectives && i < lane->count; i++) {
         if (i == own)
             continue;
@@ -73,7 +74,7 @@ send_bytes(const LhNcclRank *j, const LhNcclComm *lane, ncclComm_t comm, unsigne
     return result;
 }
 
-/* Has all ranks of a communicator add up a number, which is at @memory. */
+/* All-reduces a number at @memory over a communicator. */
 static bool
 add_number(const LhNcclRank *j, ncclComm_t comm, unsigned char *memory, const char *what,
            GError **error)
@@ -86,9 +87,9 @@ add_number(const LhNcclRank *j, ncclComm_t comm, unsigned char *memory, const ch
 }
 
 /*
- * The first message between two ranks makes a connection, for which the host has to wait for the
- * other one's, and so does the first collective. So every pair of a lane exchanges a byte now, and
- * all of its ranks add up a number.
+ * Establishes the connections of a lane. The first message between two ranks connects them, for
+ * which each host waits for the other, and so does the first collective. So every pair of the lane
+ * exchanges a byte now, and all its ranks all-reduce a number.
  */
 static bool
 connect_lane(LhNcclRank *j, uint32_t index, GError **error)
@@ -117,13 +118,12 @@ connect_lane(LhNcclRank *j, uint32_t index, GError **error)
     return ok;
 }
 
-/* Nobody goes on before everybody is there, neither hosts nor devices, whose clocks so begin as
- * close together as one message takes. */
+/* A barrier of hosts and devices, so that device clocks start within the time of one message. */
 static bool
 meet_ranks(LhNcclRank *j, GError **error)
 {
     const LhRunDevice *device = j->links->params->device;
-    const char *what = "the meeting of all ranks";
+    const char *what = "the initial barrier of all ranks";
     unsigned char *memory = device->alloc(j->rank.device, sizeof(float), error);
     const bool ok = memory != NULL &&
                     device->fill(j->rank.device, memory, 0, sizeof(float), j->rank.host, error) &&
@@ -174,7 +174,7 @@ lh_nccl_abort(void *joined)
         nccl->CommAbort(j->world);
 }
 
-/* When NCCL has been aborted, what is behind it on the host's stream ends soon. */
+/* After an abort of NCCL, waits briefly for the host's stream to become idle. */
 static void
 drain(const LhNcclRank *j)
 {

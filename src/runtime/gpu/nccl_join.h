@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How a rank joins over NCCL: the communicator of all ranks, those that are split off it, and all
- * connections before anything is timed.
+ * How a rank joins over NCCL: it creates the communicator of all ranks, splits the others off it,
+ * and establishes all connections before anything is timed.
  */
 #pragma once
 
 #include "runtime/gpu/nccl_rank.h"
 
-/* As LhLinks has it. */
+/* Functions of LhLinks. */
 void *lh_nccl_join(void *data, const LhLinksRank *rank, GError **error);
 void lh_nccl_abort(void *joined);
 
-/* Gives back what the rank has beside its communicators. */
+/* Frees everything of the rank but its communicators. */
 void lh_nccl_rank_free(LhNcclRank *j);
 
-/* How far the rank is, for messages about those that others wait for. */
+/* Records the rank's progress, for messages that name missing ranks. */
 void lh_nccl_set_stage(LhNcclRank *j, LhNcclStage stage);

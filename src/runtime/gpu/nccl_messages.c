@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/gpu/nccl_messages.h"
 
-#define STAGED_ALIGN 16 /* bytes, of messages that lie in staging memory */
+#define STAGED_ALIGN 16 /* alignment of messages in staging memory, bytes */
 
 static LhNcclStaging *
 staging_of(LhNcclRank *j, LhDeviceStream stream)
@@ -16,16 +16,16 @@ staging_of(LhNcclRank *j, LhDeviceStream stream)
     return &g_array_index(j->staging, LhNcclStaging, j->staging->len - 1);
 }
 
-/* Pieces of an exchange are cut alike at both ends, and travel one by one. Those of a collective
- * need not be. */
+/* Whether a message is staged: the pieces of an exchange have the same sizes at both ends and are
+ * sent one by one; those of a collective may differ. */
 static bool
 is_staged(const LhOp *op, const LhMessage *m)
 {
     return op->kind == LH_OP_COLLECTIVE && m->pieces_count > 1;
 }
 
-/* Makes room for the staged messages of a group. What the last group had there is done with when
- * the stream comes to this one. */
+/* Makes room for the staged messages of a group. The stream has finished with the previous group's
+ * when it reaches this one. */
 static bool
 make_room(LhNcclRank *j, const LhOp *op, LhMessage *const *messages, uint32_t count, GError **error)
 {
@@ -56,7 +56,7 @@ make_room(LhNcclRank *j, const LhOp *op, LhMessage *const *messages, uint32_t co
     return true;
 }
 
-/* Copies a message's pieces to @memory or from it. */
+/* Copies a message's pieces to @memory (send) or from it (receive). */
 static bool
 copy_pieces(const LhNcclRank *j, const LhMessage *m, unsigned char *memory, GError **error)
 {
@@ -73,7 +73,7 @@ copy_pieces(const LhNcclRank *j, const LhMessage *m, unsigned char *memory, GErr
     return true;
 }
 
-/* Where the staged message lies; the next one lies behind it. */
+/* Allocates the staging memory of a message. */
 static unsigned char *
 take_room(LhNcclRank *j, const LhMessage *m)
 {
@@ -118,7 +118,8 @@ post_message(const LhNcclRank *j, const LhOp *op, const LhMessage *m, unsigned c
     return result;
 }
 
-/* "communicator 1 of ranks 0, 4", and others of the group; caller frees. */
+/* Lists the communicators of a group: "communicator 1 of ranks 0, 4, communicator 2 ..."; caller
+ * frees. */
 static char *
 group_text(const LhNcclRank *j, const LhOp *op, LhMessage *const *messages, uint32_t count)
 {
@@ -136,7 +137,8 @@ group_text(const LhNcclRank *j, const LhOp *op, LhMessage *const *messages, uint
     return g_string_free(text, FALSE);
 }
 
-/* Waits for the communicators of a group, which are not ready before their kernels are enqueued. */
+/* Waits for the communicators of a group, which stay in progress until their kernels are
+ * enqueued. */
 static bool
 settle_group(const LhNcclRank *j, const LhOp *op, LhMessage *const *messages, uint32_t count,
              GError **error)
@@ -202,7 +204,7 @@ lh_nccl_exchange(void *joined, const LhOp *op, LhMessage *const *messages, uint3
     return true;
 }
 
-/* ---- collectives of its own ---- */
+/* ---- NCCL's collectives ---- */
 
 static ncclDataType_t
 type_of(enum lh_storage storage)

@@ -6,7 +6,6 @@
 
 #define NAMED_MAX 8
 
-/* "NCCL: @what: unhandled system error (what NCCL says)". Returns false. */
 bool
 lh_nccl_fail(const LhNcclRank *j, const char *what, ncclResult_t result, GError **error)
 {
@@ -19,7 +18,6 @@ lh_nccl_fail(const LhNcclRank *j, const char *what, ncclResult_t result, GError 
     return false;
 }
 
-/* "communicator 1 of ranks 0, 4"; caller frees. */
 char *
 lh_nccl_comm_text(const LhNcclComm *lane)
 {
@@ -33,7 +31,8 @@ lh_nccl_comm_text(const LhNcclComm *lane)
     return g_string_free(text, FALSE);
 }
 
-/* The ranks of this process that are not as far as this one: ", rank 2 has not come". */
+/* Appends the ranks of this process that lag behind this one: "; of this process, rank 2 has not
+ * arrived". */
 static void
 append_missing(const LhNcclRank *j, GString *text)
 {
@@ -52,7 +51,7 @@ append_missing(const LhNcclRank *j, GString *text)
     if (named > NAMED_MAX)
         g_string_append_printf(text, " and %u more", named - NAMED_MAX);
     if (named > 0)
-        g_string_append(text, named == 1 ? " has not come" : " have not come");
+        g_string_append(text, named == 1 ? " has not arrived" : " have not arrived");
 }
 
 typedef struct {
@@ -67,7 +66,7 @@ wait_begin(const LhNcclRank *j, const char *what)
     return (Wait){ j, what, g_get_monotonic_time() };
 }
 
-/* False, with the error, if there is no sense in waiting any longer. */
+/* False with an error if the wait should end: at the deadline, or when the run is being stopped. */
 static bool
 wait_goes_on(const Wait *w, GError **error)
 {
@@ -88,7 +87,6 @@ wait_goes_on(const Wait *w, GError **error)
     return false;
 }
 
-/* Waits until a communicator has done what it was asked for. */
 bool
 lh_nccl_settle(const LhNcclRank *j, ncclComm_t comm, const char *what, GError **error)
 {
@@ -110,7 +108,6 @@ lh_nccl_settle(const LhNcclRank *j, ncclComm_t comm, const char *what, GError **
     }
 }
 
-/* A call that may go on behind its return. */
 bool
 lh_nccl_done(const LhNcclRank *j, ncclResult_t result, const char *what, GError **error)
 {
@@ -118,7 +115,6 @@ lh_nccl_done(const LhNcclRank *j, ncclResult_t result, const char *what, GError 
            lh_nccl_fail(j, what, result, error);
 }
 
-/* Waits until the host's stream has done everything. */
 bool
 lh_nccl_finish_host(const LhNcclRank *j, const char *what, GError **error)
 {
@@ -139,7 +135,6 @@ lh_nccl_finish_host(const LhNcclRank *j, const char *what, GError **error)
     return passed == 1;
 }
 
-/* Memory that the host's stream used; if something failed, it may still do. */
 void
 lh_nccl_give_back(const LhNcclRank *j, unsigned char *memory, bool finished)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A rank that has joined over NCCL, its errors, and how it waits: until the deadline, for none of
- * its communicators blocks.
+ * A rank joined over NCCL, its errors, and its waits: all communicators are non-blocking, so every
+ * wait ends at the deadline.
  */
 #pragma once
 
@@ -11,9 +11,9 @@
 
 #include <stdatomic.h>
 
-#define LH_NCCL_LOOK_US 50 /* from look to look at what NCCL is busy with */
+#define LH_NCCL_LOOK_US 50 /* interval of polling NCCL */
 
-/* How far a rank of this process is, for messages about those that others wait for. */
+/* Progress of a rank of this process, for messages that name missing ranks. */
 typedef enum {
     LH_NCCL_AT_START,
     LH_NCCL_AT_RUN,
@@ -29,38 +29,39 @@ typedef struct {
     atomic_int *stages; /* [place.count] of LhNcclStage */
 } LhNcclLinks;
 
-/* Device memory of a stream, in which messages lie end to end that have several pieces. */
+/* Device memory of a stream in which messages of several pieces are contiguous. */
 typedef struct {
     LhDeviceStream stream;
     unsigned char *memory;
     uint64_t bytes, used;
 } LhNcclStaging;
 
-/* A rank that has joined. */
+/* A joined rank. */
 typedef struct {
     LhNcclLinks *links;
     LhLinksRank rank;
     ncclComm_t world;
-    ncclComm_t *comms;   /* [lanes]; NULL: without this rank */
-    GArray *staging;     /* of LhNcclStaging, one a stream */
+    ncclComm_t *comms;   /* [lanes]; NULL: this rank is no member */
+    GArray *staging;     /* of LhNcclStaging, one per stream */
     GPtrArray *outgrown; /* device memory that may still be in use */
     bool aborted;
 } LhNcclRank;
 
-/* "NCCL: @what: unhandled system error (what NCCL says)". Returns false. */
+/* Sets "NCCL: @what: unhandled system error (NCCL's reason)". Returns false. */
 bool lh_nccl_fail(const LhNcclRank *j, const char *what, ncclResult_t result, GError **error);
 
 /* "communicator 1 of ranks 0, 4"; caller frees. */
 char *lh_nccl_comm_text(const LhNcclComm *lane);
 
-/* Waits until a communicator has done what it was asked for. */
+/* Waits until a communicator has no operation in progress. */
 bool lh_nccl_settle(const LhNcclRank *j, ncclComm_t comm, const char *what, GError **error);
 
-/* What a call that may go on behind its return has returned; false: it has failed. */
+/* Whether the result of a call, which may still be in progress, is no error. */
 bool lh_nccl_done(const LhNcclRank *j, ncclResult_t result, const char *what, GError **error);
 
-/* Waits until the host's stream has done everything. */
+/* Waits until the host's stream is idle. */
 bool lh_nccl_finish_host(const LhNcclRank *j, const char *what, GError **error);
 
-/* Memory that the host's stream used; if something failed, it may still do. */
+/* Releases memory that the host's stream used; after a failure it is kept, since it may still be in
+ * use. */
 void lh_nccl_give_back(const LhNcclRank *j, unsigned char *memory, bool finished);
