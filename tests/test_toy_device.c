@@ -116,7 +116,7 @@ START_TEST(submitted_programs_get_stuck_with_words)
     ck_assert(g_error_matches(error, LH_WAITED, LH_ERROR_RUNTIME));
     ck_assert_ptr_nonnull(strstr(error->message, "rank 3, op "));
     ck_assert_ptr_nonnull(strstr(error->message, "receives from rank 2, slot "));
-    ck_assert_ptr_nonnull(strstr(error->message, "which it comes after"));
+    ck_assert_ptr_nonnull(strstr(error->message, "on which it depends"));
     ck_assert_int_eq(toy_device_blocks(), 0);
 }
 END_TEST

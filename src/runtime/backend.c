@@ -18,7 +18,7 @@ const LhBackend lh_backend_mpi = {
     .device = &lh_device_cpu,
 };
 
-/* However the processes were started. */
+/* Any launcher. */
 const LhBackend lh_backend_tcp = {
     .name = "tcp",
     .control = &lh_control_auto,
@@ -56,11 +56,8 @@ lh_backend_replaying(const LhBackend *of, LhBackend *chosen, GError **error)
 {
     *chosen = *of;
     if (of->control != &lh_control_single) {
-        g_set_error(
-            error, LH_ERROR, LH_ERROR_USAGE,
-            "--replay-rank: a rank runs alone on this machine's processor (cpu) or GPU (cuda), "
-            "not with backend %s",
-            of->name);
+        g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
+                    "--replay-rank needs backend cpu or cuda, not %s", of->name);
         return false;
     }
     if (of->links != NULL)
@@ -79,8 +76,7 @@ lh_backend_choose(const LhBackend *of, const LhControl *control, LhBackend *chos
     chosen->control = control == &lh_control_auto ? own : control;
     if (of->control == &lh_control_auto || chosen->control == own)
         return true;
-    g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
-                "--bootstrap: the processes of backend %s start by \"%s\" alone, not by \"%s\"",
+    g_set_error(error, LH_ERROR, LH_ERROR_USAGE, "--bootstrap: backend %s needs \"%s\", not \"%s\"",
                 of->name, own->name, control->name);
     return false;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From the regions of an op to memory. The host binds an op when it issues it, so that an alloc or
- * a free behind it changes nothing for it.
+ * Binds the regions of an op to memory. The host binds an op when it issues it, so that later
+ * allocs and frees do not affect it.
  */
 #include "runtime/bind.h"
 
@@ -57,7 +57,7 @@ lh_runner_alloc(LhRunner *rank, const LhOp *op, bool *later)
     }
     for (uint32_t i = 0; i < region->count; i++)
         cells[i] = (LhRunCell){ buffer, i };
-    /* Threads of streams do not look whether it is filled. */
+    /* Stream threads do not check whether it is filled. */
     if (backend->links == NULL && !lh_buffer_finish(buffer, &rank->at, &error)) {
         lh_execution_fail(rank->execution, error);
         return false;
@@ -66,8 +66,8 @@ lh_runner_alloc(LhRunner *rank, const LhOp *op, bool *later)
     return true;
 }
 
-/* Gives up @holds holds. If a canary was overwritten, the error names the op that gave up the last
- * one. */
+/* Fails the run because a canary was overwritten; the error names the op that released the last
+ * hold. */
 static bool
 fail_whole(const LhRunner *rank, const LhOp *op)
 {
@@ -75,7 +75,7 @@ fail_whole(const LhRunner *rank, const LhOp *op)
                                 "something wrote beyond the end of a slot that this op used last");
 }
 
-/* Where a thread submits, it looks at the canaries later. */
+/* Submission engine: releases the holds and checks the canaries later. */
 static bool
 release_later(LhRunner *rank, const LhOp *op, LhBuffer *buffer, gint holds)
 {
@@ -148,8 +148,8 @@ lh_runner_free(LhRunner *rank, const LhOp *op)
 
 /* ---- binding ---- */
 
-/* Binds a region and holds its buffers; parts in a row that share a buffer hold it once. In each
- * part v lies behind k. */
+/* Binds a region and takes a hold on its buffers; consecutive parts that share a buffer take one
+ * hold. In each part v follows k. */
 static bool
 bind_region(LhRunner *rank, LhItem *item, const LhRegion *region)
 {
@@ -188,8 +188,8 @@ list_regions_of_parts(const LhItem *item, const LhRegion **regions)
     return count;
 }
 
-/* Lists every region of the op in its order: the operands of a kernel; the regions of messages; for
- * each tensor of a collective the send region, then the receive region. */
+/* Lists the regions of the op in order: the operands of a kernel; the regions of messages; for each
+ * tensor of a collective the send region, then the receive region. */
 static uint32_t
 list_regions(const LhItem *item, const LhRegion **regions)
 {
@@ -233,7 +233,7 @@ lh_item_bind(LhRunner *rank, LhItem *item)
     return true;
 }
 
-/* ---- what an item has besides ---- */
+/* ---- further memory of an item ---- */
 
 void *
 lh_item_memory(LhItem *item, uint64_t bytes)
@@ -295,7 +295,7 @@ lh_item_free(LhRunner *rank, const LhPlaceOfWork *at, LhItem *item)
 
 /* ---- an item ---- */
 
-/* Copies the op's messages or counts, which are in the buffer only until the next step. */
+/* Copies the op's messages or counts, which the buffer keeps only until the next step. */
 static void
 copy_lists(LhItem *item, const LhOpBuffer *buffer)
 {

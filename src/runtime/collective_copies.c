@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/collective_copies.h"
 
-/* Whom this member exchanges with in a step of an all-to-all, from 1 on: its partner if there is
- * one for each, else one further and one back by as many. */
+/* The partner of this member in step @step (from 1 on) of an all-to-all: rank XOR step if the group
+ * size is a power of two, else the member @step places further (send) or back (receive). */
 static uint32_t
 sends_to(const LhCollectiveRun *c, uint32_t step)
 {
@@ -19,7 +19,8 @@ receives_from(const LhCollectiveRun *c, uint32_t step)
     return paired ? c->call.position ^ step : lh_collective_before(c, step);
 }
 
-/* If the send region may be a part of the receive region, what is sent is copied first. */
+/* Copies this member's own block; first copies the whole send region if the receive region may
+ * overlap it. */
 static bool
 copy_own(LhRunTensor *t)
 {
@@ -83,7 +84,6 @@ lh_make_pair(LhRunTensor *t)
     return true;
 }
 
-/* Passes on the block that has come last, this rank's own at first. */
 bool
 lh_pass_block(LhRunTensor *t)
 {

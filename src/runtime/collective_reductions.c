@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Bits do not depend on timing: sent straight to where they belong, terms are added up by the
- * receiver in the order of the group; in a ring each member adds its own to what has come so far,
- * rounded to the type of the tensor.
+ * Reductions. Results do not depend on timing: with direct sends the owner reduces the terms in
+ * group order; in a ring each member adds its own term to the partial result, rounded to the type
+ * of the tensor.
  */
 #include "runtime/collective_reductions.h"
 
@@ -17,7 +17,7 @@ fail_collective(const LhCollectiveRun *c, LhErrorCode code, const char *what)
     return lh_execution_fail_op(c->stream->rank, &c->item->op, (int)code, "%s", what);
 }
 
-/* Sums in fp32, in the order of the group, rounded once. */
+/* Sums in fp32, in group order, rounded once. */
 static bool
 sum(const LhRunTensor *t, uint64_t bytes, unsigned char *into)
 {
@@ -35,9 +35,8 @@ sum(const LhRunTensor *t, uint64_t bytes, unsigned char *into)
     return true;
 }
 
-/* The rows of @parts parts of a slot of accumulators: a segment's, of a slice of the heads, each,
- * as
- * @program has them. */
+/* Arguments of a merge of @parts parts of a slot of accumulators. A part has the rows of one
+ * segment for one slice of the heads, as @program defines them. */
 static LhKernelArgs
 merge_args(const LhProgram *program, const LhSlot *slot, uint64_t parts)
 {
@@ -51,9 +50,8 @@ merge_args(const LhProgram *program, const LhSlot *slot, uint64_t parts)
                            .head_dim = slot->head_dim };
 }
 
-/* Merges attention of the same rows, part by part: in fp32, in the order of the group, rounded
- * once.
- */
+/* Merges attention results of the same rows, part by part: in fp32, in group order, rounded
+ * once. */
 static bool
 merge(const LhRunTensor *t, uint64_t bytes, unsigned char *into)
 {
@@ -94,7 +92,7 @@ merge(const LhRunTensor *t, uint64_t bytes, unsigned char *into)
     return true;
 }
 
-/* Receives every member's slice for this rank. */
+/* Exchanges slices: receives every member's term of this rank's slice. */
 bool
 lh_make_slices(LhRunTensor *t)
 {
@@ -126,7 +124,8 @@ reduce_into(const LhRunTensor *t, uint64_t bytes, unsigned char *into)
     return (t->c->call.op->collective.reduction == LH_REDUCE_SUM ? sum : merge)(t, bytes, into);
 }
 
-/* Where this rank's reduced slice belongs in the receive region: all of it, or its slice. */
+/* Place of this rank's reduced slice in the receive region: all of it (reduce-scatter), or its
+ * slice. */
 static LhByteRange
 place_of_slice(const LhRunTensor *t)
 {
@@ -150,7 +149,8 @@ lh_reduce_slices(LhRunTensor *t)
            lh_run_tensor_keep(t, place, result);
 }
 
-/* The first block is what comes, the second this rank's own; their sum is sent on. */
+/* Allocates the blocks of a ring: the first is received, the second is this rank's own; their sum
+ * is sent on. */
 static bool
 room_for_sums(LhRunTensor *t)
 {
@@ -164,7 +164,8 @@ room_for_sums(LhRunTensor *t)
     return t->blocks[0] != NULL && t->blocks[1] != NULL && t->sum != NULL;
 }
 
-/* A slice goes round from the member behind its own one, which so adds the last term. */
+/* A slice starts at the member after its owner and goes around the ring, so the owner adds the last
+ * term. */
 bool
 lh_make_sum(LhRunTensor *t)
 {
@@ -192,7 +193,6 @@ lh_add_to_sum(LhRunTensor *t)
            (distance > 0 || lh_run_tensor_keep(t, place_of_slice(t), t->sum));
 }
 
-/* All-reduce: slices are reduced where they belong, then gathered. */
 bool
 lh_make_reduced(LhRunTensor *t)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Describes what the ranks of a run wait for when nothing completes any more. */
+/* Describes what the ranks of a run wait for when nothing completes. */
 #include "runtime/deadlock_report.h"
 
 #include "program/op_names.h"
 
 #define BLOCKED_LINES_MAX 64
-#define STANDING_US 1000000 /* from one word of what a process is at to the next */
+#define STANDING_US 1000000 /* between two progress reports */
 
-/* Names the messages of @item, those alone that are not done unless @all. */
+/* Lists the messages of @item that are not done, or all with @all. */
 static void
 describe_messages(const LhExecution *x, const LhRunner *rank, const LhItem *item, bool all,
                   GString *out)
@@ -26,7 +26,7 @@ describe_messages(const LhExecution *x, const LhRunner *rank, const LhItem *item
     }
 }
 
-/* Names the first op that @item comes after and that is not done; false: there is none. */
+/* Names the first incomplete dependency of @item; false: there is none. */
 static bool
 describe_after(const LhExecution *x, const LhRunner *rank, const LhItem *item, GString *out)
 {
@@ -35,7 +35,7 @@ describe_after(const LhExecution *x, const LhRunner *rank, const LhItem *item, G
     for (unsigned i = 0; i < item->op.after_count; i++) {
         if (rank->done[item->op.after[i]])
             continue;
-        g_string_append_printf(out, "\n  rank %u, %s: waits for op %u, which it comes after",
+        g_string_append_printf(out, "\n  rank %u, %s: waits for op %u, on which it depends",
                                rank->index, text, item->op.after[i]);
         return true;
     }
@@ -50,8 +50,8 @@ describe_running(const LhExecution *x, const LhRunner *rank, const LhItem *item,
     g_string_append_printf(out, "\n  rank %u, %s: is running", rank->index, text);
 }
 
-/* An op that was submitted. Its messages are one thing to the device: which of them is missing
- * cannot be told. */
+/* Describes a submitted op. Its messages are one operation to the device, so the missing one cannot
+ * be identified. */
 static void
 describe_submitted(const LhExecution *x, const LhRunner *rank, const LhRunStream *s, GString *out)
 {
@@ -121,10 +121,9 @@ lh_execution_describe_blocked(LhExecution *x, uint32_t first, uint32_t count)
     return g_string_free(out, FALSE);
 }
 
-/* ---- for whom ---- */
+/* ---- ranks waited for ---- */
 
-/* @all: also those whose messages are done, which of a submitted op says only that they have been
- * handed over. */
+/* @all: also peers of messages that are done; for a submitted op, done only means handed over. */
 static void
 add_awaited(const LhExecution *x, GArray *awaited, const LhItem *item, bool all)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The processor as a device: its memory is the host's, and whatever is asked of a stream is done by
- * the thread that asks, so that every mark has passed when it is set.
+ * The CPU as a device: its memory is host memory, and the calling thread executes stream operations
+ * immediately, so that every mark has passed when it is set.
  */
 #include "runtime/api/compute_device.h"
 
@@ -27,7 +27,7 @@ static const char *const cpu_kernel_sets[] = {
     NULL,
 };
 
-/* What an LhDeviceState is here. */
+/* The LhDeviceState of this device. */
 typedef struct {
     LhDeviceParams params;
 } CpuDevice;
@@ -68,7 +68,8 @@ cpu_release(LhDeviceState *device, unsigned char *memory)
     free(memory);
 }
 
-/* The thread itself: the rank's compute streams stay on one core. */
+/* The stream is the calling thread, which is pinned to a core if it is a compute stream and @pin is
+ * set. */
 static LhDeviceStream
 cpu_stream(LhDeviceState *device, bool compute, GError **error)
 {
@@ -158,7 +159,7 @@ cpu_sum(LhDeviceState *device, const LhDeviceSum *s, LhDeviceStream stream)
     return LH_STATUS_OK;
 }
 
-/* A point in time. */
+/* The mark is a time stamp. */
 static LhDeviceMark
 cpu_mark(LhDeviceState *device, LhDeviceStream stream, GError **error)
 {

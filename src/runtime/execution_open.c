@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a run does before its threads start and after they have ended: it opens control plane,
- * transport and devices, and makes the memory of inputs and outputs.
+ * Setup of a run before its threads start, and teardown after they have ended: control plane,
+ * transport, devices, and the memory of inputs and outputs.
  */
 #include "runtime/runtime_private.h"
 
@@ -10,9 +10,9 @@
 #include "runtime/bind.h"
 #include "runtime/run_result.h"
 
-/* ---- before ---- */
+/* ---- setup ---- */
 
-/* A part of an input goes from the caller to the device. */
+/* Loads a part of an input from the caller to the device. */
 static bool
 load_part(LhRunner *rank, uint16_t slot, uint32_t part, LhBuffer *buffer, GError **error)
 {
@@ -30,7 +30,7 @@ load_part(LhRunner *rank, uint16_t slot, uint32_t part, LhBuffer *buffer, GError
            lh_device_finish(at->device, at->state, at->stream, NULL, NULL, error);
 }
 
-/* What is there before the program: slots of inputs and outputs, and those that stay. */
+/* Allocates a slot that exists before the program: of inputs and outputs, and persistent slots. */
 static bool
 prepare_slot(LhRunner *rank, uint16_t index, GError **error)
 {
@@ -59,7 +59,7 @@ prepare_slot(LhRunner *rank, uint16_t index, GError **error)
     return true;
 }
 
-/* What a rank's slots take at most at a time. */
+/* Peak memory of a rank's slots. */
 static uint64_t
 peak_bytes(const LhProgram *program, uint32_t rank)
 {
@@ -69,7 +69,7 @@ peak_bytes(const LhProgram *program, uint32_t rank)
     return live.peak_bytes;
 }
 
-/* Which GPU of this machine is the rank's, where each has one. */
+/* The rank's GPU on this machine, where each rank has one. */
 static uint32_t
 ordinal_of(const LhRunner *rank)
 {
@@ -137,7 +137,7 @@ check_backend(const LhBackend *backend, GError **error)
     return false;
 }
 
-/* What a process collects is one array of GLib's, whose length has 32 bits. */
+/* Checks that the results fit one GLib array, whose length has 32 bits. */
 static bool
 check_results(const LhExecution *x, GError **error)
 {
@@ -158,7 +158,7 @@ since_start(const void *run)
     return lh_execution_now(run);
 }
 
-/* Threads have a transport; who submits opens the links itself. */
+/* The engine of threads uses a transport; the submission engine opens the links itself. */
 static bool
 open_transport(LhExecution *x, GError **error)
 {
@@ -213,10 +213,10 @@ lh_execution_open(LhExecution *x, GError **error)
     return backend->control->barrier(x->control, error);
 }
 
-/* ---- after ---- */
+/* ---- teardown ---- */
 
-/* Ends the streams of a rank, and with them whatever the device still does: in a run that is given
- * up nobody has waited for that. */
+/* Ends the streams of a rank, including work still in progress: an aborted run has not waited for
+ * it. */
 static void
 end_streams(LhExecution *x, LhRunner *rank)
 {
@@ -249,7 +249,7 @@ close_stream(LhRunner *rank, LhRunStream *s)
         s->at.device->release(s->at.state, s->scratch);
 }
 
-/* Gives back what the host still holds; the error is set if something wrote beyond it. */
+/* Releases the buffers that the host still holds; sets the error if a canary was overwritten. */
 static void
 release_cells(LhExecution *x, LhRunner *rank)
 {
@@ -295,7 +295,7 @@ close_rank(LhExecution *x, LhRunner *rank)
         rank->at.device->close(rank->at.state);
 }
 
-/* Frees what reports of a rank need; called when no rank can report anything any more. */
+/* Frees what reports of a rank need; called when no rank can report any more. */
 static void
 clear_runner(LhRunner *rank)
 {
@@ -311,7 +311,7 @@ lh_execution_close(LhExecution *x)
 {
     const LhBackend *backend = x->params->backend;
 
-    /* A rank may still read what another one holds: nothing is given back before all are still. */
+    /* A rank may still read another's memory: nothing is released before all streams have ended. */
     for (uint32_t r = 0; x->ranks != NULL && r < x->place.count; r++)
         end_streams(x, &x->ranks[r]);
     for (uint32_t r = 0; x->ranks != NULL && r < x->place.count; r++)

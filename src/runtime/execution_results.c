@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The results of a run, brought to the first process: outputs, counts, and what ran when. */
+/* Gathers the results of a run in the first process: outputs, counters, and the timeline. */
 #include "runtime/runtime_private.h"
 
 #include "base/error.h"
@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* A part of an output goes from the device to the end of @bytes. */
+/* Appends a part of an output from the device to @bytes. */
 static bool
 append_part(const LhRunner *rank, const LhRunCell *cell, GByteArray *bytes, GError **error)
 {
@@ -50,7 +50,7 @@ by_start(const void *a, const void *b)
     return x->start_ps < y->start_ps ? -1 : x->start_ps > y->start_ps;
 }
 
-/* How long some kernel was running: those of several streams may run at once. */
+/* Time with at least one kernel running; kernels of several streams may overlap. */
 static LhTime
 busy_time(GArray *kernels)
 {
@@ -66,7 +66,7 @@ busy_time(GArray *kernels)
     return busy_ps;
 }
 
-/* Counters, outputs and records of this process's ranks: fixed sizes first. */
+/* Packs counters, outputs and records of this process's ranks: fixed sizes first. */
 static bool
 pack(LhExecution *x, GByteArray *bytes, GError **error)
 {
@@ -111,7 +111,7 @@ report_records(const LhRunParams *params, const guint8 *data, uint64_t count)
     }
 }
 
-/* What pack() has of a process before its records, with their number. */
+/* Bytes that pack() writes for a process before its records, including their number. */
 static uint64_t
 bytes_before_records(const LhExecution *x)
 {
@@ -120,7 +120,7 @@ bytes_before_records(const LhExecution *x)
     return x->place.count * (sizeof(LhRunRank) + outputs) + sizeof(uint64_t);
 }
 
-/* Whether the bytes are what pack() has of all processes. */
+/* Whether the bytes are pack()'s output of all processes. */
 static bool
 is_packed(const LhExecution *x, const GByteArray *bytes, uint32_t ranks)
 {
@@ -139,8 +139,8 @@ is_packed(const LhExecution *x, const GByteArray *bytes, uint32_t ranks)
     return at == bytes->len;
 }
 
-/* The inverse of pack(), for the processes of ranks [first, end) one after another; all have the
- * same number of ranks. */
+/* The inverse of pack() for the concatenated processes of ranks [first, end); all have the same
+ * number of ranks. */
 static void
 unpack(const LhExecution *x, const GByteArray *bytes, uint32_t first, uint32_t end,
        LhRunResult *result)
@@ -173,17 +173,17 @@ lh_execution_collect(LhExecution *x, GError **error)
     g_autoptr(GByteArray) bytes = g_byte_array_new();
     g_autoptr(GByteArray) all = g_byte_array_new();
     g_autoptr(LhRunResult) result = result_new(x);
-    /* How many records another process has is not known here. */
+    /* The number of records of other processes is unknown here. */
     const gsize limit = x->params->timeline != NULL ? G_MAXUINT : bytes_before_records(x);
 
-    /* Results go over the same network as the messages of those that are still at it. */
+    /* Results share the network with the messages of ranks still running. */
     if (!pack(x, bytes, error) || !control->barrier(x->control, error) ||
         !control->gather(x->control, bytes, limit, all, error))
         return NULL;
     result->whole = all->len > 0;
     if (result->whole && x->params->replay == NULL && !is_packed(x, all, result->ranks_count)) {
         g_set_error_literal(error, LH_ERROR, LH_ERROR_RUNTIME,
-                            "what other processes tell of their results cannot be read");
+                            "the results of other processes cannot be decoded");
         return NULL;
     }
     if (result->whole && x->params->replay == NULL)

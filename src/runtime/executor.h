@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Executes a program with real data: the same cursors that verifier and simulator read. Each rank
- * has a host that issues the ops in program order and streams that run them; an op starts when its
- * stream reaches it and the ops it names in `after` are complete, and it is complete when the
+ * Executes a program with real data, walked by the same cursors that verifier and simulator use.
+ * Each rank has a host that issues the ops in program order and streams that run them. An op starts
+ * when its stream reaches it and all ops in its `after` list are complete; it is complete when the
  * device says so.
  */
 #pragma once
@@ -12,42 +12,42 @@
 #include "runtime/backend.h"
 #include "runtime/run_result.h"
 
-/* Hooks that disturb a run on purpose; each may be NULL. Called from many threads at once. */
+/* Hooks for fault injection; each may be NULL. Called from many threads concurrently. */
 typedef struct {
     void *data;
-    /* In place of calling the kernel: calls it with @call, or with something else, or not. */
+    /* Replaces the kernel call: may call it with @call or something else, or not at all. */
     enum lh_status (*call)(void *data, uint32_t rank, const LhOp *op, const LhPlaceOfWork *at,
                            const LhCall *call);
-    /* False: this end of a message, of an exchange or a collective, is never posted. */
+    /* False: this end of a message (of an exchange or a collective) is never posted. */
     bool (*post)(void *data, uint32_t rank, const LhOp *op, const LhMessage *message);
-    /* False: what this message brings is thrown away. */
+    /* False: the data of this message is discarded. */
     bool (*land)(void *data, uint32_t rank, const LhOp *op, const LhMessage *message);
-    /* Before an op is issued or started: may sleep. */
+    /* Called before an op is issued or started; may sleep. */
     void (*pause)(void *data, uint32_t rank, uint32_t op, uint32_t where);
 } LhRunHooks;
 
 typedef struct {
-    const LhProgram *program; /* borrowed; one that lh_verify has proven */
+    const LhProgram *program; /* borrowed; proven by lh_verify */
     const LhBackend *backend;
     LhCollectiveWay collectives;
     uint32_t kernel_set; /* of the backend's device */
-    int64_t deadline_us; /* the run is given up when nothing has completed for so long */
-    bool unguarded;      /* memory has no guards (slot_memory.h), which take time: for runs of which
-                            times are wanted and nothing else */
-    bool pin;            /* compute streams of rank r stay on core r, where the system allows it */
-    const LhReplay *replay; /* its rank runs alone; NULL: all ranks do */
+    int64_t deadline_us; /* the run is aborted when nothing has completed for this long */
+    bool unguarded; /* omit the guards of memory (slot_memory.h), which cost time: for runs that
+                       only measure times */
+    bool pin;       /* pin compute streams of rank r to core r, where the system allows it */
+    const LhReplay *replay; /* single-rank replay of its rank; NULL: all ranks run */
     const LhRunHooks *hooks;
-    /* Fills a part of an input slot, or of one that stays: part_bytes at @data, which are 0. */
+    /* Fills a part of an input slot or persistent slot: part_bytes at @data, initially 0. */
     void (*load)(void *load_data, uint32_t rank, uint16_t slot, uint32_t part, unsigned char *data);
     void *load_data;
-    LhTimelineSink timeline; /* NULL: none. Called by one thread at a time, of the first process */
+    LhTimelineSink timeline; /* NULL: none. Called by one thread at a time, in the first process */
     void *timeline_data;
 } LhRunParams;
 
 /*
- * Runs the program. LH_ERROR_RUNTIME if no op and no message completed for the deadline (naming for
- * every blocked rank the op, the peer and the slot that it waits for), or if a kernel failed or
- * wrote outside its slots; LH_ERROR_NO if the device lacks an implementation of an op. Caller
- * frees.
+ * Runs the program. LH_ERROR_RUNTIME if no op and no message completed within the deadline (the
+ * error names, for every blocked rank, the op, peer and slot that it waits for), or if a kernel
+ * failed or wrote outside its slots; LH_ERROR_NO if the device lacks an implementation of an op.
+ * Caller frees.
  */
 LhRunResult *lh_execute(const LhRunParams *params, GError **error);

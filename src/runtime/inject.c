@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Faults on purpose. */
+/* Fault injection. */
 #include "runtime/inject.h"
 
 #include "base/error.h"
@@ -17,7 +17,7 @@ const char *const lh_inject_names[] = {
 
 G_STATIC_ASSERT(G_N_ELEMENTS(lh_inject_names) == LH_INJECT_KINDS + 1);
 
-/* ---- what is hit ---- */
+/* ---- targets ---- */
 
 static const LhKernel *
 kernel_of(const LhOp *op)
@@ -33,7 +33,7 @@ is_attention(const LhKernel *kernel)
             kernel->effect == LH_EFFECT_SOFTMAX || kernel->effect == LH_EFFECT_SCORES_APPLY);
 }
 
-/* Whether it adds to what it is given. */
+/* Whether the kernel adds to an operand. */
 static bool
 is_sum(const LhKernel *kernel)
 {
@@ -42,7 +42,7 @@ is_sum(const LhKernel *kernel)
             kernel->effect == LH_EFFECT_STATE_CARRY || kernel->effect == LH_EFFECT_STATE_APPLY);
 }
 
-/* Whether a second call can add the same once more. */
+/* Whether a second call adds its result once more. */
 static bool
 accumulates(const LhKernel *kernel)
 {
@@ -64,8 +64,8 @@ operand_of(const LhKernel *kernel, LhTensorKind kind)
     return -1;
 }
 
-/* How well an op suits the fault; 0: not at all. The op that suits best is hit, and of several that
- * suit equally well the last. */
+/* How well an op suits the fault; 0: not at all. The best op is the target, the last one of
+ * equals. */
 static unsigned
 suits(LhInjectKind kind, const LhOp *op)
 {
@@ -99,8 +99,8 @@ typedef struct {
     LhFault *fault;
     unsigned best;
     LhPhase phase;
-    uint16_t layer, micro_batch; /* of the op found */
-    uint8_t *received;           /* by slot: how often */
+    uint16_t layer, micro_batch; /* of the best op so far */
+    uint8_t *received;           /* by slot: whether it has received */
 } Search;
 
 static void
@@ -116,8 +116,8 @@ consider(Search *search, uint32_t rank, const LhOp *op, unsigned how_well)
 }
 
 /*
- * A message into @slot suits better if the slot has held such a tensor before. Activations outside
- * attention have no result that could be wrong.
+ * Considers a message into @slot, which suits better if the slot has held such a tensor before.
+ * Activations outside attention are no targets: no result depends on them.
  */
 static void
 consider_receive(Search *search, const LhProgram *program, LhFault target, uint16_t slot)
@@ -152,7 +152,7 @@ consider_messages(Search *search, const LhProgram *program, uint32_t rank, const
     }
 }
 
-/* Considers what the member before brings in a chain, else what the first member brings, whose keys
+/* Considers the previous member's message in a chain, else that of the first member, whose keys
  * most queries see. */
 static void
 consider_collective(Search *search, const LhProgram *program, uint32_t rank, const LhOp *op)
@@ -195,8 +195,8 @@ search_rank(Search *search, const LhProgram *program, uint32_t rank)
     lh_op_buffer_clear(&buffer);
 }
 
-/* Rows of queries, over heads, in all calls on @rank of attention's gradient, of the layer and
- * micro-batch that were found. */
+/* Query rows times heads over all attention gradient calls on @rank, in the layer and micro-batch
+ * of the target. */
 static uint64_t
 gradient_rows(const Search *search, const LhProgram *program, uint32_t rank)
 {
@@ -218,8 +218,8 @@ gradient_rows(const Search *search, const LhProgram *program, uint32_t rank)
     return rows;
 }
 
-/* Whether the keys of some query, of the first group, are spread over several calls. Otherwise the
- * lse of a call's own keys is the right one. */
+/* Whether the keys of some query are spread over several calls; otherwise the lse of a call's own
+ * keys is the correct one. */
 static bool
 spreads_keys(const Search *search, const LhProgram *program)
 {
@@ -252,10 +252,10 @@ find_target(LhFault *fault, const LhProgram *program, GError **error)
 
 /* ---- hooks ---- */
 
-/* A call on its way to the device, past the faults that have not had their turn. */
+/* A call on its way to the device, through the remaining faults. */
 typedef struct {
     const LhInjection *injection;
-    uint32_t next; /* of its faults */
+    uint32_t next; /* index of the next fault */
     uint32_t rank;
     const LhOp *op;
     const LhPlaceOfWork *at;
@@ -277,14 +277,14 @@ pass_on(const Intercepted *i, const LhCall *call)
     return i->at->device->call(i->at->state, i->op->compute.kernel, call, i->at->stream);
 }
 
-/* Device memory of @bytes, for a mutant; NULL: there is none. */
+/* Allocates device memory for a mutant; NULL on failure. */
 static unsigned char *
 mutant_memory(const Intercepted *i, uint64_t bytes)
 {
     return i->at->device->alloc(i->at->state, MAX(bytes, 1), NULL);
 }
 
-/* Gives it back when the stream is done with it. */
+/* Frees it when the stream has finished. */
 static enum lh_status
 release_mutant(const Intercepted *i, unsigned char *memory, enum lh_status status)
 {
@@ -296,7 +296,7 @@ release_mutant(const Intercepted *i, unsigned char *memory, enum lh_status statu
     return done && memory != NULL ? status : LH_STATUS_DEVICE;
 }
 
-/* The block's own lse, as if these keys were all there are. */
+/* Calls with the block's own lse, as if these keys were all. */
 static enum lh_status
 call_with_local_lse(const Intercepted *i)
 {
@@ -336,7 +336,7 @@ call_with_local_lse(const Intercepted *i)
     return release_mutant(i, memory, status);
 }
 
-/* A tensor of @bytes moved on by @by, the beginning behind the end. */
+/* Rotates a tensor of @bytes by @by bytes. */
 static bool
 turn(const Intercepted *i, unsigned char *to, const unsigned char *from, uint64_t bytes,
      uint64_t by)
@@ -345,7 +345,8 @@ turn(const Intercepted *i, unsigned char *to, const unsigned char *from, uint64_
            i->at->device->copy(i->at->state, to + bytes - by, from, by, i->at->stream, NULL);
 }
 
-/* Every head has the keys and values of the next one; the last, those of the next token's first. */
+/* Gives every head the keys and values of the next; the last head those of the next token's
+ * first. */
 static enum lh_status
 call_with_wrong_head(const Intercepted *i)
 {
@@ -380,8 +381,8 @@ call_twice(const Intercepted *i)
     return status == LH_STATUS_OK ? pass_on(i, &again) : status;
 }
 
-/* The queries are taken to be one row further on, or, under a causal mask by rows, one back if they
- * see their own key. */
+/* Shifts the queries one row forward, or, under a causal mask by rows, one back if they see their
+ * own key. */
 static enum lh_status
 call_with_shifted_mask(const Intercepted *i)
 {
@@ -396,7 +397,7 @@ call_with_shifted_mask(const Intercepted *i)
     return pass_on(i, &mutant);
 }
 
-/* The call as the next fault makes it; the faults behind that one see what comes of it. */
+/* Applies the next fault to the call; later faults see its result. */
 static enum lh_status
 call_faults(Intercepted i)
 {
@@ -472,13 +473,13 @@ pause_by_seed(void *data, uint32_t rank, uint32_t op, uint32_t where)
         const LhFault *fault = &injection->faults[i];
         const uint64_t bits = lh_rng_bits(fault->seed, rank, 2 * (uint64_t)op + where);
 
-        /* Half of the ops start at once. */
+        /* Half of the ops start without delay. */
         if (fault->kind == LH_INJECT_DELAY && bits % 2 == 0)
             g_usleep((gulong)(bits / 2 % DELAY_US_MAX));
     }
 }
 
-/* Sets the hooks that a fault of @kind needs. */
+/* Sets the hook that a fault of @kind needs. */
 static void
 set_hooks(LhRunHooks *hooks, LhInjectKind kind)
 {
@@ -523,8 +524,8 @@ read_kind(LhFault *fault, const char *text, const char **number, GError **error)
     }
     list = g_strjoinv(", ", (char **)(void *)lh_inject_names);
     g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
-                "--inject: no fault is called \"%s\"; allowed: %s (as stall:RANK and delay:SEED)",
-                text, list);
+                "--inject: unknown fault \"%s\"; known: %s (as stall:RANK and delay:SEED)", text,
+                list);
     return false;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Collectives made of messages, the same over every transport and all links, as the simulator's
- * algorithms of the same names have them (sim/network/collectives). A rank sends as many bytes
- * by each of them. Tensors of one collective travel together.
+ * Collectives as rounds of messages, the same over every transport and all links, and the same as
+ * the simulator's algorithms of these names (sim/network/collectives). A rank sends equally many
+ * bytes with each of them. All tensors of one collective are sent together.
  */
 #include "runtime/run_collective.h"
 
@@ -11,14 +11,13 @@
 #include "runtime/collective_reductions.h"
 
 /*
- * A kind of collective consists of phases, and a phase of one round of messages or several. Every
- * tensor makes its messages of a round; when all of them have arrived, every tensor finishes the
- * round. False: the run has failed. What is asked of the device in between is done in the order of
- * the stream.
+ * A phase of a collective: one or more rounds of messages. Every tensor makes its messages of a
+ * round; when all have arrived, every tensor finishes the round. Both functions return false if the
+ * run has failed. Device work in between runs in stream order.
  */
 typedef struct {
     bool (*make)(LhRunTensor *);
-    bool (*finish)(LhRunTensor *);               /* NULL: nothing is left to do */
+    bool (*finish)(LhRunTensor *);               /* NULL: nothing to do */
     uint32_t (*rounds)(const LhCollectiveRun *); /* NULL: one */
 } Phase;
 
@@ -30,7 +29,7 @@ one_for_each_other(const LhCollectiveRun *c)
     return c->call.members - 1;
 }
 
-/* ---- the library's own ---- */
+/* ---- native collectives ---- */
 
 static bool
 call_library(LhRunTensor *t)
@@ -54,7 +53,8 @@ call_library(LhRunTensor *t)
     return true;
 }
 
-/* Its bytes are counted by formula: only the library knows what it sends. */
+/* Copies the library's result. Bytes sent are counted by formula, since only the library knows what
+ * it sends. */
 static bool
 keep_result(LhRunTensor *t)
 {
@@ -69,7 +69,7 @@ keep_result(LhRunTensor *t)
     return lh_run_tensor_keep(t, (LhByteRange){ 0, lh_bound_bytes(t->to) }, t->sum);
 }
 
-/* Broadcasts by messages are the same by all. */
+/* Broadcasts by messages are the same in all. */
 static const Phase phases[][LH_COLL_KINDS][PHASES_MAX] = {
     [LH_WAY_DIRECT] = {
         [LH_COLL_ALL_GATHER] = { { lh_make_copies } },
@@ -103,9 +103,10 @@ static const Phase phases[][LH_COLL_KINDS][PHASES_MAX] = {
     },
 };
 
-/* ---- the whole ---- */
+/* ---- the collective ---- */
 
-/* A group of one has nobody to send to, and no library merges attention. */
+/* The algorithm in use: direct for a group of one, and for merges of attention, which no library
+ * has. */
 static LhCollectiveWay
 way_of(const LhCollectiveRun *c)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Collectives made of messages, round by round, or asked for of the library that links have.
+ * Collectives as rounds of messages, or by the library of the links.
  */
 #pragma once
 
 #include "runtime/execution.h"
 
-/* As those of an op (run_op.h). */
+/* Like the functions of an op (run_op.h). */
 bool lh_collective_begin_round(LhRunStream *stream, LhItem *item);
 bool lh_collective_end_round(LhItem *item);
 bool lh_collective_has_round(const LhItem *item);

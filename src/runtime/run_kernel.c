@@ -21,8 +21,8 @@ fail_kernel(const LhRunStream *s, const LhItem *item, enum lh_status status)
         why != NULL ? ": " : "", why != NULL ? why : "");
 }
 
-/* Makes the stream's scratch memory large enough; it stays as large as was ever needed. What it was
- * before goes with the op, when the stream is done with it. */
+/* Grows the stream's scratch memory to at least @bytes; it never shrinks. The old memory is freed
+ * with the op, when the stream has finished with it. */
 static bool
 reserve_scratch(LhRunStream *s, LhItem *item, uint64_t bytes)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What an op asks of its device and its peers: a kernel, or messages.
+ * Runs an op on its device and with its peers: a kernel, or messages.
  */
 #include "runtime/run_op.h"
 
@@ -28,11 +28,10 @@ ask_for_kernel(LhRunStream *s, LhItem *item)
         const LhBoundRegion *bound = &item->bound[i];
 
         if (bound->stride_bytes == 0)
-            return lh_execution_fail_op(
-                s->rank, &item->op, LH_ERROR_RUNTIME,
-                "the parts of slot %s come from several allocs; those of an "
-                "operand come from one",
-                program->slots[bound->region.slot].name);
+            return lh_execution_fail_op(s->rank, &item->op, LH_ERROR_RUNTIME,
+                                        "the parts of slot %s come from several allocs; the parts "
+                                        "of an operand must come from one",
+                                        program->slots[bound->region.slot].name);
         call.operands[i] = (LhView){
             .data = bound->parts[0],
             .parts = bound->region.count,
@@ -69,7 +68,7 @@ complete(LhMessage *m, GError *error)
     pthread_mutex_unlock(&rank->lock);
 }
 
-/* Lets a message land in memory that nobody reads. */
+/* Redirects a message to memory that nobody reads. */
 static bool
 discard(LhRunStream *s, LhItem *item, LhMessage *m)
 {
@@ -100,7 +99,7 @@ lh_run_ready_message(LhRunStream *s, LhItem *item, LhMessage *m, bool *post)
     return true;
 }
 
-/* The pieces of a message's regions, one for each part of a slot. @bound moves on. */
+/* Fills in a message: one piece for each part of its regions, bound in @bound. */
 static void
 fill_message(const LhRunStream *s, LhItem *item, const LhPart *part, const LhBoundRegion *bound,
              LhMessage *m)
@@ -138,8 +137,8 @@ make_messages(const LhRunStream *s, LhItem *item)
 
 /* ---- rounds ---- */
 
-/* Whether the rank runs alone and has no message of this op, for which it was predicted to wait for
- * others all the same. */
+/* Whether, in single-rank replay, the op has no messages although the prediction has it wait for
+ * other ranks. */
 static bool
 waits_for_others(const LhRunStream *s, const LhItem *item)
 {
@@ -153,7 +152,7 @@ waits_for_others(const LhRunStream *s, const LhItem *item)
     return predicted.others_ps > 0 || predicted.took_ps > 0;
 }
 
-/* A message that brings nothing. */
+/* Makes an empty message, which ends at the predicted time. */
 static void
 make_wait(LhItem *item)
 {

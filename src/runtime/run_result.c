@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/run_result.h"
 
-#define RESULT_ALIGNMENT 8U /* of the first part of a slot; no element is larger */
+#define RESULT_ALIGNMENT 8U /* alignment of the first part of a slot; no element is larger */
 
 void
 lh_run_result_free(LhRunResult *result)
@@ -23,8 +23,8 @@ lh_run_output(const LhRunResult *result, const LhProgram *program, uint32_t rank
            part * program->slots[slot].part_bytes;
 }
 
-/* What a rank's results take that are in the first @slots slots; those that it does not have, too,
- * so that all ranks' results are alike. */
+/* Counts also slots that a rank does not have, so that the results of all ranks have the same
+ * layout. */
 uint64_t
 lh_run_output_bytes(const LhProgram *program, uint32_t slots)
 {

@@ -15,7 +15,6 @@ lh_bound_range(const LhBoundRegion *bound, LhShare share)
     return (LhByteRange){ share.first * bound->part_bytes, share.count * bound->part_bytes };
 }
 
-/* The byte slice of a reduction that belongs to member @member, of a region or its sum. */
 LhByteRange
 lh_run_tensor_slice(const LhRunTensor *t, const LhBoundRegion *bound, uint32_t member)
 {
@@ -27,7 +26,7 @@ lh_run_tensor_slice(const LhRunTensor *t, const LhBoundRegion *bound, uint32_t m
                           lh_bound_bytes(bound) / c->call.members };
 }
 
-/* The pieces of a range, each as long as it can be; @pieces has room for one of each part. */
+/* Cuts a range into pieces, each as long as possible; @pieces has room for one per part. */
 static uint32_t
 cut_range(const LhBoundRegion *bound, LhByteRange range, LhPiece *pieces)
 {
@@ -67,14 +66,13 @@ lh_run_tensor_temporary(const LhRunTensor *t, uint64_t bytes)
     return lh_item_temporary(t->c->stream, t->c->item, bytes);
 }
 
-/* Memory for the pieces of a region. */
+/* Host memory for the pieces of a region. */
 static LhPiece *
 room_for_pieces(const LhRunTensor *t, const LhBoundRegion *bound)
 {
     return lh_item_memory(t->c->item, MAX(bound->region.count, 1) * sizeof(LhPiece));
 }
 
-/* Copies a range of the send region. */
 bool
 lh_run_tensor_take(const LhRunTensor *t, LhByteRange range, unsigned char *memory)
 {
@@ -89,14 +87,12 @@ lh_run_tensor_take(const LhRunTensor *t, LhByteRange range, unsigned char *memor
     return true;
 }
 
-/* Whether nothing that is received can land on what is sent. */
 bool
 lh_run_tensor_are_apart(const LhRunTensor *t)
 {
     return t->from->region.slot != t->to->region.slot;
 }
 
-/* A range where it lies, if it lies in one piece, else NULL. */
 unsigned char *
 lh_run_tensor_in_place(const LhRunTensor *t, const LhBoundRegion *bound, LhByteRange range)
 {
@@ -105,7 +101,6 @@ lh_run_tensor_in_place(const LhRunTensor *t, const LhBoundRegion *bound, LhByteR
     return cut_range(bound, range, pieces) == 1 ? pieces[0].data : NULL;
 }
 
-/* A copy of a range of the send region, which the receive region may overlap; NULL: failed. */
 unsigned char *
 lh_run_tensor_copy(const LhRunTensor *t, LhByteRange range)
 {
@@ -114,7 +109,6 @@ lh_run_tensor_copy(const LhRunTensor *t, LhByteRange range)
     return memory != NULL && lh_run_tensor_take(t, range, memory) ? memory : NULL;
 }
 
-/* Puts memory into a range of the receive region. */
 bool
 lh_run_tensor_keep(const LhRunTensor *t, LhByteRange range, const unsigned char *memory)
 {
@@ -129,7 +123,6 @@ lh_run_tensor_keep(const LhRunTensor *t, LhByteRange range, const unsigned char 
     return true;
 }
 
-/* Puts a range of the send region into one of the receive region that is as long. */
 bool
 lh_run_tensor_lay(const LhRunTensor *t, LhByteRange to, LhByteRange from)
 {
@@ -157,8 +150,6 @@ add_message(const LhRunTensor *t, bool send, uint32_t member)
     return m;
 }
 
-/* Adds the message that carries a range of a region to a member or from it; none if the range is
- * empty. */
 void
 lh_run_tensor_move(const LhRunTensor *t, bool send, uint32_t member, const LhBoundRegion *bound,
                    LhByteRange range)
@@ -188,7 +179,6 @@ lh_run_tensor_move_memory(const LhRunTensor *t, bool send, uint32_t member, unsi
     m->bytes = bytes;
 }
 
-/* The member @distance behind this one, in the order of the group; less than all members. */
 uint32_t
 lh_collective_further(const LhCollectiveRun *c, uint32_t distance)
 {
@@ -201,7 +191,6 @@ lh_collective_before(const LhCollectiveRun *c, uint32_t distance)
     return lh_collective_further(c, c->call.members - distance);
 }
 
-/* What lands of member @member, of an all-gather or of the second half of an all-reduce. */
 LhByteRange
 lh_run_tensor_block(const LhRunTensor *t, uint32_t member)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What lh_execute() is made of: processes, devices and memory of a run, the two engines, and
- * results.
+ * The steps of lh_execute(): setup and teardown of processes, devices and memory, the two engines,
+ * and results.
  */
 #pragma once
 
@@ -10,16 +10,16 @@
 /* Opens control plane, transport and devices, and fills the inputs. */
 bool lh_execution_open(LhExecution *x, GError **error);
 
-/* Runs the program over the backend's transport: of every rank a host and its streams are threads,
- * and one more watches over them. */
+/* Runs the program over the backend's transport: the host and each stream of a rank are threads,
+ * and one more thread watches them. */
 void lh_execution_run_threads(LhExecution *x);
 
 /* Runs the program by submitting it, over the backend's links. */
 void lh_execution_submit(LhExecution *x);
 
-/* The results of all ranks, in the first process. Every process waits here until all have ended:
- * results go over the network that the messages of the others have. */
+/* Gathers the results of all ranks in the first process. Every process waits here until all have
+ * finished, because results share the network with the messages of the others. */
 LhRunResult *lh_execution_collect(LhExecution *x, GError **error);
 
-/* Gives everything back. */
+/* Frees everything. */
 void lh_execution_close(LhExecution *x);

@@ -2,7 +2,7 @@
 #include "runtime/slot_memory.h"
 
 #define ALIGNMENT 64
-#define PACKED_ALIGNMENT 16 /* kernels move so many bytes at once */
+#define PACKED_ALIGNMENT 16 /* widest access of kernels, bytes */
 #define CANARY 0xC5
 #define POISON 0xFF
 #define CANARY_BYTES_MAX (ALIGNMENT + LH_CANARY_BYTES)
@@ -93,7 +93,7 @@ lh_buffer_hold(LhBuffer *b)
     return b;
 }
 
-/* Where the canary is that lies behind @part, or before all of them, and how many bytes it has. */
+/* Address and size of the canary after @part, or before all parts if @part is negative. */
 static const unsigned char *
 canary(const LhBuffer *b, int64_t part, uint64_t *bytes)
 {
@@ -135,7 +135,7 @@ is_intact(const LhBufferEnd *e)
     return true;
 }
 
-/* The device may still be writing what it found. */
+/* The device may still be writing e->found. */
 void
 lh_buffer_end_free(LhBufferEnd *e, const LhPlaceOfWork *at)
 {

@@ -1,27 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The memory of slots on a device. A buffer is what one alloc op makes: its parts one after
- * another. One that is guarded is filled with what no result can be, and has canaries before the
- * first part and behind each, unless it is packed: as libraries want regions of several parts, with
- * nothing in between. Its holders are counted, as a stream-ordered allocator does it: the host
- * gives up its hold at `free`, and the memory is released when the last op that was issued before
- * has run.
+ * Device memory of slots. A buffer is the memory of one alloc op: its parts one after another. A
+ * guarded buffer is filled with a value that no result can have, and has canaries before the first
+ * part and after each part, unless it is packed (no gaps, as libraries require for regions of
+ * several parts). Buffers are reference counted, as in a stream-ordered allocator: the host
+ * releases its hold at `free`, and the memory is freed when the last op issued before has run.
  */
 #pragma once
 
 #include "program/program.h"
 #include "runtime/api/compute_device.h"
 
-/* What is before the first part, and at least what is behind each. */
+/* Size of the canary before the first part; the canary after each part is at least as large. */
 #define LH_CANARY_BYTES 64
 
 typedef struct {
-    gint holds; /* of the host, one for each part; and of ops */
+    gint holds; /* the host's, one for each part, and those of ops */
     uint32_t parts;
     uint64_t part_bytes, stride_bytes;
-    uint64_t canary_bytes; /* before the first part, and at least as many behind each */
+    uint64_t canary_bytes; /* before the first part; at least as many after each */
     unsigned char *memory;
-    LhDeviceMark ready; /* behind what fills it; NULL: it is filled */
+    LhDeviceMark ready; /* mark after the fill; NULL: filled */
 } LhBuffer;
 
 typedef struct {
@@ -31,34 +30,34 @@ typedef struct {
     bool guarded;
 } LhBufferParams;
 
-/* If guarded, its parts are being filled with ones, which is NaN in every element type. NULL with
- * @error. */
+/* Allocates a buffer. If guarded, its parts are being filled with ones, which is NaN in every
+ * element type. NULL with @error. */
 LhBuffer *lh_buffer_new(const LhPlaceOfWork *at, const LhBufferParams *params, GError **error);
 LhBuffer *lh_buffer_hold(LhBuffer *buffer);
 
-/* Waits until it is filled. */
+/* Waits until the buffer is filled. */
 bool lh_buffer_finish(LhBuffer *buffer, const LhPlaceOfWork *at, GError **error);
-/* Has what is asked of the stream from now on come after that. */
+/* Orders everything enqueued on the stream from now on after the fill. */
 bool lh_buffer_wait(LhBuffer *buffer, const LhPlaceOfWork *at, GError **error);
 
-/* A buffer that nobody holds any more, until the device has said what is in its canaries. */
+/* A buffer without holders, until the device has read its canaries. */
 typedef struct {
     LhBuffer *buffer;
-    unsigned char *found; /* canaries, when the mark has passed */
+    unsigned char *found; /* canaries, valid when the mark has passed */
     LhDeviceMark mark;
 } LhBufferEnd;
 
-/* Gives up @holds holds. Of the last one, @end is what is left to do; else NULL. */
+/* Releases @holds holds. For the last one, sets @end to the remaining work, else to NULL. */
 bool lh_buffer_give_up(LhBuffer *buffer, gint holds, const LhPlaceOfWork *at, LhBufferEnd **end,
                        GError **error);
-/* 1: the memory is free again, and @whole says whether the canaries were; 0: not yet; -1: the
- * device failed. @end is gone unless 0 is returned. */
+/* Polls. 1: the memory is freed, and @whole says whether the canaries are intact; 0: not yet; -1:
+ * the device failed. @end is freed unless 0 is returned. */
 int lh_buffer_end_look(LhBufferEnd *end, const LhPlaceOfWork *at, bool *whole, GError **error);
-/* Without a look, as soon as the device is done. */
+/* Frees without checking, when the device has finished. */
 void lh_buffer_end_free(LhBufferEnd *end, const LhPlaceOfWork *at);
 
-/* All at once, and waits for it: gives up @holds holds. The last one frees, and sets @whole to
- * false if a canary was overwritten. False with @error if the device failed. NULL is allowed. */
+/* Synchronously releases @holds holds; the last one frees and sets @whole to false if a canary was
+ * overwritten. False with @error if the device failed. @buffer may be NULL. */
 bool lh_buffer_release(LhBuffer *buffer, gint holds, const LhPlaceOfWork *at, bool *whole,
                        GError **error);
 

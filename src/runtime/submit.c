@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The submitting engine: a program as GPUs run it. A thread walks the programs of its ranks and
- * enqueues their ops on streams of the device; what an op comes after are marks on other streams.
- * It learns that an op is complete by asking for the mark behind it, and never waits in a call.
+ * The submission engine: runs a program the way GPUs do. A thread walks the programs of its ranks
+ * and enqueues their ops on streams of the device; dependencies are marks on other streams. It
+ * polls the mark after an op to learn that the op is complete, and never waits in a call.
  *
- * An op is issued when its host gets there, submitted when all of it is enqueued, and done when the
- * device says so. It is submitted only when all that it comes after has been submitted, and a
- * message only when both its ends are there, if its links need them: so every mark that a stream
- * waits for is enqueued already, and whatever has been submitted can run, on any number of hardware
- * queues. Links that need no other end get the ops of a rank in the order of its program.
+ * An op is issued when its host reaches it, submitted when all of it is enqueued, and done when the
+ * device says so. It is submitted only after all its dependencies have been submitted, and a
+ * message only when both its ends have been posted, if its links need them. So every mark that a
+ * stream waits for is already enqueued, and all submitted work can run on any number of hardware
+ * queues. Links that do not need the other end get the ops of a rank in program order.
  */
 #include "runtime/runtime_private.h"
 
@@ -16,9 +16,9 @@
 #include "runtime/deadlock_report.h"
 #include "runtime/submit_rank.h"
 
-#define SPINS_MAX 1000 /* without rest, when nothing moves */
+#define SPINS_MAX 1000 /* polls without a pause while nothing moves */
 #define REST_US 20
-#define TELL_US (2 * G_USEC_PER_SEC) /* that others have to say what they see */
+#define TELL_US (2 * G_USEC_PER_SEC) /* time for other threads to report a stall */
 
 /* ---- a thread ---- */
 
@@ -54,7 +54,7 @@ join_rank(LhSubmitDriver *d, LhSubmitRank *rank)
     return rank->joined != NULL || lh_submit_fail(d, error);
 }
 
-/* Times are counted from here. */
+/* Sets the origin of times. */
 static bool
 set_epoch(LhSubmitDriver *d)
 {
@@ -104,7 +104,7 @@ is_over(const LhSubmitDriver *d)
     return true;
 }
 
-/* The run fails with what all drivers see; the caller has the lock. */
+/* Fails the run with the reports of all drivers; the caller holds the lock. */
 static void
 give_up_submission(LhSubmission *all)
 {
@@ -120,8 +120,8 @@ give_up_submission(LhSubmission *all)
                                           seconds, all->seen->str));
 }
 
-/* Says what this thread's ranks wait for. The last thread that does so ends the run, or this one
- * when the others have had their time. */
+/* Reports what this thread's ranks wait for. Ends the run when it is the last thread to report, or
+ * after the time of the others has passed. */
 static void
 tell_waiting(LhSubmitDriver *d)
 {
@@ -143,7 +143,7 @@ tell_waiting(LhSubmitDriver *d)
     pthread_mutex_unlock(&all->lock);
 }
 
-/* This thread waits for nothing, but others may. */
+/* Reports that this thread has ended, for others that may wait. */
 static void
 tell_end(LhSubmitDriver *d)
 {
@@ -156,8 +156,8 @@ tell_end(LhSubmitDriver *d)
     pthread_mutex_unlock(&all->lock);
 }
 
-/* Whether the run is being stopped; another process may have failed, too. A process whose control
- * plane tells of others has one driver, which is the thread that opened it. */
+/* Whether the run is being stopped, or another process has failed. Only a process with one driver,
+ * the thread that opened the control plane, asks the control plane. */
 static bool
 is_submission_stopping(void *owner)
 {

@@ -31,7 +31,7 @@ issue_item(LhSubmitDriver *d, LhSubmitRank *rank, const LhOp *op)
     return true;
 }
 
-/* Whether memory may be given back that is not free now. */
+/* Whether memory in use may still be released later. */
 static bool
 may_be_freed(const LhSubmitDriver *d)
 {
@@ -42,7 +42,7 @@ may_be_freed(const LhSubmitDriver *d)
     return ends || d->flying > 0;
 }
 
-/* What the host does itself; @later: there is no memory yet. */
+/* Runs an op of the host; sets @later if there is no memory yet. */
 static bool
 do_host_op(LhSubmitDriver *d, LhSubmitRank *rank, const LhOp *op, bool *later)
 {
@@ -51,7 +51,7 @@ do_host_op(LhSubmitDriver *d, LhSubmitRank *rank, const LhOp *op, bool *later)
     return op->kind != LH_OP_FREE || lh_runner_free(rank->runner, op);
 }
 
-/* The next op of the host, if it may be issued. False: nothing has moved. */
+/* Issues the next op of the host if it may be. False if nothing moved. */
 static bool
 host_op(LhSubmitDriver *d, LhSubmitRank *rank)
 {
@@ -108,7 +108,7 @@ may_be_submitted(const LhSubmitRank *rank, const LhItem *item)
     return true;
 }
 
-/* Has the stream wait for what the op comes after, and for the memory that it uses. */
+/* Makes the stream wait for the dependencies of the op, and for the memory that it uses. */
 static bool
 enqueue_waits(const LhSubmitRank *rank, const LhRunStream *s, const LhItem *item, GError **error)
 {
@@ -149,7 +149,7 @@ post_messages(LhSubmitDriver *d, const LhSubmitRank *rank, LhRunStream *s, LhIte
            lh_submit_fail(d, error);
 }
 
-/* Asks the links' library for its own collectives. */
+/* Calls the native collectives of the links' library. */
 static bool
 post_collectives(LhSubmitDriver *d, const LhSubmitRank *rank, const LhItem *item)
 {
@@ -168,7 +168,7 @@ begin_round(LhSubmitDriver *d, const LhSubmitRank *rank, LhRunStream *s, LhItem 
            post_collectives(d, rank, item);
 }
 
-/* The first op of a stream begins. */
+/* Begins the first op of a stream. */
 static bool
 begin(LhSubmitDriver *d, const LhSubmitRank *rank, LhRunStream *s, LhItem *item)
 {
@@ -185,7 +185,7 @@ begin(LhSubmitDriver *d, const LhSubmitRank *rank, LhRunStream *s, LhItem *item)
     return begin_round(d, rank, s, item);
 }
 
-/* All of the op is enqueued. */
+/* Marks the end of an op that is completely enqueued. */
 static bool
 end(LhSubmitDriver *d, LhRunStream *s, LhItem *item)
 {
@@ -209,7 +209,7 @@ end(LhSubmitDriver *d, LhRunStream *s, LhItem *item)
     return true;
 }
 
-/* Submits of the stream's first op what can be submitted. False: nothing has moved. */
+/* Submits as much as possible of the stream's first op. False if nothing moved. */
 static bool
 stream_step(LhSubmitDriver *d, const LhSubmitRank *rank, LhRunStream *s)
 {
@@ -245,7 +245,7 @@ read_times(const LhSubmitDriver *d, const LhRunStream *s, LhItem *item)
            lh_submit_fail(d, error);
 }
 
-/* Takes the stream's oldest submitted op off if it is complete. False: nothing has moved. */
+/* Retires the stream's oldest submitted op if it is complete. False if nothing moved. */
 static bool
 finish_one(LhSubmitDriver *d, LhSubmitRank *rank, LhRunStream *s)
 {
@@ -275,7 +275,6 @@ finish_one(LhSubmitDriver *d, LhSubmitRank *rank, LhRunStream *s)
     return true;
 }
 
-/* Does what can be done for a rank. False: nothing has moved. */
 bool
 lh_submit_step(LhSubmitDriver *d, LhSubmitRank *rank)
 {

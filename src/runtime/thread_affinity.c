@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keeps threads on cores with sched_setaffinity(2) of Linux; elsewhere threads are not kept
- * anywhere. */
+/* Pins threads to cores with sched_setaffinity(2) of Linux; elsewhere threads are not pinned. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* cpu_set_t */
 #endif
@@ -13,10 +12,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define SLICE_NS 100000 /* the shortest that Linux takes */
+#define SLICE_NS 100000 /* shortest slice that Linux accepts */
 
-/* As sched_setattr(2) has it: glibc declares it since 2.41, and Linux's own header clashes with
- * <sched.h>. */
+/* struct sched_attr of sched_setattr(2): glibc declares it since 2.41, and Linux's own header
+ * clashes with <sched.h>. */
 typedef struct {
     uint32_t size, policy;
     uint64_t flags;
@@ -25,7 +24,8 @@ typedef struct {
     uint64_t runtime, deadline, period;
 } Attributes;
 
-/* What the process had when it was first asked for: a pinned thread's children inherit one core. */
+/* The affinity of the process at the first call: children of a pinned thread inherit only one
+ * core. */
 static const cpu_set_t *
 cores_of_process(void)
 {
@@ -88,7 +88,7 @@ lh_wake_promptly(void)
     Attributes attributes = { .size = sizeof(attributes) };
     uint64_t before_ns;
 
-    /* Whoever has chosen another policy for this process has chosen what runs first. */
+    /* A different policy was chosen by the user and stays. */
     if (syscall(SYS_sched_getattr, 0, &attributes, sizeof(attributes), 0) != 0 ||
         attributes.policy != SCHED_OTHER)
         return 0;

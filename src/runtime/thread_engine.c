@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The engine of threads: hosts, streams, and the one that watches over them. What an op does is in
- * run_op.c and run_collective.c. Times are those of this machine with its other load.
+ * The engine of threads: hosts, streams, and a watcher. What an op does is in run_op.c and
+ * run_collective.c. Measured times include the machine's other load.
  */
 #include "runtime/runtime_private.h"
 
@@ -14,11 +14,11 @@
 #include "runtime/thread_affinity.h"
 
 #define POLL_US 1000
-#define OTHERS_US 20000 /* from look to look at what other processes do */
+#define OTHERS_US 20000 /* interval of checking other processes */
 
 /* ---- the start ---- */
 
-/* What every thread of a rank does first. */
+/* Blocks a thread until the run starts. */
 static void
 wait_for_start(LhExecution *x)
 {
@@ -28,7 +28,7 @@ wait_for_start(LhExecution *x)
     pthread_mutex_unlock(&x->lock);
 }
 
-/* Lets the threads go, at the same time in all processes. */
+/* Starts the threads at the same time in all processes. */
 static void
 let_go(LhExecution *x)
 {
@@ -95,19 +95,20 @@ finish_item(LhRunStream *s, LhItem *item)
         s->last = NULL;
     s->running = false;
     pthread_mutex_unlock(&rank->lock);
-    /* The op gives its memory back before it counts as complete, so that a finding names this op.
-     */
+    /* The op releases its memory before it counts as complete, so that a failed check names this
+     * op. */
     lh_item_free(rank, &s->at, item);
     lh_runner_done(rank, op.id, lh_execution_now(rank->execution));
 }
 
-/* Streams of the device belong to the threads that use them. */
+/* Whether the stream is a compute stream. */
 static bool
 computes(const LhRunStream *s)
 {
     return s->rank->execution->program->streams[s->index].kind == LH_STREAM_COMPUTE;
 }
 
+/* Opens the device stream on the thread that uses it. */
 static bool
 open_stream(LhRunStream *s)
 {
@@ -128,7 +129,7 @@ is_execution_stopping(void *execution)
     return lh_execution_stopping(execution);
 }
 
-/* Waits until the stream has done what it was asked for. */
+/* Waits until everything enqueued on the stream is done. */
 static bool
 finish_stream(LhRunStream *s)
 {
@@ -169,8 +170,9 @@ run_messages(LhRunStream *s, LhItem *item)
 static bool
 run_item(LhRunStream *s, LhItem *item)
 {
-    const bool computes = item->op.kind != LH_OP_EXCHANGE;  /* the device has something to do */
-    const bool reduces = item->op.kind == LH_OP_COLLECTIVE; /* also behind the messages */
+    const bool computes =
+        item->op.kind != LH_OP_EXCHANGE; /* the device has work before the messages */
+    const bool reduces = item->op.kind == LH_OP_COLLECTIVE; /* and after them */
 
     while (lh_run_has_round(item)) {
         if (!lh_run_begin_round(s, item) || (computes && !finish_stream(s)) ||
@@ -293,8 +295,8 @@ host_main(void *data)
 
 /* ---- the run ---- */
 
-/* One of the threads of a rank; none if the run is given up, or the system does not start any
- * more. */
+/* Starts a thread of a rank; NULL if the run is being stopped, or the system starts no more
+ * threads. */
 static GThread *
 start_thread(LhExecution *x, const char *name, GThreadFunc work, void *data)
 {
@@ -304,11 +306,12 @@ start_thread(LhExecution *x, const char *name, GThreadFunc work, void *data)
     if (thread == NULL)
         g_atomic_int_add(&x->alive, -1);
     if (error != NULL)
-        lh_execution_fail(x, g_error_new(LH_ERROR, LH_ERROR_RUNTIME,
-                                         "the run needs %u threads (%u for each rank), which the "
-                                         "system does not start: %s",
-                                         x->place.count * (x->program->streams_count + 1),
-                                         x->program->streams_count + 1, error->message));
+        lh_execution_fail(
+            x, g_error_new(
+                   LH_ERROR, LH_ERROR_RUNTIME,
+                   "the run needs %u threads (%u for each rank), which the system cannot start: %s",
+                   x->place.count * (x->program->streams_count + 1), x->program->streams_count + 1,
+                   error->message));
     return thread;
 }
 
@@ -317,7 +320,7 @@ start_threads(LhExecution *x)
 {
     const uint32_t streams = x->program->streams_count;
 
-    (void)lh_cores_count(); /* asked for before a thread is kept on fewer */
+    (void)lh_cores_count(); /* before any thread is pinned */
     x->alive = (gint)(x->place.count * (streams + 1));
     for (uint32_t r = 0; r < x->place.count; r++) {
         LhRunner *rank = &x->ranks[r];
@@ -345,7 +348,7 @@ give_up_run(LhExecution *x, double seconds)
                        strangers != NULL ? strangers : ""));
 }
 
-/* Another process may have failed that no message will tell of. */
+/* Checks for failures of other processes that no message reports. */
 static void
 look_at_others(LhExecution *x)
 {
@@ -358,7 +361,7 @@ look_at_others(LhExecution *x)
     lh_execution_fail(x, error);
 }
 
-/* Lets the transport move messages, and gives up when nothing has completed for the deadline. */
+/* Polls the transport, and aborts the run when nothing has completed for the deadline. */
 static void
 watch_run(LhExecution *x)
 {
