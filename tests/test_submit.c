@@ -382,7 +382,7 @@ START_TEST(machines_without_a_usable_gpu_are_named)
     check_refusal(&(StandinOptions){ .seed = 1, .devices = 1, .driver = -1 },
                   "there is no driver for NVIDIA GPUs here");
     check_refusal(&(StandinOptions){ .seed = 1, .devices = 1, .driver = 11080 },
-                  "the driver is too old: it knows CUDA 11.8");
+                  "the driver is too old: it supports CUDA 11.8");
     check_refusal(&(StandinOptions){ .seed = 1, .devices = 1, .memory_bytes = 5 << 20 },
                   "the GPU's memory is full");
 }

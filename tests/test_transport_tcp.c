@@ -734,7 +734,7 @@ START_TEST(strangers_make_way)
     take_all_files(taken);
     ck_assert(hangs_up(state, caller, "no channel 9"));
     words = lh_transport_tcp.strangers(state);
-    ck_assert_msg(g_str_has_prefix(words, "2 connections were not let in: ") &&
+    ck_assert_msg(g_str_has_prefix(words, "2 connections were rejected: ") &&
                       strstr(words, "no connection could be accepted") == NULL,
                   "%s", words);
     give_back(taken);
@@ -811,7 +811,7 @@ START_TEST(strangers_are_named_by_address)
     visit_from(11, true);
     visit_from(11, false);
     many = hear_strangers(state, 11);
-    ck_assert_msg(g_str_has_prefix(many, "11 connections were not let in: ") &&
+    ck_assert_msg(g_str_has_prefix(many, "11 connections were rejected: ") &&
                       strstr(many, "2 from 127.0.0.11 (there is no channel 0 from rank 7 to rank 0 "
                                    "here)") != NULL &&
                       strstr(many, "127.0.0.10") == NULL &&

@@ -117,7 +117,7 @@ trouble 'another token' 4 'rank 2: .* rejected it: it belongs to another job' '0
 extra[2]='RANK=1 WORLD_SIZE=2' shapes[2]=${shape/--ranks 4/--ranks 2}
 trouble 'another size' 4 'started as one of 2 processes, and this job has 4' '0 1 2 3'
 extra[2]=RANK=1
-trouble 'a rank that is there twice' 4 'rejected it: rank 1 is already there' '0 1 2 3'
+trouble 'a rank that is there twice' 4 'rejected it: rank 1 is already connected' '0 1 2 3'
 extra[1]=RANK=x
 trouble 'a rank that is none' 2 'RANK: the environment variable is "x"; allowed: a number from 0 to 3' '1'
 options[3]='--seed 5'
@@ -197,7 +197,7 @@ trouble 'no device' 4 'error: rank 2 on host .*no GPU is visible' '0 1 2 3'
 extra[2]=STANDIN_DRIVER=-1
 trouble 'no driver' 4 'error: rank 2 on host .*there is no driver for NVIDIA GPUs here' '0 1 2 3'
 extra[2]=STANDIN_DRIVER=11080
-trouble 'an old driver' 4 'error: rank 2 on host .*the driver is too old: it knows CUDA 11.8' '0 1 2 3'
+trouble 'an old driver' 4 'error: rank 2 on host .*the driver is too old: it supports CUDA 11.8' '0 1 2 3'
 extra[2]=STANDIN_MEMORY=1000000
 trouble 'no memory' 4 "error: rank 2 on host .*the GPU's memory is full" '0 1 2 3'
 extra[2]=STANDIN_DEVICES=2

@@ -68,7 +68,7 @@ run="$program run --backend nccl --schedule ring --ranks 3 --deadline 2s $shape 
         -n 2 $run : -n 1 env STANDIN_DEVICES=2 $run
     expect 'a rank without a driver' 4 'there is no driver for NVIDIA GPUs here' \
         -n 2 $run : -n 1 env STANDIN_DRIVER=-1 $run
-    expect 'a rank with an old driver' 4 'the driver is too old: it knows CUDA 11.8' \
+    expect 'a rank with an old driver' 4 'the driver is too old: it supports CUDA 11.8' \
         -n 2 $run : -n 1 env STANDIN_DRIVER=11080 $run
     expect 'a rank without memory' 4 "the GPU's memory is full" \
         -n 1 $run : -n 1 env STANDIN_MEMORY=1000000 $run : -n 1 $run

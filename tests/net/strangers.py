@@ -156,7 +156,7 @@ def try_secrets(program):
     ours, other = [f"LONGHAUL_SECRET={SECRET}"], [f"LONGHAUL_SECRET={OTHER}"]
     wrong, none = "rank 1 on host node1 has a wrong secret", "rank 1 on host node1 has no secret"
     lacks = "rank 1 on host node1 has a secret, and the process it connects to has none"
-    from_node1 = "1 connection was not let in: 1 from 10.77.0.2 "
+    from_node1 = "1 connection was rejected: 1 from 10.77.0.2 "
     failures = refused(program, [ours, other, ours, ours], {0: f"{from_node1}({wrong})", 1: wrong, 2: wrong})
     failures += refused(program, [ours, [], ours, ours], {0: f"{from_node1}({none}", 1: none, 3: none})
     failures += refused(program, [[], ours, [], []], {0: f"{from_node1}({lacks})", 1: lacks})

@@ -55,10 +55,10 @@ check_types(LhCudnnJob *j, const Row *row)
     const enum lh_storage storage = j->call->operands[0].storage;
 
     if (storage != LH_STORAGE_BF16 && storage != LH_STORAGE_FP16)
-        lh_cudnn_decline(j, "cuDNN's attention takes bf16 and fp16, not fp32");
+        lh_cudnn_decline(j, "cuDNN's attention supports bf16 and fp16, not fp32");
     for (unsigned i = 0; i < row->operands_count && j->status == LH_STATUS_OK; i++) {
         if ((row->inputs >> i & 1) != 0 && j->call->operands[i].storage != storage)
-            lh_cudnn_decline(j, "cuDNN's attention takes q, k, v and o of one type");
+            lh_cudnn_decline(j, "cuDNN's attention needs q, k, v and o of one type");
     }
     return j->status == LH_STATUS_OK;
 }
@@ -75,12 +75,12 @@ check_call(LhCudnnJob *j, const Row *row)
     else if (a->head_dim % DIM_STEP != 0 || a->head_dim > DIM_MAX)
         lh_cudnn_decline(
             j,
-            "cuDNN's attention takes head dimensions that are multiples of %u up to %u, not "
+            "cuDNN's attention supports head dimensions that are multiples of %u up to %u, not "
             "%u",
             DIM_STEP, DIM_MAX, a->head_dim);
     else if (!lh_parts_divide(j->call, row->operands_count, row->keys) || a->groups == 0 ||
              a->heads % a->groups != 0 || a->nq >= LH_CUDNN_ROWS_MAX || a->nk >= LH_CUDNN_ROWS_MAX)
-        lh_cudnn_decline(j, "such a number of rows or heads is not supported");
+        lh_cudnn_decline(j, "this number of rows or heads is not supported");
     else
         return check_types(j, row);
     return false;

@@ -102,7 +102,7 @@ check_driver(GError **error)
     if (driver / VERSION_MAJOR >= runtime / VERSION_MAJOR)
         return true;
     g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME,
-                "CUDA: the driver is too old: it knows CUDA %d.%d, and longhaul was built with "
+                "CUDA: the driver is too old: it supports CUDA %d.%d, and longhaul was built with "
                 "%d.%d: install a newer driver, or build longhaul with an older CUDA Toolkit",
                 driver / VERSION_MAJOR, driver % VERSION_MAJOR / VERSION_MINOR,
                 runtime / VERSION_MAJOR, runtime % VERSION_MAJOR / VERSION_MINOR);

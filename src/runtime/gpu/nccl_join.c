@@ -37,10 +37,10 @@ split_round(LhNcclRank *j, uint32_t round, GError **error)
         made = &j->comms[i];
     }
     if (!lh_nccl_done(j, links->nccl->CommSplit(j->world, color, key, made, NULL),
-                      "the splitting of communicators", error) ||
-        !lh_nccl_settle(j, j->world, "the splitting of communicators", error))
+                      "the split of communicators", error) ||
+        !lh_nccl_settle(j, j->world, "the split of communicators", error))
         return false;
-    return *made == NULL || lh_nccl_settle(j, *made, "the splitting of communicators", error);
+    return *made == NULL || lh_nccl_settle(j, *made, "the split of communicators", error);
 }
 
 /* Exchanges a byte over every connection of a lane, each at an address of its own. */

@@ -448,8 +448,8 @@ lh_star_barrier(void *control, GError **error)
 bool
 lh_star_gather(void *control, const GByteArray *bytes, gsize limit, GByteArray *all, GError **error)
 {
-    return tcp_collect(control, &(Contribution){ bytes, limit }, all,
-                       "the gathering of the results", error);
+    return tcp_collect(control, &(Contribution){ bytes, limit }, all, "the gather of the results",
+                       error);
 }
 
 bool

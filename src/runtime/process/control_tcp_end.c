@@ -123,7 +123,7 @@ take_standing(LhStar *w, LhStarMember *m, GBytes *content)
     LhStanding standing;
 
     if (!lh_standing_unpack(content, &standing)) {
-        lh_star_note(w, m, LH_RANK_FAILED, LH_ERROR_RUNTIME, "what it sends is not expected here");
+        lh_star_note(w, m, LH_RANK_FAILED, LH_ERROR_RUNTIME, "it sent an unexpected frame");
         return;
     }
     m->asked = false;
@@ -150,7 +150,7 @@ take_verdict(LhStar *w, LhStarMember *m, GBytes *content)
 
     if (text == NULL || status == 0 || (w->launch.rank == 0 && rank != 0)) {
         g_free(text);
-        lh_star_note(w, m, LH_RANK_FAILED, LH_ERROR_RUNTIME, "what it sends is not expected here");
+        lh_star_note(w, m, LH_RANK_FAILED, LH_ERROR_RUNTIME, "it sent an unexpected frame");
         return;
     }
     note_trouble(w, "%s", text);
@@ -168,7 +168,7 @@ take_failure(LhStar *w, LhStarMember *m, GBytes *content)
     g_autofree char *text = lh_failure_unpack(content, &rank, &status);
 
     lh_star_note(w, m, LH_RANK_FAILED, status != 0 ? status : LH_ERROR_RUNTIME,
-                 text != NULL ? text : "what it sends is not expected here");
+                 text != NULL ? text : "it sent an unexpected frame");
 }
 
 static void
@@ -206,7 +206,7 @@ lh_star_take_news(LhStar *w, LhStarMember *m, const LhControlFrame *frame)
     else if (frame->kind == LH_FRAME_HOSTS && from_first)
         take_hosts(w, frame->content);
     else
-        lh_star_note(w, m, LH_RANK_FAILED, LH_ERROR_RUNTIME, "what it sends is not expected here");
+        lh_star_note(w, m, LH_RANK_FAILED, LH_ERROR_RUNTIME, "it sent an unexpected frame");
 }
 
 void

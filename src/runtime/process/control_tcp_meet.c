@@ -38,7 +38,7 @@ judge_member(void *data, const LhHello *hello)
     if (hello->rank == 0 || hello->rank >= hello->ranks)
         return g_strdup_printf("its rank %u is out of range", hello->rank);
     if (w->members[hello->rank - 1].peer.socket >= 0)
-        return g_strdup_printf("rank %u is already there", hello->rank);
+        return g_strdup_printf("rank %u is already connected", hello->rank);
     return NULL;
 }
 

@@ -246,7 +246,7 @@ judge_welcome(const LhHandshake *h, GBytes *content, GError **error)
         return LH_HANDSHAKE_IN;
     if (h->secret->bytes > 0 && h->heard && is_proof(content, h->secret, ANSWERER, h))
         return LH_HANDSHAKE_IN;
-    set_refusal(error, h->secret->bytes == 0 ? "what it answers is not expected here"
+    set_refusal(error, h->secret->bytes == 0 ? "it sent an unexpected answer"
                        : !h->heard           ? "it did not ask for the secret, so it has none"
                                              : "it has a wrong secret");
     return LH_HANDSHAKE_REFUSED;
@@ -270,7 +270,7 @@ take_answer(LhHandshake *h, const LhControlFrame *frame, GError **error)
         why = g_utf8_make_valid(text, (gssize)bytes);
         break;
     default:
-        why = g_strdup("what it answers is not expected here");
+        why = g_strdup("it sent an unexpected answer");
     }
     set_refusal(error, why);
     return LH_HANDSHAKE_REFUSED;

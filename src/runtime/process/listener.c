@@ -166,7 +166,7 @@ lh_listener_strangers(const LhListener *door)
         return NULL;
     text = g_string_new(NULL);
     if (door->count > 0)
-        g_string_append_printf(text, "%" G_GUINT64_FORMAT " connection%s not let in: ", door->count,
+        g_string_append_printf(text, "%" G_GUINT64_FORMAT " connection%s rejected: ", door->count,
                                door->count == 1 ? " was" : "s were");
     for (guint i = 0; i < door->origins->len; i++) {
         const Origin *origin = &g_array_index(door->origins, Origin, i);

@@ -325,7 +325,7 @@ mpi_library(GError **error)
     char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
     int length = 0;
 
-    if (!lh_mpi_ok(MPI_Get_library_version(text, &length), "does not say its version", error))
+    if (!lh_mpi_ok(MPI_Get_library_version(text, &length), "does not report its version", error))
         return NULL;
     text[strcspn(text, ",\n")] = '\0';
     return g_strdup(text);

@@ -314,7 +314,7 @@ judge_sender(void *data, const LhHello *hello)
                                hello->channel, hello->rank, hello->to);
     line = g_hash_table_lookup(t->lines, &name);
     if (line != NULL && line->stage != IDLE)
-        return g_strdup_printf("channel %u from rank %u is already there", hello->channel,
+        return g_strdup_printf("channel %u from rank %u is already connected", hello->channel,
                                hello->rank);
     return NULL;
 }
