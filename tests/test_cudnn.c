@@ -408,7 +408,7 @@ START_TEST(what_cudnn_does_not_compute_is_refused)
 
     device_start(1);
     c.storage = LH_STORAGE_FP32;
-    check_refused(c, "takes bf16 and fp16, not fp32");
+    check_refused(c, "supports bf16 and fp16, not fp32");
     c.storage = LH_STORAGE_BF16;
     c.args.head_dim = 12;
     check_refused(c, "multiples of 8 up to 256, not 12");

@@ -190,7 +190,7 @@ FAULTS = {
 
 def waiting_ranks(words):
     """Those that say that they have waited for others until the deadline."""
-    return {int(rank) for rank in re.findall(r"rank (\d+)(?:: MPI has not| has waited|, op \d)", words)}
+    return {int(rank) for rank in re.findall(r"rank (\d+)(?:: MPI has not| has waited| timed out|, op \d)", words)}
 
 
 def names(words, host):
