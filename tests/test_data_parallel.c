@@ -236,7 +236,7 @@ START_TEST(groups_have_limits)
         g_autoptr(LhVerdict) verdict = lh_verify(program);
 
         ck_assert_str_eq(first_message(verdict),
-                         "the program has 8192 ranks; the verifier takes 1 to 4096");
+                         "the program has 8192 ranks; the verifier supports 1 to 4096");
     }
 }
 END_TEST

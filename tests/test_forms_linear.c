@@ -267,7 +267,7 @@ START_TEST(linear_refuses)
     }
     p = make_params(4, LH_PASS_BOTH);
     check_refused("ring", &p,
-                  "which these take: te-a2a, ulysses, megatron-tp-sp, lasp, lasp2, zeco");
+                  "is supported by: te-a2a, ulysses, megatron-tp-sp, lasp, lasp2, zeco");
     p.attention.heads = p.attention.groups = 12;
     set_option(&p, "scan_blocks", 5);
     check_refused("zeco", &p, "nearest legal numbers of blocks: 4, 6");
@@ -605,23 +605,23 @@ typedef struct {
 
 static const Mistake mistakes[] = {
     { "lasp", LH_PASS_FWD, carry_before_own_state, LH_FINDING_COVERAGE,
-      "nothing has been written" },
+      "which has not been written" },
     { "lasp", LH_PASS_FWD, no_carry, LH_FINDING_COVERAGE, "lacks the contribution of segment 0" },
     { "lasp", LH_PASS_FWD, state_applied_twice, LH_FINDING_COVERAGE, "a second time" },
     { "lasp", LH_PASS_FWD, carry_over_two_segments, LH_FINDING_COVERAGE,
-      "at the border before segment 4, but it stands before segment 3" },
+      "at the border before segment 4, but its border is before segment 3" },
     { "lasp", LH_PASS_FWD, carry_over_half_a_segment, LH_FINDING_COVERAGE,
       "by 4 tokens, where there is no border" },
     { "lasp", LH_PASS_FWD, another_decay, LH_FINDING_COVERAGE,
-      "decays by 0.5 a token, where the program has 0.97" },
+      "decays by 0.5 per token; the program's decay is 0.97" },
     { "lasp", LH_PASS_FWD, state_of_the_wrong_border, LH_FINDING_COVERAGE,
-      "at the border before segment 1, but it stands before segment 2" },
+      "at the border before segment 1, but its border is before segment 2" },
     { "lasp", LH_PASS_BWD, gradient_of_the_wrong_border, LH_FINDING_COVERAGE,
-      "at the border before segment 3, but it stands before segment 2" },
+      "at the border before segment 3, but its border is before segment 2" },
     { "lasp", LH_PASS_BWD, gradient_started_after_carry, LH_FINDING_COVERAGE,
       "lacks the contribution of segment 2" },
     { "lasp2", LH_PASS_FWD, one_state_too_many, LH_FINDING_COVERAGE,
-      "at the border before segment 2, but it stands before segment 3" },
+      "at the border before segment 2, but its border is before segment 3" },
     { "lasp2", LH_PASS_FWD, one_state_too_few, LH_FINDING_COVERAGE,
       "lacks the contribution of segment 0" },
     { "lasp2", LH_PASS_FWD, states_counted_wrongly, LH_FINDING_COVERAGE, "called for 2 states" },

@@ -211,10 +211,10 @@ START_TEST(forms_rsa_scores_are_followed)
 {
     static const Change changes[] = {
         /* The own block where that of rank 0's keys belongs. */
-        { LH_KERNEL_ID_scores, 1, 2, 1, 0, false, "into which nothing has been written" },
+        { LH_KERNEL_ID_scores, 1, 2, 1, 0, false, "which has not been written" },
         { LH_KERNEL_ID_scores_softmax, 0, 0, 0, -1, false, "takes 4 parts of slot probs, where 3" },
         { LH_KERNEL_ID_scores_o, 1, 0, 1, 0, false, "needs the rows of segment 1" },
-        { LH_KERNEL_ID_scores_dp, 1, 2, 1, 0, false, "into which nothing has been written" },
+        { LH_KERNEL_ID_scores_dp, 1, 2, 1, 0, false, "which has not been written" },
         { LH_KERNEL_ID_scores_dq, 1, 0, 1, 0, true, "needs the rows of segment 1" },
         { LH_KERNEL_ID_scores_dk, 0, 2, 0, -1, true, "takes 3 parts of slot dk_all, where 4" },
         { LH_KERNEL_ID_join_dkv, 0, 0, -1, 0, true, "beside rows of" },
@@ -249,13 +249,13 @@ START_TEST(forms_rsa_softmax_is_asked_for)
     LhOp *op = find_op(recording, LH_KERNEL_ID_scores_softmax_bwd, 0);
 
     op->kind = LH_OP_SYNC;
-    check_found(recording, "takes slot dscores before it has gone through softmax");
+    check_found(recording, "takes slot dscores before softmax has been applied to it");
     recording_free(recording);
 
     recording = recording_new(program);
     op = find_op(recording, LH_KERNEL_ID_scores_softmax, 0);
     op->compute.args.mask = LH_MASK_CAUSAL;
-    check_found(recording, "needs the program's mask, by positions");
+    check_found(recording, "needs the program's mask by positions");
     op->compute.args.mask = LH_MASK_POSITIONS;
     op->compute.args.k_at.part_step--;
     check_found(recording, "for the tokens from 5 on");

@@ -28,8 +28,7 @@ typedef struct {
 static const Mistake mistakes[] = {
     { "added-to-itself", LH_FINDING_MALFORMED, 0, 1, "dq", LH_OP_NONE, LH_OP_NONE,
       "rank 0, op 1 (add, stream compute) writes its operand target to slot dq, which overlaps "
-      "slot "
-      "dq, its operand source: they may not share a part" },
+      "slot dq, its operand source: they must not share a part" },
     { "block-dropped", LH_FINDING_COVERAGE, 3, LH_OP_NONE, "o", LH_OP_NONE, LH_OP_NONE,
       "rank 3 ends with an output o for segment 3 that lacks the contribution of "
       "segment 1" },
@@ -45,7 +44,7 @@ static const Mistake mistakes[] = {
       "(exchange, stream comm), which waits for rank 0, op 3 (exchange, stream comm): "
       "a cycle, so none ever ends" },
     { "double-alloc", LH_FINDING_MEMORY, 2, 4, "kv_a", 2, 1,
-      "rank 2, op 4 (alloc) allocates slot kv_a, which op 1 (alloc) has already done" },
+      "rank 2, op 4 (alloc) allocates slot kv_a, which op 1 (alloc) has already allocated" },
     { "finished-early", LH_FINDING_COVERAGE, 2, LH_OP_NONE, "o", LH_OP_NONE, LH_OP_NONE,
       "rank 2 ends with an output o for segment 2 that lacks the contribution of "
       "segment 0" },
@@ -53,32 +52,28 @@ static const Mistake mistakes[] = {
       "rank 0 ends with slot kv_b still allocated by op 2 (alloc)" },
     { "lse-summed", LH_FINDING_COVERAGE, 0, 9, "lse_all", LH_OP_NONE, LH_OP_NONE,
       "rank 0, op 9 (reduce-scatter, stream comm) adds up slot lse_all (lse): logarithms of sums "
-      "do "
-      "not add up" },
+      "cannot be added" },
     { "missing-receive", LH_FINDING_UNMATCHED, 1, 7, "kv_b", LH_OP_NONE, LH_OP_NONE,
       "rank 1, op 7 (exchange, stream comm) sends kv_b to rank 2 (tag 0), which never "
       "receives it" },
     { "normalised-o-added", LH_FINDING_COVERAGE, 0, 7, "o1", LH_OP_NONE, LH_OP_NONE,
       "rank 0, op 7 (add, stream compute) adds slot o1, which is normalised over its own keys: "
-      "only "
-      "terms that are divided by the sum over the whole row add up" },
+      "only terms divided by the sum over the whole row can be added" },
     { "normalised-o-summed", LH_FINDING_COVERAGE, 1, 5, "o_all", LH_OP_NONE, LH_OP_NONE,
       "rank 1, op 5 (reduce-scatter, stream comm) adds slot o_all[0], which is normalised over its "
-      "own keys: only terms that are divided by the sum over the whole row add up" },
+      "own keys: only terms divided by the sum over the whole row can be added" },
     { "normalised-o-weighed-onto", LH_FINDING_COVERAGE, 0, 7, "block", LH_OP_NONE, LH_OP_NONE,
-      "rank 0, op 7 (weigh_out, stream compute) adds slot block to what is normalised over its own "
-      "keys: only terms that are divided by the sum over the whole row add up" },
+      "rank 0, op 7 (weigh_out, stream compute) adds slot block to a result that is normalised "
+      "over its own keys: only terms divided by the sum over the whole row can be added" },
     { "o-carried", LH_FINDING_MALFORMED, 0, 2, "part", LH_OP_NONE, LH_OP_NONE,
       "rank 0, op 2 (linear_carry, stream compute) takes slot part (o) as its operand source, "
-      "which "
-      "cannot be that" },
+      "which does not support that kind" },
     { "operand-twice", LH_FINDING_MALFORMED, 2, 9, "o", LH_OP_NONE, LH_OP_NONE,
       "rank 2, op 9 (normalise, stream compute) takes slot o (o) as its operand lse "
       "(lse)" },
     { "operands-overlap", LH_FINDING_MALFORMED, 0, 4, "t", LH_OP_NONE, LH_OP_NONE,
       "rank 0, op 4 (copy, stream compute) writes its operand target to slot t[0..1], which "
-      "overlaps "
-      "slot t[1..2], its operand source: they may not share a part" },
+      "overlaps slot t[1..2], its operand source: they must not share a part" },
     { "race-across-free", LH_FINDING_RACE, 2, 9, "kv_a", 2, 6,
       "rank 2, op 9 (exchange, stream comm) writes slot kv_a while op 6 "
       "(attention_fwd, stream compute) may still be reading it: nothing orders op 9 "
@@ -107,11 +102,10 @@ static const Mistake mistakes[] = {
       "exchange messages with rank 1 on communicator 0, and nothing orders them: which of "
       "their messages matches first is not determined" },
     { "uninitialised-read", LH_FINDING_COVERAGE, 2, 4, "acc", LH_OP_NONE, LH_OP_NONE,
-      "rank 2, op 4 (attention_fwd, stream compute) reads slot acc, into which "
-      "nothing has been written" },
+      "rank 2, op 4 (attention_fwd, stream compute) reads slot acc, which has not been written" },
     { "use-after-free", LH_FINDING_MEMORY, 2, 9, "kv_b", 2, 8,
-      "rank 2, op 9 (attention_fwd, stream compute) uses slot kv_b after its end at "
-      "op 8 (free)" },
+      "rank 2, op 9 (attention_fwd, stream compute) uses slot kv_b after it was freed by op 8 "
+      "(free)" },
     { "use-before-alloc", LH_FINDING_MEMORY, 1, 4, "kv_b", LH_OP_NONE, LH_OP_NONE,
       "rank 1, op 4 (exchange, stream comm) uses slot kv_b, which is not allocated "
       "yet" },
@@ -138,8 +132,7 @@ static const Mistake mistakes[] = {
       "by -1 of query segment 2 with key segment 2, where the mask has the causal "
       "pairs shifted by 0" },
     { "wrong-size", LH_FINDING_MALFORMED, 1, 5, NULL, LH_OP_NONE, LH_OP_NONE,
-      "rank 1, op 5 (exchange, stream comm) says that 62 bytes go over the wire, but its "
-      "regions have 64" },
+      "rank 1, op 5 (exchange, stream comm) states 62 bytes on the wire, but its regions have 64" },
     { "wrong-tensor", LH_FINDING_UNMATCHED, 1, 3, "q", 2, 3,
       "rank 1, op 3 (exchange, stream comm) sends q (tag 0) where rank 2, op 3 "
       "(exchange, stream comm) receives kv_a: tensors or sizes differ" },
@@ -249,14 +242,13 @@ static const Nonsense nonsense[] = {
       "rank 1, op 6 (attention_fwd, stream compute) comes after op 6, which is not an earlier op" },
     { 6, CHANGES(OP_FIELD(after_count, LH_OP_AFTER_MAX + 1)),
       "rank 1, op 6 (attention_fwd, stream compute) comes after 9 ops; at most 8 are possible" },
-    { 6, CHANGES(OP_FIELD(kind, LH_OP_KINDS)),
-      "rank 1, op 6 (op) has a kind or phase that does not exist" },
+    { 6, CHANGES(OP_FIELD(kind, LH_OP_KINDS)), "rank 1, op 6 (op) has an unknown kind or phase" },
     { 6, CHANGES(OP_FIELD(id, 9)),
-      "rank 1, op 6 (attention_fwd, stream compute) calls itself op 9; ids count up from 0" },
+      "rank 1, op 6 (attention_fwd, stream compute) has id 9; ids count up from 0" },
     { 6, CHANGES(OP_FIELD(stream, 2)),
       "rank 1, op 6 (attention_fwd) names stream 2, but there are 2" },
     { 6, CHANGES(OP_FIELD(compute.kernel, LH_KERNELS_COUNT)),
-      "rank 1, op 6 (compute, stream compute) calls a kernel that does not exist" },
+      "rank 1, op 6 (compute, stream compute) calls an unknown kernel" },
     { 6, CHANGES(OP_FIELD(compute.regions_count, 2)),
       "rank 1, op 6 (attention_fwd, stream compute) has 2 operands; attention_fwd takes 3" },
     { 6, CHANGES(OP_FIELD(compute.regions[1].slot, 7)),
@@ -276,8 +268,8 @@ static const Nonsense nonsense[] = {
     { 6,
       CHANGES(OP_FIELD(compute.kernel, LH_KERNEL_ID_zero), OP_FIELD(compute.regions_count, 1),
               OP_FIELD(compute.regions[0].slot, SLOT_LSE)),
-      "rank 1, op 6 (zero, stream compute) takes slot lse (lse) as its operand target, which "
-      "cannot be that" },
+      "rank 1, op 6 (zero, stream compute) takes slot lse (lse) as its operand target, which does "
+      "not support that kind" },
     { 6,
       CHANGES(OP_FIELD(compute.kernel, LH_KERNEL_ID_cast), OP_FIELD(compute.regions_count, 2),
               OP_FIELD(compute.regions[0].slot, SLOT_KV),
@@ -298,12 +290,11 @@ static const Nonsense nonsense[] = {
       "rank 1, op 5 (exchange, stream comm) receives from rank 4: peers are the other ranks below "
       "4" },
     { 5, CHANGES(MESSAGE_FIELD(0, wire_bytes, 0)),
-      "rank 1, op 5 (exchange, stream comm) says that 0 bytes go over the wire, but its regions "
-      "have 64" },
+      "rank 1, op 5 (exchange, stream comm) states 0 bytes on the wire, but its regions have 64" },
     { 5, CHANGES(MESSAGE_FIELD(0, regions_count, 0)),
       "rank 1, op 5 (exchange, stream comm) has a message of 0 regions; 1 to 4 are possible" },
     { 9, CHANGES(OP_FIELD(memory.region.slot, SLOT_Q)),
-      "rank 1, op 9 (free) names slot q, which is there for the whole program" },
+      "rank 1, op 9 (free) names slot q, which exists for the whole program" },
     { 9, CHANGES(OP_FIELD(memory.region.count, 2)),
       "rank 1, op 9 (free) names 2 parts of slot acc from 0 on, which has 1" },
     { 0, CHANGES(OP_FIELD(memory.region.slot, 100)),
@@ -394,19 +385,18 @@ START_TEST(broken_declarations)
     expect_declaration(program, "the program has an empty slot acc");
     slot->head_dim = whole.head_dim;
     slot->by_heads = true;
-    expect_declaration(program, "the program has a slot acc by heads, but no group saves by heads");
+    expect_declaration(program, "the program has a slot acc by heads, but no saved_group");
     slot->by_heads = false;
     slot->parts = 2;
-    expect_declaration(program,
-                       "the program does not number the parts of its slots through (slot kv_a)");
+    expect_declaration(
+        program, "the program does not number the parts of its slots consecutively (slot kv_a)");
     slot->parts = 1;
     program->slots[2].head_dim = 8;
     expect_declaration(program, "the program has an input or output slot o with heads of 8, but "
                                 "its heads have 4");
     program->slots[2].head_dim = 4;
     slot->parts = UINT32_MAX;
-    expect_declaration(program,
-                       "the program has too many slot parts to follow; prove it for fewer ranks");
+    expect_declaration(program, "the program has too many slot parts to verify; use fewer ranks");
     slot->parts = 2;
     slot->part_bytes = UINT64_MAX / 2 + 1;
     expect_declaration(program, "the program has more than 2^60 bytes in its slots (up to acc)");
@@ -422,15 +412,14 @@ START_TEST(broken_declarations)
         "the program has 2 parts in its input or output slot acc, but a rank holds 1 segments");
     slot->role = LH_SLOT_TEMP;
     program->placement.seq_length = program->params.attention.seq_length = 17;
-    expect_declaration(program, "the program cannot cut 17 tokens into 4 equal segments");
+    expect_declaration(program, "the program cannot split 17 tokens into 4 equal segments");
     program->placement.seq_length = 16;
-    expect_declaration(program,
-                       "the program has a placement of other ranks or another length than its "
-                       "parameters say");
+    expect_declaration(
+        program, "the program has a placement whose ranks or length differ from its parameters");
     program->params.ranks = 5000;
-    expect_declaration(program, "the program has 5000 ranks; the verifier takes 1 to 4096");
+    expect_declaration(program, "the program has 5000 ranks; the verifier supports 1 to 4096");
     program->params.ranks = 0;
-    expect_declaration(program, "the program has 0 ranks; the verifier takes 1 to 4096");
+    expect_declaration(program, "the program has 0 ranks; the verifier supports 1 to 4096");
 }
 END_TEST
 
@@ -610,7 +599,7 @@ START_TEST(broken_in_place_by_a_part)
     ck_assert_uint_gt(verdict->findings->len, 0);
     ck_assert_ptr_nonnull(strstr(g_array_index(verdict->findings, LhFinding, 0).message,
                                  "writes its operand ds to slot dscores[1..3], which overlaps slot "
-                                 "dscores[0..2], its operand dp: they may not share a part"));
+                                 "dscores[0..2], its operand dp: they must not share a part"));
     recording_free(recording);
 }
 END_TEST

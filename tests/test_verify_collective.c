@@ -346,9 +346,8 @@ START_TEST(collective_of_another_kind)
     recording_op(recording, 3, 7)->collective.kind = LH_COLL_BROADCAST;
     recording_op(recording, 3, 7)->collective.wire_bytes *= 4;
     expect(&recording->program, LH_FINDING_UNMATCHED, 3, 7,
-           "rank 3, op 7 (broadcast, stream comm) meets rank 0, op 6 (all-reduce, stream comm), "
-           "which is "
-           "another collective, or has other sizes or halves");
+           "rank 3, op 7 (broadcast, stream comm) matches rank 0, op 6 (all-reduce, stream comm), "
+           "which is a different collective or has different sizes or halves");
     recording_free(recording);
 }
 END_TEST
@@ -375,9 +374,8 @@ START_TEST(collective_that_sums_otherwise)
     for (uint32_t rank = 0; rank < 3; rank++)
         recording_op(recording, rank, rank == 0 ? 6 : 7)->collective.reduction =
             LH_REDUCE_ATTENTION;
-    expect(
-        &recording->program, LH_FINDING_COVERAGE, 0, 6,
-        "rank 0, op 6 (reduce-scatter, stream comm) cannot reduce slot dkv_all (dkv) in this way");
+    expect(&recording->program, LH_FINDING_COVERAGE, 0, 6,
+           "rank 0, op 6 (reduce-scatter, stream comm) cannot reduce slot dkv_all (dkv) this way");
     recording_free(recording);
 }
 END_TEST
@@ -390,9 +388,8 @@ START_TEST(collective_of_a_wrong_shape)
     recording_op(recording, 1, 2)->collective.receive[0].count = 2;
     recording_op(recording, 2, 2)->collective.group.base = 1;
     expect(&recording->program, LH_FINDING_MALFORMED, 1, 2,
-           "rank 1, op 2 (all-gather, stream comm) turns 1 parts into 2, which this collective of "
-           "3 ranks "
-           "cannot");
+           "rank 1, op 2 (all-gather, stream comm) turns 1 parts into 2, which does not fit this "
+           "collective of 3 ranks");
     recording_free(recording);
 }
 END_TEST
@@ -421,8 +418,8 @@ START_TEST(collective_that_cannot_transpose)
     recording_op(recording, 1, 8)->collective.send[0].count = 3;
     recording_op(recording, 1, 8)->collective.receive[0].count = 3;
     expect(&recording->program, LH_FINDING_MALFORMED, 1, 8,
-           "rank 1, op 8 (all-to-all, stream comm) turns 3 parts into 3, which this collective of "
-           "4 ranks cannot");
+           "rank 1, op 8 (all-to-all, stream comm) turns 3 parts into 3, which does not fit this "
+           "collective of 4 ranks");
     recording_free(recording);
 }
 END_TEST
@@ -441,13 +438,13 @@ START_TEST(collective_of_other_counts)
            "(all-to-all, stream comm), which takes 1 from it");
     sent[1] = 1;
     expect(&recording->program, LH_FINDING_MALFORMED, 2, 8,
-           "rank 2, op 8 (all-to-all, stream comm) turns 3 parts into 1, which this collective of "
-           "3 ranks cannot");
+           "rank 2, op 8 (all-to-all, stream comm) turns 3 parts into 1, which does not fit this "
+           "collective of 3 ranks");
     sent[0] = 1;
     recording_op(recording, 2, 8)->collective.uneven = false;
     expect(&recording->program, LH_FINDING_MALFORMED, 2, 8,
-           "rank 2, op 8 (all-to-all, stream comm) turns 3 parts into 1, which this collective of "
-           "3 ranks cannot");
+           "rank 2, op 8 (all-to-all, stream comm) turns 3 parts into 1, which does not fit this "
+           "collective of 3 ranks");
     recording_free(recording);
 }
 END_TEST

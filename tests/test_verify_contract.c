@@ -100,12 +100,10 @@ START_TEST(contract_results_are_no_inputs)
     recording->program.slots[program->slots_count].kind = LH_TENSOR_O;
     recording->program.slots[program->slots_count].first_cell = lh_program_cells(program);
     recording->program.slots_count++;
-    expect_message(&recording->program,
-                   "the program has a slot of kind o as its input, which no both pass of softmax "
-                   "attention has");
+    expect_message(&recording->program, "the program has a slot of kind o as its input, which does "
+                                        "not exist in the both pass of softmax attention");
     recording->program.slots_count = 0;
-    expect_message(&recording->program, "the program has no output: there is nothing that it could "
-                                        "be proven to compute");
+    expect_message(&recording->program, "the program has no output, so there is nothing to prove");
     g_free(recording->program.slots);
     recording_free(recording);
     lh_program_free(program);

@@ -277,26 +277,27 @@ static const Mistake mistakes[] = {
     { 8, v_of_another_order, "reads slot kv_heads[1], of which only v has been written" },
     { 8, output_of_dk, "rank 0 ends with only k in its output dkv[0]" },
     { 8, v_before_k_on_one_rank,
-      "rank 2, op 7 (all-to-all, stream comm) meets rank 0, op 7 (all-to-all, stream comm), which "
-      "is another collective, or has other sizes or halves" },
+      "rank 2, op 7 (all-to-all, stream comm) matches rank 0, op 7 (all-to-all, stream comm), "
+      "which is a different collective or has different sizes or halves" },
     { 8, k_lands_as_v, "turns kv_stage:k into kv_heads:v: both must be the same half" },
     { 8, half_of_q,
       "rank 1, op 5 (all-to-all, stream comm) moves q_stage:k, but only slots of kind kv and dkv "
       "have a half k; this one is of kind q" },
-    { 8, half_unknown, "names a half of slot kv_stage that does not exist (3)" },
+    { 8, half_unknown, "names an unknown half of slot kv_stage (3)" },
     { 8, half_reduced,
-      "rank 0, op 35 (all-reduce, stream comm) takes dkv_heads:k: one half alone is only sent and "
-      "received, by exchanges and by collectives without a reduction" },
+      "rank 0, op 35 (all-reduce, stream comm) takes dkv_heads:k: single halves can only be sent "
+      "and received, by exchanges and by collectives without a reduction" },
     { 8, half_attended_to,
-      "rank 3, op 13 (attention, stream compute) takes kv_heads:v: one half alone is only sent" },
-    { 8, half_allocated, "rank 0, op 0 (alloc) takes q_heads:k: one half alone is only sent" },
-    { 8, half_size_of_both, "says that 1024 bytes go over the wire, but its regions have 512" },
+      "rank 3, op 13 (attention, stream compute) takes kv_heads:v: single halves can only be "
+      "sent" },
+    { 8, half_allocated, "rank 0, op 0 (alloc) takes q_heads:k: single halves can only be sent" },
+    { 8, half_size_of_both, "states 1024 bytes on the wire, but its regions have 512" },
     { 7, v_before_k, NULL },
     { 7, k_moved_twice, "reads slot kv_heads[1], of which only k has been written" },
     { 7, other_half_sent,
       "sends kv_stage:k (tag 0) where rank 1, op 11 (exchange, stream comm) receives kv_heads:v: "
       "not the same half" },
-    { 7, half_unknown, "names a half of slot kv_stage that does not exist (3)" },
+    { 7, half_unknown, "names an unknown half of slot kv_stage (3)" },
 };
 
 START_TEST(halves_that_travel_are_proven)

@@ -136,25 +136,27 @@ typedef struct {
 
 static const Change changes[] = {
     /* A call is missing, or comes to nothing: who reads its result finds nothing there. */
-    { CALL("embed", "\"tok\", \"w\", \"x\"", TABLE), "", "reads slot x, into which nothing" },
-    { CALL("glu", "\"gu\", \"p\"", ROWS), "", "reads slot p, into which nothing" },
+    { CALL("embed", "\"tok\", \"w\", \"x\"", TABLE), "",
+      "reads slot x, which has not been written" },
+    { CALL("glu", "\"gu\", \"p\"", ROWS), "", "reads slot p, which has not been written" },
     { CALL("residual", "\"x\", \"y\", \"z\"", "\"elements\": 64"), "",
-      "reads slot z, into which nothing" },
+      "reads slot z, which has not been written" },
     { CALL("loss_stats", "\"logits\", \"tok\", \"num\"", LOGITS), "",
-      "reads slot num, into which nothing" },
+      "reads slot num, which has not been written" },
     { "\"m\": 8, \"n\": 16, \"k\": 8" FIRST "},\n{\"op\": \"compute\", \"stream\": \"main\", "
       "\"kernel\": \"product_dgrad\", \"regions\": [\"dz\"",
       "\"m\": 8, \"n\": 16, \"k\": 8},\n{\"op\": \"compute\", \"stream\": \"main\", "
       "\"kernel\": \"product_dgrad\", \"regions\": [\"dz\"",
-      "reads slot g, into which nothing" },
+      "reads slot g, which has not been written" },
     { CALL("product_dgrad", "\"logits\", \"w\", \"dz\"", "\"m\": 8, \"n\": 16, \"k\": 8" FIRST), "",
-      "reads slot dz, into which nothing" },
+      "reads slot dz, which has not been written" },
     /* dx goes on without a start. */
     { "\"dz\"], \"m\": 8, \"n\": 16, \"k\": 8" FIRST, "\"dz\"], \"m\": 8, \"n\": 16, \"k\": 8",
-      "(product_dgrad, stream main) reads slot dz, into which nothing" },
+      "(product_dgrad, stream main) reads slot dz, which has not been written" },
     /* dx is added to what is not there. */
     { "\"dn\", \"dz\", \"gn\"", "\"dn\", \"spare\", \"gn\"", "reads slot spare, into which" },
-    { "\"elements\": 128" FIRST, "\"elements\": 128", "reads slot norm, into which nothing" },
+    { "\"elements\": 128" FIRST, "\"elements\": 128",
+      "reads slot norm, which has not been written" },
     /* Sizes, kinds and shapes. */
     { "\"elements\": 64", "\"elements\": 32", "takes 32 elements as its operand x" },
     { "\"kernel\": \"glu\", \"regions\": [\"gu\", \"p\"]",
@@ -166,13 +168,13 @@ static const Change changes[] = {
     { "\"vocabulary\": 16, \"tokens\": 8" FIRST, "\"vocabulary\": 16" FIRST,
       "is a loss over 0 tokens" },
     { "\"vocabulary\": 16, \"tokens\": 8}", "\"vocabulary\": 16, \"first_row\": 16, \"tokens\": 8}",
-      "tokens from 16 on that the vocabulary of 16 does not have" },
+      "tokens from 16 on, beyond the vocabulary of 16 tokens" },
     { "\"vocabulary\": 16, \"tokens\": 8}", "\"vocabulary\": 16, \"first_row\": 8, \"tokens\": 8}",
       "is a loss over 8 tokens and 16 columns from 8 on" },
     { "\"vocabulary\": 16, \"tokens\": 8}", "\"tokens\": 8}",
-      "tokens from 0 on that the vocabulary of 0 does not have" },
+      "tokens from 0 on, beyond the vocabulary of 0 tokens" },
     { "\"count\": 16}", "\"count\": 16, \"first_row\": 16}",
-      "tokens from 16 on that the vocabulary of 16 does not have" },
+      "tokens from 16 on, beyond the vocabulary of 16 tokens" },
     { SLOT("x", "hidden", "temp", 256), SLOT("x", "hidden", "state", 256),
       "has a slot x of kind hidden as its state" },
     { SLOT("w", "weight", "state", 512), SLOT("w", "weight", "input", 512),
@@ -196,7 +198,7 @@ static const Change changes[] = {
     { SLOT("tok", "tokens", "input", 32),
       SLOT("q", "q", "input", 256) SLOT("kv", "kv", "input", 512) SLOT("o", "o", "output", 256)
           SLOT("tok", "tokens", "input", 32),
-      "computes the layer outside attention" },
+      "calls a kernel of the layer outside attention" },
 };
 
 static LhProgram *
@@ -351,7 +353,7 @@ static const Change cuts[] = {
     { "\"k\": 8, \"batch\": 1, \"members\": 1", "\"k\": 8, \"batch\": 1, \"members\": 2",
       "takes 1 parts of slot y for 2 members" },
     { "\"k\": 8, \"batch\": 1, \"members\": 1", "\"k\": 8",
-      "has 8 rows, which 0 sequences of 0 members cannot share" },
+      "has 8 rows, which do not divide among 0 sequences of 0 members" },
 };
 
 START_TEST(verify_layer_knows_how_heads_are_cut)

@@ -120,17 +120,19 @@ START_TEST(outside_gives_before_attention_takes)
     LhOp swapped;
 
     drop(call_of(w, 3, LH_KERNEL_ID_qkv_projection, 0));
-    expect(w, "rank 3, op 3 (attention, stream compute) reads slot q, into which nothing");
+    expect(w, "rank 3, op 3 (attention, stream compute) reads slot q, which has not been written");
     w = world_new(LH_PASS_BWD);
     drop(call_of(w, 0, LH_KERNEL_ID_out_projection_dgrad, 0));
-    expect(w, "reads slot do, into which nothing");
+    expect(w, "reads slot do, which has not been written");
     w = world_new(LH_PASS_FWD); /* o is projected before it is computed */
     swapped = *recording_op(w.recording, 0, 4);
     *recording_op(w.recording, 0, 4) = *recording_op(w.recording, 0, 3);
     *recording_op(w.recording, 0, 3) = swapped;
     recording_op(w.recording, 0, 3)->id = 3;
     recording_op(w.recording, 0, 4)->id = 4;
-    expect(w, "rank 0, op 3 (out_projection, stream compute) reads slot o, into which nothing");
+    expect(
+        w,
+        "rank 0, op 3 (out_projection, stream compute) reads slot o, which has not been written");
 }
 END_TEST
 
@@ -146,7 +148,7 @@ START_TEST(outside_takes_what_belongs_together)
     w = world_new(LH_PASS_BWD);
     for (uint32_t rank = 0; rank < RANKS; rank++)
         collective_of(w, rank, LH_COLL_ALL_GATHER, 1)->collective.send[0].slot = slot_of(w, "x");
-    expect(w, "takes do from input x, from which q has been taken");
+    expect(w, "projects do from input x, from which q has already been projected");
 }
 END_TEST
 
@@ -167,11 +169,12 @@ START_TEST(outside_adds_up_what_projections_leave)
     World w = world_new(LH_PASS_FWD);
 
     on_every_rank(w, drop_out_projection);
-    expect(w, "(reduce-scatter, stream comm) adds up slot x_all, which holds the result of no "
-              "projection");
+    expect(
+        w,
+        "(reduce-scatter, stream comm) adds slot x_all, which is not the result of a projection");
     w = world_new(LH_PASS_BWD);
     on_every_rank(w, drop_reader_of_sums);
-    expect(w, "ends without having used what came into slot y_again");
+    expect(w, "ends without having used the data received in slot y_again");
 }
 END_TEST
 

@@ -326,9 +326,9 @@ START_TEST(positions_under_another_rule)
         ck_assert_uint_eq(args->mask, LH_MASK_POSITIONS);
         args->rule = &cases[i].claimed;
         args->pairs = lh_mask_pairs(args->rule, all, all);
-        expect("another rule", &recording->program, LH_FINDING_COVERAGE, 1,
-               "rank 1, op 14 (attention, stream compute) goes by another rule than the program's "
-               "mask");
+        expect(
+            "another rule", &recording->program, LH_FINDING_COVERAGE, 1,
+            "rank 1, op 14 (attention, stream compute) uses another mask rule than the program's");
         recording_free(recording);
     }
 }
@@ -346,7 +346,7 @@ START_TEST(slices_of_the_wrong_size)
     program->slots[SLOT_DKV].parts = 1;
     expect("slices", program, LH_FINDING_MALFORMED, LH_OP_NONE,
            "the program has 1 parts in its input or output slot dkv, but a rank holds 4 segments, "
-           "counting slices apart");
+           "counted per slice");
 }
 END_TEST
 
@@ -356,7 +356,7 @@ START_TEST(slices_that_cannot_be_cut)
 
     program->head_slices = 3;
     expect("slices", program, LH_FINDING_MALFORMED, LH_OP_NONE,
-           "the program cannot cut 8 query heads into 3 slices and 8 key-value heads into 4");
+           "the program cannot split 8 query heads into 3 slices and 8 key-value heads into 4");
     program->head_slices = 2;
     expect("slices", program, LH_FINDING_MALFORMED, LH_OP_NONE,
            "the program has 2 slices of query heads, which 4 of key-value heads cannot share "
@@ -569,14 +569,14 @@ static const Damage damages[] = {
     { "a key-value slice dealt to another rank", &toy, 2, &causal, 1, OP_SCATTER_HEADS - 1,
       CHANGES(COMPUTE(regions[0].part, 0)), LH_FINDING_COVERAGE, 3,
       "rank 3, op 14 (attention, stream compute) attends with slice 3 of the query heads to slice "
-      "0 of the key-value heads, where it belongs to slice 1" },
+      "0 of the key-value heads; needed: slice 1" },
     { "other query heads", &toy, 8, &full, 2, OP_ATTEND_BACKWARD,
       CHANGES(COMPUTE(regions[0].slot, SLOT_Q)), LH_FINDING_COVERAGE, 2,
       "rank 2, op 16 (attention_bwd_o, stream compute) takes query rows of slice 0 of segment 2, "
       "but those of slice 2 of segment 0 from slot do_all" },
     { "slices in the wrong place", &toy, 8, &causal, ALL_RANKS, OP_GATHER_OUTPUT,
       CHANGES(COLLECTIVE(kind, LH_COLL_BROADCAST)), LH_FINDING_COVERAGE, 0,
-      "rank 0 ends with other rows in its output o[1] than those of its slice 1 of segment 0" },
+      "rank 0 ends with rows in its output o[1] that are not those of its slice 1 of segment 0" },
     { "slice 1 added to slice 0", &toy, 8, &causal, 0, OP_ADD + 1,
       CHANGES(ARGS(first, false), COMPUTE(regions[1].part, 0)), LH_FINDING_COVERAGE, 0,
       "rank 0, op 19 (add, stream compute) adds rows of slice 1 of segment 0 to slot dkv, which "
@@ -628,15 +628,15 @@ static const Damage damages[] = {
       "before it is complete" },
     { "fewer tensors", &toy, 8, &causal, 2, OP_SCATTER_HEADS, CHANGES(COLLECTIVE(tensors_count, 2)),
       LH_FINDING_UNMATCHED, 2,
-      "rank 2, op 13 (all-to-all, stream comm) meets rank 0, op 13 (all-to-all, stream comm), "
-      "which is another collective, or has other sizes or halves",
+      "rank 2, op 13 (all-to-all, stream comm) matches rank 0, op 13 (all-to-all, stream comm), "
+      "which is a different collective or has different sizes or halves",
       true },
     { "tensors in another order", &toy, 8, &causal, 2, OP_SCATTER_HEADS,
       CHANGES(COLLECTIVE(send[2].slot, SLOT_Q), COLLECTIVE(receive[2].slot, SLOT_Q_ALL),
               COLLECTIVE(send[0].slot, SLOT_DO), COLLECTIVE(receive[0].slot, SLOT_DO_ALL)),
       LH_FINDING_UNMATCHED, 2,
-      "rank 2, op 13 (all-to-all, stream comm) meets rank 0, op 13 (all-to-all, stream comm), "
-      "which is another collective, or has other sizes or halves" },
+      "rank 2, op 13 (all-to-all, stream comm) matches rank 0, op 13 (all-to-all, stream comm), "
+      "which is a different collective or has different sizes or halves" },
     { "a tensor of another kind", &toy, 8, &causal, 1, OP_GATHER_GRADIENTS,
       CHANGES(COLLECTIVE(receive[1].slot, SLOT_KV_ALL)), LH_FINDING_MALFORMED, 1,
       "rank 1, op 17 (all-to-all, stream comm) turns dkv into kv" },
@@ -646,8 +646,7 @@ static const Damage damages[] = {
     { "the second tensor going back", &toy, 8, &causal, ALL_RANKS, OP_SCATTER_HEADS,
       CHANGES(COLLECTIVE(send[1].slot, SLOT_KV_ALL), COLLECTIVE(receive[1].slot, SLOT_KV_DEALT)),
       LH_FINDING_COVERAGE, 0,
-      "rank 0, op 13 (all-to-all, stream comm) reads slot kv_all[0], into which nothing has been "
-      "written" },
+      "rank 0, op 13 (all-to-all, stream comm) reads slot kv_all[0], which has not been written" },
     { "a tensor received where it is sent", &toy, 8, &causal, 0, OP_GATHER_GRADIENTS,
       CHANGES(COLLECTIVE(receive[1].slot, SLOT_DKV_ALL)), LH_FINDING_RACE, 0,
       "rank 0, op 17 (all-to-all, stream comm) reads and writes slot dkv_all[0] at the same time" },
@@ -678,20 +677,20 @@ static const Damage damages[] = {
     { "a product in place", &heads_toy, 0, &window, 1, OP_HEADS_PRODUCT,
       CHANGES(COMPUTE(regions[0].slot, SLOT_Y_ALL)), LH_FINDING_MALFORMED, 1,
       "rank 1, op 3 (product, stream compute) writes its operand y to slot y_all, which overlaps "
-      "slot y_all, its operand x: they may not share a part" },
+      "slot y_all, its operand x: they must not share a part" },
     { "a kernel of whole heads on activations outside attention", &heads_toy, 0, &window, 1,
       OP_HEADS_PRODUCT,
       CHANGES(COMPUTE(kernel, LH_KERNEL_ID_zero), COMPUTE(regions[0].slot, SLOT_Y_ALL),
               COMPUTE(regions_count, 1)),
       LH_FINDING_MALFORMED, 1,
       "rank 1, op 3 (zero, stream compute) takes slot y_all (hidden) as its operand target, which "
-      "cannot be that" },
+      "does not support that kind" },
     { "no attention", &heads_toy, 0, &window, 2, OP_HEADS_ATTEND,
       CHANGES(OP_FIELD(kind, LH_OP_SYNC)), LH_FINDING_COVERAGE, 2,
       "rank 2 ends without having written its output o" },
     { "activations merged like attention", &heads_toy, 0, &window, ALL_RANKS, OP_HEADS_REDUCE,
       CHANGES(COLLECTIVE(reduction, LH_REDUCE_ATTENTION)), LH_FINDING_COVERAGE, 0,
-      "rank 0, op 5 (reduce-scatter, stream comm) cannot reduce slot y_all (hidden) in this way" },
+      "rank 0, op 5 (reduce-scatter, stream comm) cannot reduce slot y_all (hidden) this way" },
 };
 
 START_TEST(damage_is_found)

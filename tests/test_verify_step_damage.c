@@ -1015,7 +1015,7 @@ START_TEST(launches_in_another_order_are_found)
         recording_restore(r, whole);
         if (b != LH_OP_NONE && move_before(r, 0, b, a)) {
             verdict = lh_verify(&r->program);
-            if (strstr(first_message(verdict), "at once") != NULL) {
+            if (strstr(first_message(verdict), "concurrently") != NULL) {
                 ck_assert_ptr_nonnull(strstr(first_message(verdict), "tensor and data"));
                 found++;
             }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * When the parts of slots were allocated, so that contents can be seen to have died in between.
+ * Alloc times of slot parts, so that contents lost between a free and the next alloc are detected.
  */
 #include "verify/alloc_times.h"
 
-/* The cells that alloc @g is about: the first, among those of all ranks. */
+/* The first cell that alloc @g allocates, numbered over all ranks. */
 static size_t
 allocated_cell(const LhProof *proof, uint32_t g)
 {

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a program is given and gives back. That is fixed by its pass, not by the program: otherwise
- * one that declares the results as its inputs, or none of them as outputs, would be proven.
+ * The inputs and outputs a program must have. They are fixed by its pass, not by the program:
+ * otherwise a program that declares the results as its inputs, or none of them as outputs, would be
+ * proven.
  */
 #include "verify/verify_private.h"
 
 typedef enum {
     IN,
     OUT,
-    SAVED_IN,  /* by heads, as an earlier forward pass has left it */
+    SAVED_IN,  /* by heads, as left by an earlier forward pass */
     SAVED_OUT, /* by heads, for a later backward pass */
     USES
 } Use;
@@ -20,7 +21,7 @@ static const char *const use_names[] = {
     [SAVED_OUT] = "output that is saved by heads",
 };
 
-/* How many slots of one kind may have one use. */
+/* The allowed number of slots of one kind in one use. */
 typedef struct {
     uint32_t least, most;
 } Range;
@@ -40,7 +41,7 @@ use_of(const LhSlot *slot)
     return input ? IN : OUT;
 }
 
-/* What forward leaves for backward, beside q, k and v. */
+/* Whether the forward pass saves @kind for the backward pass, besides q, k and v. */
 static bool
 is_saved(const LhProgramParams *p, LhTensorKind kind)
 {
@@ -101,7 +102,7 @@ check_use(LhProof *proof, uint32_t (*counts)[USES], LhTensorKind kind, Use use)
     const uint32_t count = counts[kind][use];
     Range range = range_of(p, kind, use);
 
-    /* Queries, keys and values are there once, in either layout. */
+    /* Queries, keys and values exist once, in either layout. */
     if (use == IN && (kind == LH_TENSOR_Q || kind == LH_TENSOR_KV))
         range.least = range.most = counts[kind][SAVED_IN] > 0 ? 0 : 1;
     if (count < range.least)
@@ -109,9 +110,10 @@ check_use(LhProof *proof, uint32_t (*counts)[USES], LhTensorKind kind, Use use)
                         use_names[use], lh_tensor_names[kind], lh_pass_names[p->pass - 1],
                         p->attention.linear ? "linear" : "softmax");
     if (count > range.most && range.most == 0)
-        return CONTRACT("has a slot of kind %s as its %s, which no %s pass of %s attention has",
-                        lh_tensor_names[kind], use_names[use], lh_pass_names[p->pass - 1],
-                        p->attention.linear ? "linear" : "softmax");
+        return CONTRACT(
+            "has a slot of kind %s as its %s, which does not exist in the %s pass of %s attention",
+            lh_tensor_names[kind], use_names[use], lh_pass_names[p->pass - 1],
+            p->attention.linear ? "linear" : "softmax");
     if (count > range.most)
         return CONTRACT("has %u slots of kind %s as its %s; allowed: 1", count,
                         lh_tensor_names[kind], use_names[use]);
@@ -135,7 +137,7 @@ lh_proof_check_contract(LhProof *proof)
         outputs += slot->role == LH_SLOT_OUTPUT || slot->role == LH_SLOT_STATE ? 1 : 0;
     }
     if (outputs == 0)
-        return CONTRACT("has no output: there is nothing that it could be proven to compute");
+        return CONTRACT("has no output, so there is nothing to prove");
     proof->verdict->attends = attention > 0;
     if (attention == 0)
         return true;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a program declares before its first op: ranks, placement, heads and their slices, slots.
+ * Checks a program's declarations: ranks, placement, heads and their slices, slots.
  */
 #include "verify/verify_private.h"
 
@@ -18,29 +18,28 @@ check_placement(LhProof *proof)
     uint64_t segments;
 
     if (program->params.ranks == 0 || lh_program_ranks(program) > LH_VERIFY_RANKS_MAX)
-        return DECLARATION("has %u ranks; the verifier takes 1 to %u", lh_program_ranks(program),
+        return DECLARATION("has %u ranks; the verifier supports 1 to %u", lh_program_ranks(program),
                            LH_VERIFY_RANKS_MAX);
     if ((uint32_t)placement->kind > LH_PLACE_HEADS || placement->ranks != program->params.ranks ||
         placement->seq_length != attention->seq_length)
-        return DECLARATION(
-            "has a placement of other ranks or another length than its parameters say");
+        return DECLARATION("has a placement whose ranks or length differ from its parameters");
     segments = lh_placement_segments(placement);
-    /* How ranks of a step hold tokens is said by the programs that it embeds. */
+    /* In a step the embedded programs define how ranks hold tokens. */
     if (segments == 0 || placement->seq_length == 0 ||
         (program->step == NULL && placement->seq_length % segments != 0))
-        return DECLARATION("cannot cut %" G_GUINT64_FORMAT " tokens into %" G_GUINT64_FORMAT
+        return DECLARATION("cannot split %" G_GUINT64_FORMAT " tokens into %" G_GUINT64_FORMAT
                            " equal segments",
                            placement->seq_length, segments);
     if (attention->batch == 0 || attention->heads == 0 || attention->groups == 0 ||
         attention->head_dim == 0)
-        return DECLARATION("has an attention shape with a zero in it");
+        return DECLARATION("has an attention shape with a zero size");
     if (program->streams_count == 0 || program->streams_count > LH_STREAMS_MAX)
         return DECLARATION("has %u streams; 1 to %d are possible", program->streams_count,
                            LH_STREAMS_MAX);
     return true;
 }
 
-/* The heads can be cut as the program says, and a kernel is called with whole groups of them. */
+/* Checks that the heads can be split as declared, and that kernels get whole groups of them. */
 bool
 lh_form_check_slices(LhProof *proof)
 {
@@ -50,9 +49,9 @@ lh_form_check_slices(LhProof *proof)
     const uint32_t kv_slices = lh_program_slices(program, LH_TENSOR_KV);
 
     if (attention->heads % slices != 0 || attention->groups % kv_slices != 0)
-        return DECLARATION("cannot cut %u query heads into %u slices and %u key-value heads into "
-                           "%u",
-                           attention->heads, slices, attention->groups, kv_slices);
+        return DECLARATION(
+            "cannot split %u query heads into %u slices and %u key-value heads into %u",
+            attention->heads, slices, attention->groups, kv_slices);
     if (slices % kv_slices != 0)
         return DECLARATION("has %u slices of query heads, which %u of key-value heads cannot "
                            "share evenly",
@@ -64,8 +63,8 @@ lh_form_check_slices(LhProof *proof)
     return true;
 }
 
-/* Bytes that a part of @slot needs: it holds one segment of one slice. 0: the size does not follow
- * from the attention's shape. */
+/* Bytes a part of @slot needs: it holds one segment of one slice. 0: the size does not follow
+ * from the attention shape. */
 static uint64_t
 part_bytes(const LhProgram *program, const LhSlot *slot)
 {
@@ -129,8 +128,9 @@ is_scores(LhTensorKind kind)
     return kind == LH_TENSOR_SCORES || kind == LH_TENSOR_PROBS || kind == LH_TENSOR_DSCORES;
 }
 
-/* A rank's inputs and outputs are all of its own, and no more; of what no size is known of, there
- * may be less. What is the model's belongs to no segment, and scores are nobody's own. */
+/* Input and output slots must hold exactly the rank's own segments. Where no size is known,
+ * fewer parts are allowed. Tensors of the model have no segments, and scores are never inputs or
+ * outputs. */
 static bool
 check_slot_parts(LhProof *proof, const LhSlot *slot)
 {
@@ -147,10 +147,10 @@ check_slot_parts(LhProof *proof, const LhSlot *slot)
     return DECLARATION(
         "has %u parts in its input or output slot %s, but a rank holds %u segments%s", slot->parts,
         slot->name, parts,
-        parts > lh_placement_parts(&program->placement) ? ", counting slices apart" : "");
+        parts > lh_placement_parts(&program->placement) ? ", counted per slice" : "");
 }
 
-/* Attention is given and gives back what the program's parameters say, or sums in fp32. */
+/* Inputs and outputs of attention have the program's type, or fp32 for sums. */
 static bool
 check_slot_dtype(LhProof *proof, const LhSlot *slot)
 {
@@ -163,7 +163,7 @@ check_slot_dtype(LhProof *proof, const LhSlot *slot)
                        lh_dtype_names[slot->dtype], lh_dtype_names[dtype]);
 }
 
-/* What a slot is, whatever the size of the whole. */
+/* Checks a slot by itself, independent of the total size. */
 bool
 lh_form_check_slot(LhProof *proof, const LhSlot *slot)
 {
@@ -172,11 +172,11 @@ lh_form_check_slot(LhProof *proof, const LhSlot *slot)
     if ((uint32_t)slot->kind >= LH_TENSOR_KINDS || (uint32_t)slot->role > LH_SLOT_STATE)
         return DECLARATION("has a slot %s of unknown kind or role", slot->name);
     if (slot->role == LH_SLOT_STATE && !lh_tensor_is_of_model(slot->kind))
-        return DECLARATION("has a slot %s of kind %s as its state; that is of weights, and of "
-                           "what goes with them",
+        return DECLARATION("has a slot %s of kind %s as its state; states are weights and tensors "
+                           "that belong to them",
                            slot->name, lh_tensor_names[slot->kind]);
     if (slot->by_heads && program->saved_group == 0)
-        return DECLARATION("has a slot %s by heads, but no group saves by heads", slot->name);
+        return DECLARATION("has a slot %s by heads, but no saved_group", slot->name);
     if (slot->parts == 0 || slot->part_bytes == 0 || slot->head_dim == 0)
         return DECLARATION("has an empty slot %s", slot->name);
     if (slot->part_bytes % lh_slot_element_bytes(slot) != 0)
@@ -201,7 +201,7 @@ check_slots(LhProof *proof)
     uint64_t cells = 0, bytes = 0;
 
     if (segments * words > LH_VERIFY_CELLS_MAX)
-        return DECLARATION("has too many segments and slices to follow; prove it for fewer ranks");
+        return DECLARATION("has too many segments and slices to verify; use fewer ranks");
     if (program->slots_count > UINT16_MAX)
         return DECLARATION("has %u slots; at most %d are possible", program->slots_count,
                            UINT16_MAX);
@@ -218,9 +218,9 @@ check_slots(LhProof *proof)
             return false;
         cells += slot->parts;
         if (cells * proof->ranks * words > LH_VERIFY_CELLS_MAX)
-            return DECLARATION("has too many slot parts to follow; prove it for fewer ranks");
+            return DECLARATION("has too many slot parts to verify; use fewer ranks");
         if (slot->first_cell != cells - slot->parts)
-            return DECLARATION("does not number the parts of its slots through (slot %s)",
+            return DECLARATION("does not number the parts of its slots consecutively (slot %s)",
                                slot->name);
     }
     proof->cells_count = (uint32_t)cells;

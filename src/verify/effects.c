@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The effects of compute ops on symbolic contents: one rule for each LhEffect. A rule that finds
- * something wrong leaves what it writes suspect, so that one mistake is reported once and not again
- * by every op after it.
+ * Effects of compute ops on symbolic contents: one rule per LhEffect. A rule that finds an error
+ * marks what the op writes as suspect, so that one mistake is reported once and not again by every
+ * later op.
  */
 #include "verify/verify_private.h"
 
@@ -17,7 +17,7 @@ suspect(LhSymbolicExec *cover, uint32_t op, const LhRegion *region)
         lh_symbolic_write_none(cover, op, region, i, LH_ROW_NONE)->state = LH_CELL_SUSPECT;
 }
 
-/* Whatever a compute op writes is suspect. */
+/* Marks everything that a compute op writes as suspect. */
 static void
 suspect_all(LhSymbolicExec *cover, uint32_t g)
 {
@@ -29,7 +29,7 @@ suspect_all(LhSymbolicExec *cover, uint32_t g)
     }
 }
 
-/* The part of a source that goes with part @i of the target. */
+/* The part of a source that corresponds to part @i of the target. */
 static uint32_t
 source_part(const LhOp *op, const LhRegion *source, uint32_t i)
 {
@@ -39,8 +39,8 @@ source_part(const LhOp *op, const LhRegion *source, uint32_t i)
     return reversed ? source->count - 1 - i : i;
 }
 
-/* Adds to part @i of the target what a source has for it: what is finished only to what is, too.
- * @weighed: divided by the sum over the whole row. */
+/* Adds the corresponding part of a source to part @i of the target. Finished results are added
+ * only to finished results. @weighed: the source is divided by the sum over the whole row. */
 static bool
 add_part(LhSymbolicExec *cover, uint32_t g, const LhRegion *source, const LhRegion *target,
          uint32_t i, bool weighed)
@@ -70,7 +70,7 @@ add_part(LhSymbolicExec *cover, uint32_t g, const LhRegion *source, const LhRegi
     return lh_symbolic_merge(cover, g, target, into, from);
 }
 
-/* Rows that a part of a tensor has; 0: it has none that anyone counts. */
+/* Rows in a part of a tensor; 0: rows are not counted. */
 static uint64_t
 part_rows(const LhSymbolicExec *cover, LhTensorKind kind)
 {
@@ -81,8 +81,8 @@ part_rows(const LhSymbolicExec *cover, LhTensorKind kind)
     return cover->rows;
 }
 
-/* Elementwise kernels say how many rows they work on: key rows of k, v and their gradients, else
- * query rows. */
+/* Checks the row counts in the arguments of elementwise kernels: key rows for k, v and their
+ * gradients, otherwise query rows. */
 static bool
 check_elementwise_rows(LhSymbolicExec *cover, uint32_t g, uint32_t operand)
 {
@@ -103,7 +103,7 @@ check_elementwise_rows(LhSymbolicExec *cover, uint32_t g, uint32_t operand)
     return false;
 }
 
-/* Weights have parts of their own, which go with no rows. */
+/* Weights have their own parts, which correspond to no rows. */
 static bool
 is_weight_slot(const LhSymbolicExec *cover, const LhRegion *region)
 {
@@ -129,7 +129,8 @@ lh_symbolic_check_counts(LhSymbolicExec *cover, uint32_t g)
     return check_elementwise_rows(cover, g, op->compute.regions_count - 1u);
 }
 
-/* Part @i of a statistic that what was added to the target is weighed by: of all its keys. */
+/* Checks part @i of the statistic that weighs what was added to the target: it must cover all
+ * keys. */
 static bool
 check_weight(LhSymbolicExec *cover, uint32_t g, const LhRegion *weight, const LhRegion *target,
              uint32_t i)
@@ -150,7 +151,7 @@ check_weight(LhSymbolicExec *cover, uint32_t g, const LhRegion *weight, const Lh
     return false;
 }
 
-/* Whether operand @source weighs the others and is not added itself. */
+/* Whether operand @source is a weight of the others and is not added itself. */
 static bool
 is_weight(const LhSymbolicExec *cover, const LhOp *op, uint32_t source, LhTensorKind target)
 {
@@ -169,7 +170,7 @@ apply_add(LhSymbolicExec *cover, uint32_t g)
 
     lh_symbolic_start(cover, g);
     if (lh_families[kind] == LH_FAMILY_PLAIN) {
-        COVERAGE(g, target->slot, "adds up slot %s (%s), which is no sum",
+        COVERAGE(g, target->slot, "adds to slot %s (%s), which is not a sum",
                  cover->slots[target->slot].name, lh_tensor_names[kind]);
         return false;
     }
@@ -190,12 +191,12 @@ apply_add(LhSymbolicExec *cover, uint32_t g)
     return true;
 }
 
-/* What the sources of one part agree on. */
+/* Properties common to the sources of one part. */
 typedef struct {
-    const LhCell *rows;     /* any source, but an empty accumulator only if all are that */
+    const LhCell *rows;     /* any source; an empty accumulator only if all are */
     const LhCell *coverage; /* a source that is a result, or NULL */
-    LhFamily family;        /* of that one */
-    LhNorm norm;            /* of all of these: LH_NORM_ROW only if each is */
+    LhFamily family;        /* family of that source */
+    LhNorm norm;            /* of all sources: LH_NORM_ROW only if each one is */
 } Origin;
 
 static bool
@@ -246,7 +247,7 @@ join_origin(LhSymbolicExec *cover, uint32_t g, const LhRegion *region, uint32_t 
     return true;
 }
 
-/* All parts of the weights that an op reads have been written. */
+/* Checks that all parts of the weights that an op reads have been written. */
 static bool
 read_weights(LhSymbolicExec *cover, uint32_t g, const LhRegion *region)
 {
@@ -257,7 +258,7 @@ read_weights(LhSymbolicExec *cover, uint32_t g, const LhRegion *region)
     return true;
 }
 
-/* Part @i of every target holds what the sources cover. */
+/* Writes part @i of every target with the coverage of the sources. */
 static bool
 derive_part(LhSymbolicExec *cover, uint32_t g, uint32_t i)
 {
@@ -284,7 +285,7 @@ derive_part(LhSymbolicExec *cover, uint32_t g, uint32_t i)
 
         if (kernel->operands[k].access == LH_OPERAND_READ)
             continue;
-        g_assert(family == origin.family); /* or the kernel's row makes no sense */
+        g_assert(family == origin.family); /* otherwise the kernel's row is inconsistent */
         cell = lh_symbolic_write(cover, g, region, i, origin.rows->rows);
         cell->ended = origin.rows->ended;
         cell->norm = (uint8_t)origin.norm;
@@ -324,7 +325,7 @@ apply_zero(LhSymbolicExec *cover, uint32_t g)
     return lh_symbolic_check_counts(cover, g);
 }
 
-/* Whether a call goes by the program's scale, if it is one that scales logits. */
+/* Checks that a call that scales logits uses the program's scale. */
 static bool
 check_scale(LhSymbolicExec *cover, uint32_t g)
 {
@@ -344,7 +345,7 @@ check_scale(LhSymbolicExec *cover, uint32_t g)
     return false;
 }
 
-/* Whether a call is for the program's kind of attention, and goes by its decay or scale. */
+/* Checks that a call is for the program's kind of attention and uses its decay or scale. */
 static bool
 check_attention(LhSymbolicExec *cover, uint32_t g)
 {

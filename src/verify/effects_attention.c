@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The effects of attention on symbolic contents. Every part pair of queries and keys is one block:
- * its mask must be the program's, and it adds the keys to the rows of the queries and, backward,
- * the queries to the rows of the keys.
+ * Effects of attention on symbolic contents. Every pair of a query part and a key part is one
+ * block: its mask must be the program's. The block adds the keys to the rows of the queries and,
+ * backward, the queries to the rows of the keys.
  */
 #include "verify/verify_private.h"
 
 #include <string.h>
 
-/* The operands of an attention op by what they are. */
+/* The operands of an attention op by role. */
 typedef struct {
     LhSymbolicExec *cover;
     uint32_t op;
     const LhKernelArgs *args;
     const LhRegion *q, *kv;
     const LhRegion *stats, *stats_end; /* do and the row statistics */
-    const LhRegion *acc, *acc_end; /* what adds up over the keys, by query row: acc, o, lse, dq */
+    const LhRegion *acc, *acc_end; /* accumulators over the keys, by query row: acc, o, lse, dq */
     const LhRegion *dkv;           /* NULL: none */
-    /* What a mask by rows claims of two parts, the query's before, at, or behind the key's. */
+    /* Blocks that a mask by rows claims for two parts, with the query part before, at, or after
+     * the key part. */
     LhBlock before, at, behind;
 } Attend;
 
@@ -64,7 +65,7 @@ lh_symbolic_check_rule(LhSymbolicExec *cover, uint32_t g, const LhRegion *region
     if (lh_mask_rules_equal(cover->proof->ops[g].compute.args.rule,
                             &cover->proof->program->params.mask))
         return true;
-    COVERAGE(g, region->slot, "goes by another rule than the program's mask");
+    COVERAGE(g, region->slot, "uses another mask rule than the program's");
     return false;
 }
 
@@ -86,7 +87,7 @@ lh_symbolic_check_position(LhSymbolicExec *cover, uint32_t g, const LhRegion *re
     return false;
 }
 
-/* Part by part, the rows stand where @claimed puts them. */
+/* Checks part by part that the rows are where @claimed places them. */
 static bool
 check_rows_position(const Attend *at, const LhRegion *region, const LhRowsPosition *claimed)
 {
@@ -101,7 +102,7 @@ check_rows_position(const Attend *at, const LhRegion *region, const LhRowsPositi
     return true;
 }
 
-/* A mask by positions has the program's rule, and the positions of the rows that are there. */
+/* Checks that a mask by positions has the program's rule, and the positions of the rows present. */
 static bool
 check_positions(const Attend *at)
 {
@@ -113,8 +114,8 @@ check_positions(const Attend *at)
 }
 
 /*
- * What the op claims of part pair (a, b): its mask applies to the parts laid end to end, unless it
- * goes by positions. Those have been found to be the rows' own, so that the claim is true.
+ * The block that the op claims for part pair (a, b). Its mask applies to the parts laid end to end,
+ * unless it goes by positions; those have been checked to be the rows' own, so the claim is true.
  */
 static LhBlock
 claimed_block(const Attend *at, uint32_t a, uint32_t b)
@@ -176,7 +177,7 @@ check_pairs(const Attend *at)
     return false;
 }
 
-/* Opens an accumulator for all its parts, whose rows are those of @like. */
+/* Opens an accumulator for all its parts, with the rows of @like. */
 static bool
 open_all(const Attend *at, const LhRegion *accumulator, const LhRegion *like)
 {
@@ -200,7 +201,8 @@ open_accumulators(const Attend *at)
     return at->dkv == NULL || open_all(at, at->dkv, at->kv);
 }
 
-/* do and the statistics of part @a must be of the query rows; a statistic must be final. */
+/* Checks that do and the statistics of part @a belong to the query rows, and that a statistic is
+ * final. */
 static bool
 check_stats(const Attend *at, uint32_t a, LhHolding rows)
 {
@@ -246,7 +248,7 @@ block_text(LhBlock block, char *buffer, size_t size)
     return buffer;
 }
 
-/* Whether the op's mask on segments (q, k) is the program's. */
+/* Checks that the op's mask on segments (q, k) is the program's. */
 static bool
 check_block(const Attend *at, LhBlock claimed, uint32_t q, uint32_t k)
 {
@@ -274,8 +276,8 @@ attend_pair(const Attend *at, uint32_t a, uint32_t b)
 
     if (lh_symbolic_kv_slice(cover, q.slice) != k.slice) {
         COVERAGE(at->op, at->kv->slot,
-                 "attends with slice %u of the query heads to slice %u of the key-value heads, "
-                 "where it belongs to slice %u",
+                 "attends with slice %u of the query heads to slice %u of the key-value heads; "
+                 "needed: slice %u",
                  q.slice, k.slice, lh_symbolic_kv_slice(cover, q.slice));
         return false;
     }
@@ -295,8 +297,8 @@ attend_pair(const Attend *at, uint32_t a, uint32_t b)
 
 /* ---- many pairs at once ---- */
 
-/* What the parts of a region of queries or of keys contribute, as a set; false if two of them are
- * the same, or of other slices than @slice of the key-value heads. */
+/* Collects the contributions of a region's parts (queries or keys) in a set. Returns false if
+ * two are the same, or if one belongs to another slice of the key-value heads than @slice. */
 static bool
 gather_sources(const Attend *at, const LhRegion *region, LhFamily family, uint32_t slice,
                uint64_t *set)
@@ -317,7 +319,7 @@ gather_sources(const Attend *at, const LhRegion *region, LhFamily family, uint32
     return true;
 }
 
-/* Whether @a lies within @b; whether they share nothing. NULL: everything. */
+/* Whether @a is a subset of @b; whether they are disjoint. NULL: the full set. */
 static bool
 lies_within(const LhSymbolicExec *cover, const uint64_t *a, const uint64_t *b)
 {
@@ -338,8 +340,9 @@ is_apart(const LhSymbolicExec *cover, const uint64_t *a, const uint64_t *b)
     return true;
 }
 
-/* Calls @use for every part of one operand with the set of what the call claims that the parts of
- * the other contribute to it; @all is the set of them all. False as soon as @use is. */
+/* Calls @use for every part of one operand with the set of contributions that the call claims
+ * for it from the other operand; @all is the set of them all. Returns false as soon as @use
+ * does. */
 static bool
 for_every_row(const Attend *at, bool of_queries, const uint64_t *all, uint64_t *claimed,
               bool (*use)(const Attend *at, uint32_t i, const uint64_t *claimed))
@@ -361,7 +364,7 @@ for_every_row(const Attend *at, bool of_queries, const uint64_t *all, uint64_t *
 
         for (uint32_t w = 0; at->args->mask == LH_MASK_POSITIONS && w < cover->words; w++)
             claimed[w] = all[w] & want[w];
-        /* Queries meet the keys before and at their own place, keys the queries from there on. */
+        /* Queries attend to the keys up to their own place; keys get the queries from there on. */
         if (causal && of_queries && at->at.kind != LH_MASK_EMPTY)
             lh_set_add(claimed, own);
         if (causal && !of_queries && at->at.kind == LH_MASK_EMPTY)
@@ -376,7 +379,7 @@ for_every_row(const Attend *at, bool of_queries, const uint64_t *all, uint64_t *
     return true;
 }
 
-/* Every pair that is claimed of query part @i is one of the program's, and new to it. */
+/* Checks that every pair claimed for query part @i belongs to the program and is new to it. */
 static bool
 row_is_right(const Attend *at, uint32_t i, const uint64_t *claimed)
 {
@@ -438,8 +441,8 @@ add_column(const Attend *at, uint32_t i, const uint64_t *claimed)
 }
 
 /*
- * The same as attend_pair() for all pairs, by sets, if all of them are right; else it does nothing,
- * and going through them one by one finds out what is wrong.
+ * Applies attend_pair() to all pairs at once, by sets, if all of them are correct. Otherwise it
+ * does nothing, and the pairs are checked one by one to find the error.
  */
 static bool
 attend_at_once(const Attend *at)
@@ -518,7 +521,7 @@ lh_symbolic_attend(LhSymbolicExec *cover, uint32_t g)
         return false;
     if (cover->proof->blocks != NULL)
         list_blocks(&at);
-    /* What is only ever written stands alone, and is normalised. */
+    /* A target that is only written stands alone and is normalised. */
     for (const LhRegion *acc = at.acc; acc < at.acc_end; acc++) {
         const bool alone = lh_proof_kernel(op)->operands[acc - regions].access == LH_OPERAND_WRITE;
 

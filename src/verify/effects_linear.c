@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The effects of linear attention. A state stands at a border, named by the segment behind it, and
- * the set of its cell is the key segments before the border that it has taken in; a state's
- * gradient has the query segments behind. Every rule moves states over whole segments and asks
- * borders and rows to meet, so that all that a state has taken in is decayed by its distance to the
- * border.
+ * Effects of linear attention. A state belongs to a border, named by the segment after it. The set
+ * of its cell contains the key segments before the border that it has accumulated; the set of a
+ * state's gradient contains the query segments after it. Every rule moves states over whole
+ * segments and requires borders and rows to match, so that everything accumulated in a state is
+ * decayed by its distance to the border.
  */
 #include "verify/verify_private.h"
 
-/* Decays that mean none are one. */
+/* Maps all decays that mean "none" to one value. */
 static double
 decay_of(double decay)
 {
@@ -16,8 +16,8 @@ decay_of(double decay)
 }
 
 /*
- * A decay goes by the distance of rows in the call: part a of the queries lies a - b parts behind
- * part b of the keys, and its tokens are consecutive. Cells that hold no rows are found later.
+ * Checks a call's decay by distance: part a of the queries is a - b parts after part b of the keys,
+ * and its tokens are consecutive. Cells without rows are reported later.
  */
 static bool
 check_distances(LhSymbolicExec *cover, uint32_t g)
@@ -60,7 +60,7 @@ check_pairs_decay(LhSymbolicExec *cover, uint32_t g)
     if (mask == LH_MASK_EMPTY)
         return true;
     COVERAGE(g, op->compute.regions[0].slot,
-             "decays under a mask that knows no distances (%s); only a causal one does",
+             "decays under a mask without distances (%s); only a causal mask has them",
              mask == LH_MASK_FULL ? "full" : "by positions");
     return false;
 }
@@ -74,8 +74,8 @@ lh_symbolic_check_decay(LhSymbolicExec *cover, uint32_t g)
     const double found = decay_of(op->compute.args.decay);
 
     if (found != wanted) {
-        COVERAGE(g, op->compute.regions[0].slot, "decays by %g a token, where the program has %g",
-                 found, wanted);
+        COVERAGE(g, op->compute.regions[0].slot,
+                 "decays by %g per token; the program's decay is %g", found, wanted);
         return false;
     }
     if (kernel->effect != LH_EFFECT_ATTEND && kernel->effect != LH_EFFECT_ATTEND_GRAD)
@@ -83,7 +83,7 @@ lh_symbolic_check_decay(LhSymbolicExec *cover, uint32_t g)
     return wanted == 1 || check_pairs_decay(cover, g);
 }
 
-/* Which tensors a call works on: states take in keys, and their gradients queries. */
+/* Whether a call works on gradients: states accumulate keys, their gradients queries. */
 static bool
 is_gradient(const LhSymbolicExec *cover, const LhRegion *state)
 {
@@ -95,12 +95,13 @@ one_part(LhSymbolicExec *cover, uint32_t g, const LhRegion *region)
 {
     if (region->count == 1)
         return true;
-    COVERAGE(g, region->slot, "takes %u parts of slot %s; states go with one", region->count,
+    COVERAGE(g, region->slot, "takes %u parts of slot %s; a state needs one", region->count,
              cover->slots[region->slot].name);
     return false;
 }
 
-/* The rows of a call are those of one segment, whose tokens are consecutive. NULL: they are not. */
+/* Checks that the rows of a call are those of one segment with consecutive tokens. NULL: they
+ * are not. */
 static const LhCell *
 read_segment(LhSymbolicExec *cover, uint32_t g, uint32_t operand)
 {
@@ -123,19 +124,19 @@ read_segment(LhSymbolicExec *cover, uint32_t g, uint32_t operand)
         return NULL;
     }
     if (cover->segment[cell->rows.segment].stride != 1 && cover->rows > 1) {
-        COVERAGE(g, region->slot, "takes tokens into a state that are not consecutive");
+        COVERAGE(g, region->slot, "adds tokens to a state that are not consecutive");
         return NULL;
     }
     if (cover->replicas > 1) {
         COVERAGE(g, region->slot,
-                 "takes one of %u slices of query heads that share key-value heads into a state",
+                 "adds one of %u slices of query heads that share key-value heads to a state",
                  cover->replicas);
         return NULL;
     }
     return cell;
 }
 
-/* The state in @region stands at border @border and is of slice @slice. */
+/* Checks that the state in @region is at border @border and of slice @slice. */
 static bool
 check_border(LhSymbolicExec *cover, uint32_t g, const LhRegion *region, const LhCell *state,
              LhHolding border)
@@ -148,8 +149,8 @@ check_border(LhSymbolicExec *cover, uint32_t g, const LhRegion *region, const Lh
                  state->rows.slice, cover->slots[region->slot].name, border.slice);
     else
         COVERAGE(g, region->slot,
-                 "takes the state in slot %s at the border before segment %u, but it stands before "
-                 "segment %u",
+                 "takes the state in slot %s at the border before segment %u, but its border is "
+                 "before segment %u",
                  cover->slots[region->slot].name, border.segment, state->rows.segment);
     return false;
 }
@@ -173,7 +174,7 @@ lh_symbolic_state_sum(LhSymbolicExec *cover, uint32_t g)
 
         if (other == NULL || !lh_rows_equal(other->rows, rows->rows)) {
             if (other != NULL)
-                COVERAGE(g, op->compute.regions[i].slot, "takes rows of two segments into a state");
+                COVERAGE(g, op->compute.regions[i].slot, "adds rows of two segments to a state");
             return false;
         }
     }
@@ -189,7 +190,7 @@ lh_symbolic_state_sum(LhSymbolicExec *cover, uint32_t g)
     return lh_symbolic_contribute(cover, g, region, state, rows->rows.segment);
 }
 
-/* target += what part @i of @source has taken in, moved over @tokens tokens. */
+/* target += the contributions in part @i of @source, moved over @tokens tokens. */
 static bool
 move_state(LhSymbolicExec *cover, uint32_t g, const LhRegion *source, uint32_t i, uint64_t tokens)
 {
@@ -206,10 +207,11 @@ move_state(LhSymbolicExec *cover, uint32_t g, const LhRegion *source, uint32_t i
     if (tokens % cover->rows != 0 ||
         segments >
             (is_gradient(cover, target) ? border.segment : cover->segments - border.segment)) {
-        COVERAGE(g, source->slot,
-                 "moves the state in slot %s, which stands before segment %u, by %" G_GUINT64_FORMAT
-                 " tokens, where there is no border",
-                 cover->slots[source->slot].name, border.segment, tokens);
+        COVERAGE(
+            g, source->slot,
+            "moves the state in slot %s, whose border is before segment %u, by %" G_GUINT64_FORMAT
+            " tokens, where there is no border",
+            cover->slots[source->slot].name, border.segment, tokens);
         return false;
     }
     border.segment = (uint32_t)(is_gradient(cover, target) ? border.segment - segments
@@ -275,7 +277,7 @@ lh_symbolic_state_prefix(LhSymbolicExec *cover, uint32_t g)
     return true;
 }
 
-/* Adds what the state has taken in to the rows of @target, pair of segments by pair. */
+/* Adds the contributions of the state to the rows of @target, pair of segments by pair. */
 static bool
 read_state(LhSymbolicExec *cover, uint32_t g, const LhCell *state, const LhRegion *target,
            const LhCell *into)

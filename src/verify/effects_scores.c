@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The effects of attention whose scores are written out. A cell of scores holds the rows of one
- * query segment, and its set is the one key segment that they are with; probabilities and
- * gradients of scores likewise, and those are ended: only softmax makes them, of rows that are with
- * every key segment that the mask allows. All scores are computed; the mask comes in with softmax.
+ * Effects of attention that materialises its scores. A cell of scores holds the rows of one query
+ * segment; its set is the one key segment that they are scored against. Probabilities and gradients
+ * of scores are the same but marked as ended: only softmax makes them, from rows that have every
+ * key segment that the mask allows. All scores are computed; the mask is applied by softmax.
  */
 #include "verify/verify_private.h"
 
 #include <string.h>
 
-/* What a part of scores is. */
+/* Contents of a part of scores. */
 typedef struct {
-    LhHolding rows; /* of queries */
-    uint32_t keys;  /* segment */
+    LhHolding rows; /* query rows */
+    uint32_t keys;  /* key segment */
     bool ended;
 } Block;
 
-/* The only member of a set; LH_NONE: it has none, or several. */
+/* The only member of a set; LH_NONE if it is empty or has several. */
 static uint32_t
 only_source(const LhSymbolicExec *cover, const uint64_t *set)
 {
@@ -62,12 +62,12 @@ check_count(LhSymbolicExec *cover, uint32_t g, const LhRegion *region, uint32_t 
 {
     if (region->count == count)
         return true;
-    COVERAGE(g, region->slot, "takes %u parts of slot %s, where %u belong", region->count,
+    COVERAGE(g, region->slot, "takes %u parts of slot %s; needed: %u", region->count,
              cover->slots[region->slot].name, count);
     return false;
 }
 
-/* The arguments have the rows of one query segment and of @segments key segments. */
+/* Checks that the arguments have the rows of one query segment and of @segments key segments. */
 static bool
 check_args(LhSymbolicExec *cover, uint32_t g, uint32_t segments, uint64_t pairs)
 {
@@ -84,7 +84,7 @@ check_args(LhSymbolicExec *cover, uint32_t g, uint32_t segments, uint64_t pairs)
     return false;
 }
 
-/* Calls that compute every pair of one query segment with @segments key segments. */
+/* Checks calls that compute every pair of one query segment with @segments key segments. */
 static bool
 check_all_pairs(LhSymbolicExec *cover, uint32_t g, uint32_t segments)
 {
@@ -92,11 +92,11 @@ check_all_pairs(LhSymbolicExec *cover, uint32_t g, uint32_t segments)
 
     if (op->compute.args.mask == LH_MASK_FULL)
         return check_args(cover, g, segments, cover->rows * segments * cover->rows);
-    COVERAGE(g, op->compute.regions[0].slot, "has a mask, which comes in with softmax only");
+    COVERAGE(g, op->compute.regions[0].slot, "has a mask; only softmax applies the mask");
     return false;
 }
 
-/* The rows in part @i of @region are those of @wanted. */
+/* Checks that the rows in part @i of @region are @wanted. */
 static bool
 check_part_rows(LhSymbolicExec *cover, uint32_t g, const LhRegion *region, uint32_t i,
                 LhHolding wanted)
@@ -145,8 +145,8 @@ lh_symbolic_scores(LhSymbolicExec *cover, uint32_t g)
     return q != NULL;
 }
 
-/* The parts of @scores are one query segment with key segments of which none comes twice and none
- * is missing that the mask allows. */
+/* Checks that the parts of @scores are one query segment with each key segment that the mask
+ * allows, none twice and none missing. */
 static bool
 check_all_keys(LhSymbolicExec *cover, uint32_t g, const LhRegion *scores, const Block *blocks)
 {
@@ -174,7 +174,7 @@ check_all_keys(LhSymbolicExec *cover, uint32_t g, const LhRegion *scores, const 
     return true;
 }
 
-/* Reads all parts of scores; caller frees. NULL, with a finding: they are not complete rows. */
+/* Reads all parts of scores; caller frees. NULL, with a finding, if they are not complete rows. */
 static Block *
 read_complete(LhSymbolicExec *cover, uint32_t g, const LhRegion *scores)
 {
@@ -187,7 +187,8 @@ read_complete(LhSymbolicExec *cover, uint32_t g, const LhRegion *scores)
     return check_all_keys(cover, g, scores, blocks) ? g_steal_pointer(&blocks) : NULL;
 }
 
-/* The mask of softmax is the program's on these blocks. Counted pairs say that of a full one. */
+/* Checks that the mask of softmax is the program's on these blocks. For a full mask the number
+ * of pairs suffices. */
 static bool
 check_softmax_mask(LhSymbolicExec *cover, uint32_t g, const LhRegion *scores, const Block *blocks)
 {
@@ -202,7 +203,7 @@ check_softmax_mask(LhSymbolicExec *cover, uint32_t g, const LhRegion *scores, co
     if (args->mask == LH_MASK_FULL && pairs == args->nq * args->nk)
         return true;
     if (args->mask != LH_MASK_POSITIONS) {
-        COVERAGE(g, scores->slot, "needs the program's mask, by positions");
+        COVERAGE(g, scores->slot, "needs the program's mask by positions");
         return false;
     }
     if (!lh_symbolic_check_rule(cover, g, scores) ||
@@ -270,8 +271,8 @@ lh_symbolic_softmax_grad(LhSymbolicExec *cover, uint32_t g)
     return blocks != NULL;
 }
 
-/* Part @i of the scores in the product: with its keys into the sum of the rows, or, for a sum of
- * keys, with the rows into that of the keys. */
+/* Applies part @i of the scores in the product: its keys are added to the sum of the rows, or,
+ * for a sum of keys, its rows to that of the keys. */
 static bool
 apply_block(LhSymbolicExec *cover, uint32_t g, uint32_t i, bool to_keys)
 {
@@ -286,7 +287,7 @@ apply_block(LhSymbolicExec *cover, uint32_t g, uint32_t i, bool to_keys)
     if (!read_block(cover, g, scores, i, &block))
         return false;
     if (!block.ended) {
-        COVERAGE(g, scores->slot, "takes slot %s before it has gone through softmax",
+        COVERAGE(g, scores->slot, "takes slot %s before softmax has been applied to it",
                  cover->slots[scores->slot].name);
         return false;
     }

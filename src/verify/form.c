@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The verifier's first stage: everything that an op names exists, and comes in the right number and
- * of the right kind.
- * Later stages index arrays by these names without looking again, so no program, however broken,
+ * First stage of the verifier: everything that an op names exists, in the right number and of the
+ * right kind.
+ *
+ * Later stages index arrays by these names without checking again, so no program, however broken,
  * can make them crash.
  */
 #include "verify/verify_private.h"
@@ -15,7 +16,7 @@ check_memory_op(LhProof *proof, uint32_t g)
     if (!lh_form_check_region(proof, g, region) || !lh_form_check_whole(proof, g, region))
         return false;
     if (proof->program->slots[region->slot].role != LH_SLOT_TEMP)
-        return MALFORMED(g, region->slot, "names slot %s, which is there for the whole program",
+        return MALFORMED(g, region->slot, "names slot %s, which exists for the whole program",
                          proof->program->slots[region->slot].name);
     return true;
 }
@@ -27,9 +28,9 @@ check_header(LhProof *proof, uint32_t g)
     const uint32_t id = g - proof->rank_first[proof->op_rank[g]];
 
     if (op->kind >= LH_OP_KINDS || op->phase >= LH_PHASES)
-        return MALFORMED(g, -1, "has a kind or phase that does not exist");
+        return MALFORMED(g, -1, "has an unknown kind or phase");
     if (op->id != id)
-        return MALFORMED(g, -1, "calls itself op %u; ids count up from 0", op->id);
+        return MALFORMED(g, -1, "has id %u; ids count up from 0", op->id);
     if (lh_op_on_stream(op) && op->stream >= proof->program->streams_count)
         return MALFORMED(g, -1, "names stream %u, but there are %u", op->stream,
                          proof->program->streams_count);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Form of calls outside attention beyond the sizes of their operands: how they are cut. Whatever
- * passes here, every machine's kernel can find its rows.
+ * Form of calls outside attention beyond the sizes of their operands: how rows and heads are split.
+ * A call that passes here can be run by every machine's kernel.
  */
 #include "verify/verify_private.h"
 
 #include "kernels/layer.h"
 
-/* A part of every operand holds whole elements. */
+/* Checks that a part of every operand holds whole elements. */
 static bool
 check_whole_elements(LhProof *proof, uint32_t g)
 {
@@ -20,13 +20,13 @@ check_whole_elements(LhProof *proof, uint32_t g)
         if (slot->part_bytes % lh_slot_element_bytes(slot) != 0)
             return MALFORMED(g, region->slot,
                              "takes slot %s, whose parts of %" G_GUINT64_FORMAT
-                             " bytes hold no whole number of elements",
+                             " bytes are not a whole number of elements",
                              slot->name, slot->part_bytes);
     }
     return true;
 }
 
-/* Parts of a tensor by heads: as many slices of each segment, of whole heads. */
+/* Checks parts of a tensor by heads: equally many slices of each segment, of whole heads. */
 static bool
 check_region_slices(LhProof *proof, uint32_t g, const LhRegion *region, uint64_t segments,
                     uint64_t width)
@@ -43,7 +43,7 @@ check_region_slices(LhProof *proof, uint32_t g, const LhRegion *region, uint64_t
                      region->count, slot->name, segments, width);
 }
 
-/* No row chooses an expert twice. */
+/* Checks that no row chooses an expert twice. */
 static bool
 check_expert_choices(LhProof *proof, uint32_t g)
 {
@@ -61,9 +61,10 @@ check_layout(LhProof *proof, uint32_t g, const LhHeadsLayout *layout, uint64_t r
     if (layout->batch > 0 && layout->members > 0 &&
         rows % ((uint64_t)layout->batch * layout->members) == 0)
         return true;
-    return MALFORMED(
-        g, -1, "has %" G_GUINT64_FORMAT " rows, which %u sequences of %u members cannot share",
-        rows, layout->batch, layout->members);
+    return MALFORMED(g, -1,
+                     "has %" G_GUINT64_FORMAT
+                     " rows, which do not divide among %u sequences of %u members",
+                     rows, layout->batch, layout->members);
 }
 
 static bool
@@ -80,7 +81,7 @@ check_product(LhProof *proof, uint32_t g)
                                                                        : 2];
 
     if (!lh_product_is_of_experts(kernel) && a->product.experts > 1)
-        return MALFORMED(g, -1, "has %u experts, but no operand that says whose the rows are",
+        return MALFORMED(g, -1, "has %u experts, but no operand that assigns rows to experts",
                          a->product.experts);
     if (!lh_product_is_by_heads(kernel))
         return true;
@@ -104,14 +105,14 @@ check_row_arguments(LhProof *proof, uint32_t g)
         has_tokens |= lh_proof_kernel(op)->operands[i].kind == LH_TENSOR_TOKENS;
     }
     if (a->rows.rows == 0 || a->rows.width == 0)
-        return MALFORMED(g, -1, "is called for no rows, or for rows of nothing");
+        return MALFORMED(g, -1, "is called for zero rows, or for rows of width zero");
     if (!has_tokens)
         return true;
-    /* The last rank's rows or columns may go beyond the end: none of them is a token. */
+    /* The last rank's rows or columns may extend past the end; no token is there. */
     if (a->rows.first >= a->rows.vocabulary)
         return MALFORMED(g, -1,
                          "is called for tokens from %" G_GUINT64_FORMAT
-                         " on that the vocabulary of %" G_GUINT64_FORMAT " does not have",
+                         " on, beyond the vocabulary of %" G_GUINT64_FORMAT " tokens",
                          a->rows.first, a->rows.vocabulary);
     if (counts && (a->rows.tokens == 0 || a->rows.first % a->rows.width != 0))
         return MALFORMED(g, -1,
@@ -121,7 +122,7 @@ check_row_arguments(LhProof *proof, uint32_t g)
     return true;
 }
 
-/* One segment: its rows outside have a part of each member. */
+/* Checks one segment: outside attention its rows have one part per member. */
 static bool
 check_to_heads(LhProof *proof, uint32_t g)
 {
@@ -156,7 +157,7 @@ check_to_heads(LhProof *proof, uint32_t g)
     return true;
 }
 
-/* Each part of the moments has the first of its parameters, then the second of these. */
+/* Checks the moments: each part has the first moments of its parameters, then the second ones. */
 static bool
 check_moments(LhProof *proof, uint32_t g)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Form of compute ops: operands in the number, of the kinds and types and of the sizes that the row
- * of the kernel says, none of which overlaps what is written.
+ * Form of compute ops: operands have the number, kinds, types and sizes that the kernel's row
+ * states, and none overlaps what is written.
  */
 #include "verify/verify_private.h"
 
@@ -11,7 +11,7 @@ static bool
 check_mask(LhProof *proof, uint32_t g, const LhKernelArgs *args)
 {
     if (args->mask > LH_MASK_POSITIONS)
-        return MALFORMED(g, -1, "has a mask that does not exist (%u)", args->mask);
+        return MALFORMED(g, -1, "has an unknown mask (%u)", args->mask);
     if (args->mask == LH_MASK_CAUSAL && args->shift != 0 && args->shift != -1)
         return MALFORMED(g, -1, "has a causal mask shifted by %d; kernels have 0 and -1",
                          args->shift);
@@ -29,10 +29,11 @@ check_reversed(LhProof *proof, uint32_t g, const LhOp *op)
     if (!op->compute.args.reversed || kernel == LH_KERNEL_ID_copy || kernel == LH_KERNEL_ID_cast ||
         kernel == LH_KERNEL_ID_add_to_fp32)
         return true;
-    return MALFORMED(g, -1, "reverses parts, which %s cannot", lh_proof_kernel(op)->name);
+    return MALFORMED(g, -1, "reverses parts, which %s does not support", lh_proof_kernel(op)->name);
 }
 
-/* What kernels are called for: one slice of the heads, as large as those of all operands. */
+/* Checks the shape a kernel is called for: one slice of the heads, as large as those of all
+ * operands. */
 static bool
 check_shape(LhProof *proof, uint32_t g, const LhOp *op)
 {
@@ -58,8 +59,8 @@ check_shape(LhProof *proof, uint32_t g, const LhOp *op)
     return true;
 }
 
-/* What is the model's may be cut into pieces, and is rounded up so that all ranks have as much: it
- * may hold more than a call takes. */
+/* Tensors of the model may be split into pieces and padded so that all ranks have the same
+ * amount, so they may hold more than a call takes. */
 static bool
 holds_elements(const LhProof *proof, const LhRegion *region, uint64_t elements)
 {
@@ -70,7 +71,7 @@ holds_elements(const LhProof *proof, const LhRegion *region, uint64_t elements)
                                              : bytes == elements * lh_slot_element_bytes(slot);
 }
 
-/* Where a kernel says how many elements it takes, its operands have as many. */
+/* Checks operand sizes against the number of elements that a kernel takes. */
 static bool
 check_elements(LhProof *proof, uint32_t g)
 {
@@ -92,7 +93,7 @@ check_elements(LhProof *proof, uint32_t g)
     return true;
 }
 
-/* The type that the elements of operand @i must have. */
+/* The required element type of operand @i. */
 static LhDtype
 wanted_dtype(const LhProof *proof, const LhOp *op, uint32_t i)
 {
@@ -114,8 +115,8 @@ wanted_dtype(const LhProof *proof, const LhOp *op, uint32_t i)
     }
 }
 
-/* Kernels for whichever tensor work on heads of whole rows, and on k and v together; not on
- * statistics, alone or beside o. Those of linear attention move states, or their gradients. */
+/* Kernels for any kind of tensor work on heads of whole rows, and on k and v together; not on
+ * statistics, alone or with o. Those of linear attention move states, or their gradients. */
 static bool
 suits_any(const LhKernel *kernel, LhTensorKind kind)
 {
@@ -128,7 +129,7 @@ suits_any(const LhKernel *kernel, LhTensorKind kind)
     return (suitable >> kind & 1) != 0;
 }
 
-/* Operands have the kinds and the element types that the row of the kernel says. */
+/* Checks operand kinds and element types against the kernel's row. */
 static bool
 check_operands(LhProof *proof, uint32_t g, uint32_t operands)
 {
@@ -147,8 +148,9 @@ check_operands(LhProof *proof, uint32_t g, uint32_t operands)
                              lh_tensor_names[slot->kind], operand->name,
                              lh_tensor_names[operand->kind]);
         if (operand->kind == LH_TENSOR_ANY && !suits_any(kernel, slot->kind))
-            return MALFORMED(g, index, "takes slot %s (%s) as its operand %s, which cannot be that",
-                             slot->name, lh_tensor_names[slot->kind], operand->name);
+            return MALFORMED(
+                g, index, "takes slot %s (%s) as its operand %s, which does not support that kind",
+                slot->name, lh_tensor_names[slot->kind], operand->name);
         if (operand->kind == LH_TENSOR_ANY && any != NULL && slot->kind != any->kind)
             return MALFORMED(g, index,
                              "takes slot %s (%s) as its operand %s beside slot %s (%s): they must "
@@ -164,7 +166,7 @@ check_operands(LhProof *proof, uint32_t g, uint32_t operands)
     return true;
 }
 
-/* What an op writes shares nothing with its other operands, but where its kernel works in place. */
+/* Checks that written operands do not overlap others, unless the kernel works in place. */
 static bool
 check_operands_apart(LhProof *proof, uint32_t g, uint32_t operands)
 {
@@ -187,7 +189,7 @@ check_operands_apart(LhProof *proof, uint32_t g, uint32_t operands)
             second = lh_region_text(proof->program, other);
             return MALFORMED(g, written->slot,
                              "writes its operand %s to slot %s, which overlaps slot %s, its "
-                             "operand %s: they may not share a part",
+                             "operand %s: they must not share a part",
                              kernel->operands[i].name, first, second, kernel->operands[k].name);
         }
     }
@@ -202,7 +204,7 @@ lh_form_check_compute(LhProof *proof, uint32_t g)
     uint32_t operands = 0;
 
     if ((uint32_t)op->compute.kernel >= (uint32_t)LH_KERNELS_COUNT)
-        return MALFORMED(g, -1, "calls a kernel that does not exist");
+        return MALFORMED(g, -1, "calls an unknown kernel");
     kernel = lh_proof_kernel(op);
     while (kernel->operands[operands].access != LH_OPERAND_END)
         operands++;
@@ -221,7 +223,7 @@ lh_form_check_compute(LhProof *proof, uint32_t g)
     }
     if (!check_operands(proof, g, operands) || !check_operands_apart(proof, g, operands))
         return false;
-    /* What an embedded program does is proven of it alone. */
+    /* Embedded programs are proven separately. */
     if (kernel->args == LH_ARGS_NONE || lh_program_embeds(proof->program, op))
         return true;
     if (kernel->args != LH_ARGS_ATTENTION)

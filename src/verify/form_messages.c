@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Form of exchanges and collectives: peers and groups exist, what is sent is what slots hold, and
- * what comes in has the shape of what goes out.
+ * Form of exchanges and collectives: peers and groups exist, sends match what the slots hold, and
+ * receive regions have the shape of send regions.
  */
 #include "verify/verify_private.h"
 
 #include "program/work.h"
 
-/* Nothing is converted on its way: what is sent is what the slots hold. */
+/* Transfers do not convert: wire bytes must equal the bytes of the regions. */
 static bool
 check_wire_bytes(LhProof *proof, uint32_t g, uint64_t claimed, uint64_t held)
 {
     if (claimed == held)
         return true;
     return MALFORMED(g, -1,
-                     "says that %" G_GUINT64_FORMAT
-                     " bytes go over the wire, but its regions have %" G_GUINT64_FORMAT,
+                     "states %" G_GUINT64_FORMAT
+                     " bytes on the wire, but its regions have %" G_GUINT64_FORMAT,
                      claimed, held);
 }
 
@@ -25,7 +25,7 @@ lh_form_check_exchange(LhProof *proof, uint32_t g)
     const LhOp *op = &proof->ops[g];
 
     if (op->exchange.parts_count == 0)
-        return MALFORMED(g, -1, "exchanges nothing");
+        return MALFORMED(g, -1, "has no messages");
     for (uint32_t i = 0; i < op->exchange.parts_count; i++) {
         const LhPart *part = &proof->parts[op->exchange.parts_first + i];
 
@@ -47,7 +47,8 @@ lh_form_check_exchange(LhProof *proof, uint32_t g)
     return true;
 }
 
-/* Each rank reduces a slice of an all-reduce: a number of elements, or whole parts of attention. */
+/* Checks that an all-reduce divides evenly among the ranks that reduce it: by elements, or by
+ * whole parts of attention. */
 static bool
 check_slices_of_reduction(LhProof *proof, uint32_t g, const LhRegion *region, uint32_t members)
 {
@@ -60,17 +61,17 @@ check_slices_of_reduction(LhProof *proof, uint32_t g, const LhRegion *region, ui
         return true;
     if (op->collective.reduction == LH_REDUCE_ATTENTION && region->count % members != 0)
         return MALFORMED(g, region->slot,
-                         "merges %u parts of slot %s, which %u ranks cannot share evenly",
+                         "merges %u parts of slot %s, which do not divide among %u ranks",
                          region->count, slot->name, members);
     if (op->collective.reduction == LH_REDUCE_SUM && elements % members != 0)
         return MALFORMED(g, region->slot,
                          "adds up %" G_GUINT64_FORMAT
-                         " elements of slot %s, which %u ranks cannot share evenly",
+                         " elements of slot %s, which do not divide among %u ranks",
                          elements, slot->name, members);
     return true;
 }
 
-/* Both regions of a tensor name the same half, or both halves; sums are of both. */
+/* Checks that both regions of a tensor name the same half, or both halves; sums need both. */
 static bool
 check_halves(LhProof *proof, uint32_t g, const LhRegion *send, const LhRegion *receive)
 {
@@ -86,7 +87,7 @@ check_halves(LhProof *proof, uint32_t g, const LhRegion *send, const LhRegion *r
            lh_form_check_whole(proof, g, send);
 }
 
-/* How many parts the send and receive regions of a tensor must have relative to each other. */
+/* Checks the relative number of parts of a tensor's send and receive regions. */
 static bool
 check_collective_tensor(LhProof *proof, uint32_t g, uint32_t tensor)
 {
@@ -99,7 +100,7 @@ check_collective_tensor(LhProof *proof, uint32_t g, uint32_t tensor)
 
     if (!lh_collective_fits(&call, tensor))
         return MALFORMED(g, receive->slot,
-                         "turns %u parts into %u, which this collective of %u ranks cannot",
+                         "turns %u parts into %u, which does not fit this collective of %u ranks",
                          send->count, receive->count, call.members);
     if (from->kind != to->kind)
         return MALFORMED(g, receive->slot, "turns %s into %s", lh_tensor_names[from->kind],
@@ -127,9 +128,9 @@ lh_form_check_collective(LhProof *proof, uint32_t g)
 
     if ((uint32_t)op->collective.kind >= LH_COLL_KINDS ||
         (uint32_t)op->collective.reduction > LH_REDUCE_ATTENTION)
-        return MALFORMED(g, -1, "is a collective or a reduction that does not exist");
+        return MALFORMED(g, -1, "has an unknown collective or reduction");
     if (!lh_group_is_valid(&op->collective.group, proof->ranks))
-        return MALFORMED(g, -1, "has a group with members that do not exist or repeat");
+        return MALFORMED(g, -1, "has a group with unknown or repeated members");
     if (lh_group_position(&op->collective.group, proof->op_rank[g]) == LH_NONE)
         return MALFORMED(g, -1, "is not a member of its own group");
     if (op->collective.tensors_count == 0 ||

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Form of the regions that ops name: parts of slots that exist, and may be read, written or moved.
+ * Form of the regions that ops name: parts of existing slots that may be read, written or moved.
  */
 #include "verify/verify_private.h"
 
@@ -15,7 +15,7 @@ lh_form_check_region(LhProof *proof, uint32_t g, const LhRegion *region)
                          program->slots_count);
     slot = &program->slots[region->slot];
     if (!lh_slot_is_on(slot, proof->op_rank[g]))
-        return MALFORMED(g, region->slot, "names slot %s, which this rank does not have",
+        return MALFORMED(g, region->slot, "names slot %s, which does not exist on this rank",
                          slot->name);
     if (region->count == 0 || region->part >= slot->parts ||
         region->count > slot->parts - region->part)
@@ -24,7 +24,7 @@ lh_form_check_region(LhProof *proof, uint32_t g, const LhRegion *region)
     return true;
 }
 
-/* All of an input. */
+/* Checks that a region is a whole input. */
 bool
 lh_form_check_given(LhProof *proof, uint32_t g, const LhRegion *region)
 {
@@ -35,13 +35,12 @@ lh_form_check_given(LhProof *proof, uint32_t g, const LhRegion *region)
     slot = &proof->program->slots[region->slot];
     if (slot->role == LH_SLOT_INPUT && region->count == slot->parts)
         return true;
-    return MALFORMED(g, region->slot,
-                     "stands for what gives %u of %u parts of slot %s, which is %s", region->count,
-                     slot->parts, slot->name,
-                     slot->role == LH_SLOT_INPUT ? "given whole" : "no input");
+    return MALFORMED(g, region->slot, "provides %u of %u parts of slot %s, which is %s",
+                     region->count, slot->parts, slot->name,
+                     slot->role == LH_SLOT_INPUT ? "needed whole" : "not an input");
 }
 
-/* Ops other than messages and collectives work on whole parts. */
+/* Checks that a region names whole parts; only messages and collectives may name halves. */
 bool
 lh_form_check_whole(LhProof *proof, uint32_t g, const LhRegion *region)
 {
@@ -50,15 +49,15 @@ lh_form_check_whole(LhProof *proof, uint32_t g, const LhRegion *region)
     if (region->half == LH_HALF_BOTH)
         return true;
     if (region->half >= LH_HALVES)
-        return MALFORMED(g, region->slot, "names a half of slot %s that does not exist (%u)",
-                         slot->name, region->half);
+        return MALFORMED(g, region->slot, "names an unknown half of slot %s (%u)", slot->name,
+                         region->half);
     return MALFORMED(g, region->slot,
-                     "takes %s%s: one half alone is only sent and received, by exchanges and by "
+                     "takes %s%s: single halves can only be sent and received, by exchanges and by "
                      "collectives without a reduction",
                      slot->name, lh_half_suffixes[region->half]);
 }
 
-/* What is moved may be one half, where there are two. */
+/* Checks a moved region: it may name one half if the slot has halves. */
 bool
 lh_form_check_half(LhProof *proof, uint32_t g, const LhRegion *region)
 {
@@ -75,7 +74,7 @@ lh_form_check_half(LhProof *proof, uint32_t g, const LhRegion *region)
                      lh_tensor_names[slot->kind]);
 }
 
-/* A region that exists and may be written: inputs stay what they are. */
+/* Checks that a region exists and may be written; inputs are read-only. */
 bool
 lh_form_check_target(LhProof *proof, uint32_t g, const LhRegion *region)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The verifier's happens-before. Within a rank: vector clocks over its streams, from stream order,
- * `after` and sync. Across ranks: the graph of starts and ends of all ops, whose being acyclic is
- * the absence of deadlock under every timing, and whose topological order later stages follow. The
- * same graph with all streams of a rank in one queue says whether the program needs a device to run
- * its streams at the same time.
+ * The verifier's happens-before relation. Within a rank: vector clocks over its streams, from
+ * stream order, `after` and sync. Across ranks: the graph of starts and ends of all ops. It is
+ * acyclic if and only if no timing can deadlock; later stages follow its topological order. The
+ * same graph with all streams of a rank in one queue tells whether the program needs a device that
+ * runs its streams concurrently.
  */
 #include "step/call_ops.h"
 #include "verify/proof.h"
@@ -14,7 +14,7 @@
 
 #include <string.h>
 
-/* Raises the clock of an op to one after @earlier, an op of the same rank, is complete. */
+/* Raises the clock of an op to include @earlier, an op of the same rank, as complete. */
 static void
 join_op(const LhProof *proof, uint32_t *clock, uint32_t earlier)
 {
@@ -98,7 +98,8 @@ add_edge(GArray *edges, uint32_t from, uint32_t to)
     g_array_append_val(edges, edge);
 }
 
-/* What an op's end waits for besides its start: the other ends of its messages, or its meeting. */
+/* Adds what an op's end depends on besides its start: the other ends of its messages, or its
+ * collective. */
 static void
 add_partners(const LhProof *proof, GArray *edges, uint32_t g)
 {
@@ -118,15 +119,16 @@ add_partners(const LhProof *proof, GArray *edges, uint32_t g)
     }
 }
 
-/* The node of an op's issue, behind the meetings: only programs that could fill a host's window
- * have these. */
+/* The node of an op's issue, numbered after the collectives. Only programs that could fill a
+ * host's window have these. */
 static inline uint32_t
 issue_of(const LhProof *proof, uint32_t op)
 {
     return 2 * proof->ops_count + proof->meetings_count + op;
 }
 
-/* A host issues in order, and an op when all but LH_HOST_WINDOW of those before it are complete. */
+/* A host issues ops in order, and each op only when all but LH_HOST_WINDOW of those before it
+ * are complete. */
 static void
 add_issue_edges(const LhProof *proof, GArray *edges, uint32_t rank)
 {
@@ -152,9 +154,9 @@ may_fill_window(const LhProof *proof)
 }
 
 /*
- * The edges of one rank. Since streams are in order, a sync needs to wait only for the last op of
- * each stream and for the sync before it, and only the first op of a stream after a sync needs to
- * wait for it. @one_queue: all streams of the rank are one.
+ * Adds the edges of one rank. Streams are in order, so a sync needs edges only from the last op of
+ * each stream and from the previous sync, and only the first op of a stream after a sync needs an
+ * edge from it. @one_queue: all streams of the rank are one.
  */
 static void
 add_rank_edges(const LhProof *proof, GArray *edges, uint32_t rank, bool one_queue)
@@ -190,8 +192,8 @@ add_rank_edges(const LhProof *proof, GArray *edges, uint32_t rank, bool one_queu
     }
 }
 
-/* Kahn's algorithm: fills @order and returns how many nodes it holds; @waits is left with what each
- * of the others still waits for. */
+/* Kahn's algorithm: fills @order and returns the number of nodes in it; @waits keeps the number
+ * of remaining dependencies of the other nodes. */
 static uint32_t
 sort_nodes(const LhProof *proof, const GArray *edges, uint32_t *order, uint32_t *waits)
 {
@@ -200,8 +202,8 @@ sort_nodes(const LhProof *proof, const GArray *edges, uint32_t *order, uint32_t 
     g_autofree uint32_t *next = g_new(uint32_t, MAX(edges->len, 1));
     uint32_t head = 0, tail = 0;
 
-    /* Successors of all nodes in one array, by counting; filled from the back, first[] ends at the
-     * starts. */
+    /* Successors of all nodes in one array, by counting sort. Filled from the back, so first[]
+     * ends at the starts. */
     for (uint32_t i = 0; i < edges->len; i++) {
         first[edge[i].from]++;
         waits[edge[i].to]++;
@@ -225,8 +227,8 @@ sort_nodes(const LhProof *proof, const GArray *edges, uint32_t *order, uint32_t 
     return tail;
 }
 
-/* The op of a node; for a meeting, the op through which the cycle enters it; none for an issue,
- * whose op comes next. */
+/* The op of a node. For a collective, the op through which the cycle enters it. For an issue
+ * none: its op comes next. */
 static uint32_t
 op_of(const LhProof *proof, uint32_t node)
 {
@@ -234,8 +236,8 @@ op_of(const LhProof *proof, uint32_t node)
 }
 
 /*
- * Some cycle among the nodes that Kahn could not order, each element waiting for the next: from any
- * of them, walking against the edges never leaves them, and so must come back to a node.
+ * Finds a cycle among the nodes that Kahn's algorithm could not order, each element waiting for the
+ * next. Walking against the edges from any of them stays among them, so it must return to a node.
  */
 static GArray *
 find_cycle(const LhProof *proof, const GArray *edges, const uint32_t *waits)
@@ -274,8 +276,8 @@ find_cycle(const LhProof *proof, const GArray *edges, const uint32_t *waits)
 
 #define CYCLE_SHOWN 8
 
-/* "waits for rank 0, op 3 (...), which waits for ...": a cycle from its least op on, and that op.
- */
+/* "waits for rank 0, op 3 (...), which waits for ...": a cycle from its smallest op on, and that
+ * op. */
 static char *
 cycle_text(const LhProof *proof, const GArray *cycle, uint32_t *least)
 {
@@ -336,8 +338,8 @@ list_edges(const LhProof *proof, bool one_queue)
 }
 
 /*
- * Sorts the program with all streams of each rank in one queue. What then ends also ends with its
- * streams side by side, whose order is a part of that of the queue.
+ * Sorts the program with all streams of each rank in one queue. A program that ends this way also
+ * ends with concurrent streams, whose order is a subset of the queue's.
  */
 static bool
 order_one_queue(LhProof *proof)
@@ -378,18 +380,18 @@ lh_proof_check_deadlock(LhProof *proof)
 }
 
 /*
- * Launches of a step. The kernels of communicators of different dimensions may not run side by side
- * on a device: one may hold what another one needs. So each op that communicates must be able to
- * end before the rank's next one of another dimension starts. Within one dimension the program's
- * own concurrency counts: attention's exchanges do run side by side. A program that ends in one
- * queue has one op at a time anyway.
+ * Adds launch edges of a step. Kernels of communicators of different dimensions may not run
+ * concurrently on a device: one may hold resources another one needs. So each communication op must
+ * be able to end before the rank's next one of another dimension starts. Within one dimension the
+ * program's own concurrency counts: attention's exchanges do run concurrently. A program that ends
+ * in one queue has one op at a time anyway.
  */
 static void
 add_launch_edges(const LhProof *proof, GArray *edges, uint32_t rank)
 {
     uint32_t next[LH_DIMENSIONS];
 
-    /* From behind: the next op of any other dimension than each. */
+    /* Walking backwards: the next op of any other dimension. */
     for (uint32_t d = 0; d < LH_DIMENSIONS; d++)
         next[d] = LH_NONE;
     for (uint32_t g = proof->rank_first[rank + 1]; g-- > proof->rank_first[rank];) {
@@ -452,8 +454,9 @@ lh_proof_check_launches(LhProof *proof)
         uint32_t least;
         g_autofree char *text = cycle_text(proof, cycle, &least);
 
-        lh_proof_find(proof, LH_FINDING_DEADLOCK, place_in(proof, cycle, least),
-                      "%s: ends only if the device runs communication of %s parallelism at once",
-                      text, names);
+        lh_proof_find(
+            proof, LH_FINDING_DEADLOCK, place_in(proof, cycle, least),
+            "%s: ends only if the device runs communication of %s parallelism concurrently", text,
+            names);
     }
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Activations outside attention. Where a program says how they go with attention (calls that stand
- * for the projections of the layer), a part of them has a value: a rank's share of the tokens of an
- * input; or a share of what the output projection makes of a complete result, for some slices of
- * the heads, which are added up over ranks. Then nothing that the program is given is used before
- * it could be there, and nothing leaves before what it comes from is complete.
+ * Activations outside attention. If a program states how they relate to attention (calls that stand
+ * for the projections of the layer), each part of them has a value: a rank's share of the tokens of
+ * an input; or a share of the output projection of a complete result, for some slices of the heads,
+ * which is summed over ranks. Then no given tensor is used before its input could be there, and no
+ * output leaves before its source is complete.
  *
- * Where a program does not say so, only the rows of these activations are followed; and where it
- * computes the layer itself, only whether they have been written.
+ * Otherwise only the rows of these activations are tracked; and if the program computes the layer
+ * itself, only whether they have been written.
  */
 #include "verify/layer_boundary.h"
 
@@ -41,7 +41,8 @@ lh_boundary_begin(LhSymbolicExec *cover)
     cover->taken = g_new0(uint8_t, MAX(proof->program->slots_count, 1));
 }
 
-/* A backward pass alone is given q, k and v as the forward pass has left them. */
+/* Whether a given tensor comes from a projection. A backward pass alone takes q, k and v as the
+ * forward pass has left them. */
 bool
 lh_boundary_gives(const LhSymbolicExec *cover, const LhSlot *slot)
 {
@@ -59,7 +60,8 @@ lh_boundary_overwrite(LhSymbolicExec *cover, uint32_t op, const LhRegion *region
                       const LhCell *cell)
 {
     if (cell->unread && cell->state == LH_CELL_DEFINED)
-        COVERAGE(op, region->slot, "overwrites what has come into slot %s and nothing has used",
+        COVERAGE(op, region->slot,
+                 "overwrites slot %s, which holds received data that nothing has used",
                  cover->slots[region->slot].name);
 }
 
@@ -71,7 +73,7 @@ lh_boundary_arrive(const LhSymbolicExec *cover, const LhRegion *region, LhCell *
     cell->unread = cover->projects && slot->kind == LH_TENSOR_HIDDEN && slot->role == LH_SLOT_TEMP;
 }
 
-/* Slices next to each other become a sum of both. */
+/* Joins adjacent slices to a sum of both. */
 static bool
 join_slices(LhCell *sum, const LhCell *from)
 {
@@ -92,8 +94,7 @@ lh_boundary_add(LhSymbolicExec *cover, uint32_t op, const LhRegion *region, bool
     const bool same = lh_rows_equal(from->rows, sum->rows);
 
     if (cover->projects && from->result == 0) {
-        COVERAGE(op, region->slot, "adds up slot %s, which holds the result of no projection",
-                 name);
+        COVERAGE(op, region->slot, "adds slot %s, which is not the result of a projection", name);
         return false;
     }
     if (first) {
@@ -108,15 +109,15 @@ lh_boundary_add(LhSymbolicExec *cover, uint32_t op, const LhRegion *region, bool
         return true;
     }
     if (from->result != sum->result || !same) {
-        COVERAGE(op, region->slot, "adds to a sum what does not belong in it (slot %s)", name);
+        COVERAGE(op, region->slot, "adds slot %s to a sum that it does not belong to", name);
         return false;
     }
     if (join_slices(sum, from))
         return true;
-    COVERAGE(op, region->slot,
-             "adds slices [%u, %u) of the heads in slot %s to a sum of [%u, %u): they are not next "
-             "to each other",
-             from->first, from->end, name, sum->first, sum->end);
+    COVERAGE(
+        op, region->slot,
+        "adds slices [%u, %u) of the heads in slot %s to a sum of [%u, %u): they are not adjacent",
+        from->first, from->end, name, sum->first, sum->end);
     return false;
 }
 
@@ -133,7 +134,7 @@ check_used(LhSymbolicExec *cover, uint32_t rank, uint32_t slot)
         if (cover->slots[slot].role == LH_SLOT_INPUT)
             ANYWHERE(rank, slot, "ends without having used its input %s", name);
         else
-            ANYWHERE(rank, slot, "ends without having used what came into slot %s", name);
+            ANYWHERE(rank, slot, "ends without having used the data received in slot %s", name);
         return;
     }
 }
@@ -168,8 +169,8 @@ lh_boundary_check_output(LhSymbolicExec *cover, uint32_t rank, uint32_t slot, co
                  cell->first, cell->end, slices);
 }
 
-/* A projection takes or leaves the shares of all ranks, and is called where each has some heads of
- * all tokens. */
+/* Checks that a projection takes or produces the shares of all ranks, in a program whose ranks
+ * have some heads of all tokens. */
 static bool
 check_call(LhSymbolicExec *cover, uint32_t g, const LhRegion *hidden)
 {
@@ -184,7 +185,7 @@ check_call(LhSymbolicExec *cover, uint32_t g, const LhRegion *hidden)
     return false;
 }
 
-/* The input slot of which @region holds all shares, in order; LH_NONE, with a finding, for none. */
+/* The input slot of which @region holds all shares in order; LH_NONE, with a finding, if none. */
 static uint32_t
 input_of(LhSymbolicExec *cover, uint32_t g, const LhRegion *region)
 {
@@ -205,7 +206,7 @@ input_of(LhSymbolicExec *cover, uint32_t g, const LhRegion *region)
     return input - 1u;
 }
 
-/* Not two given tensors come from one input, but those of one projection. */
+/* Checks that an input feeds one projection only, not two different given tensors. */
 static bool
 take(LhSymbolicExec *cover, uint32_t g, uint32_t input, LhTensorKind given)
 {
@@ -214,7 +215,7 @@ take(LhSymbolicExec *cover, uint32_t g, uint32_t input, LhTensorKind given)
     cover->taken[input] = now;
     if (before == 0 || before == now)
         return true;
-    COVERAGE(g, input, "takes %s from input %s, from which %s has been taken",
+    COVERAGE(g, input, "projects %s from input %s, from which %s has already been projected",
              lh_tensor_names[given], cover->slots[input].name, lh_tensor_names[before - 1]);
     return false;
 }
@@ -238,7 +239,7 @@ lh_boundary_project_in(LhSymbolicExec *cover, uint32_t g)
     return true;
 }
 
-/* The slice of the heads that a result is of, complete; LH_NONE, with a finding, if it is not. */
+/* The slice of the heads of a complete result; LH_NONE, with a finding, if it is not complete. */
 static uint32_t
 slice_of(LhSymbolicExec *cover, uint32_t g, const LhRegion *region)
 {
@@ -302,7 +303,7 @@ lh_boundary_read(LhSymbolicExec *cover, uint32_t g)
     return true;
 }
 
-/* Every part that a call reads has been written. */
+/* Checks that every part a call reads has been written. */
 static bool
 read_operand(LhSymbolicExec *cover, uint32_t g, const LhRegion *region)
 {
@@ -321,9 +322,9 @@ lh_boundary_compute(LhSymbolicExec *cover, uint32_t g)
     bool read = true;
 
     if (cover->proof->verdict->attends || cover->projects) {
-        COVERAGE(
-            g, op->compute.regions[0].slot,
-            "computes the layer outside attention, which a program of attention alone has not");
+        COVERAGE(g, op->compute.regions[0].slot,
+                 "calls a kernel of the layer outside attention, which a program of attention "
+                 "alone must not do");
         return false;
     }
     for (uint32_t i = 0; i < op->compute.regions_count; i++)

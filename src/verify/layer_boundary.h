@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Activations outside attention, in a program that says how they go with it. Then its given tensors
- * come from projections only, every hidden output is a sum over all heads, and what is received is
- * used. And calls that compute the layer itself (LH_EFFECT_LAYER): they read what has been written,
- * and nothing is claimed of what they write; a program of attention has none.
+ * Activations outside attention, in a program that states how they relate to it. Then its given
+ * tensors come from projections only, every hidden output is a sum over all heads, and received
+ * data is used. Also calls that compute the layer itself (LH_EFFECT_LAYER): they read what has been
+ * written, and nothing is claimed about what they write; programs of attention have none.
  */
 #pragma once
 
@@ -11,11 +11,12 @@
 
 void lh_boundary_begin(LhSymbolicExec *cover);
 bool lh_boundary_gives(const LhSymbolicExec *cover, const LhSlot *slot);
-/* Something is about to be written to @cell of @region, and something has been. */
+/* lh_boundary_overwrite: @cell of @region is about to be written. lh_boundary_arrive: it has
+ * received data. */
 void lh_boundary_overwrite(LhSymbolicExec *cover, uint32_t op, const LhRegion *region,
                            const LhCell *cell);
 void lh_boundary_arrive(const LhSymbolicExec *cover, const LhRegion *region, LhCell *cell);
-/* Adds what @op sends to @sum; @first: that starts it. */
+/* Adds what @op sends to @sum; @first starts the sum. */
 bool lh_boundary_add(LhSymbolicExec *cover, uint32_t op, const LhRegion *region, bool first,
                      LhCell *sum, const LhCell *from);
 void lh_boundary_end(LhSymbolicExec *cover);

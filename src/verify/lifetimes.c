@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Buffers come and go: no part of a slot is used outside its life, none is left at the end, and
- * what is there at the peak is counted. In program order, since that is the host's.
+ * Buffer lifetimes: no part of a slot is used outside its lifetime, none is left at the end, and
+ * peak memory is counted. All in program order, which is the host's.
  */
 #include "verify/verify_private.h"
 
@@ -25,7 +25,8 @@ life_of(const MemoryCheck *check, const LhRegion *region, uint32_t i)
     return &check->cells[check->proof->program->slots[region->slot].first_cell + region->part + i];
 }
 
-/* What is said of part @i of a region, in comparison with op @other (LH_NONE: none). */
+/* Reports a finding about part @i of a region. CELL and OTHER in @format are replaced by the
+ * names of the part and of op @other (LH_NONE: none). */
 static void
 find(const MemoryCheck *check, uint32_t g, const LhRegion *region, uint32_t i, uint32_t other,
      const char *format)
@@ -44,7 +45,7 @@ find(const MemoryCheck *check, uint32_t g, const LhRegion *region, uint32_t i, u
                   message->str);
 }
 
-/* True if all parts of a region are there. */
+/* Checks that all parts of a region are allocated. */
 static bool
 check_life(const MemoryCheck *check, uint32_t g, const LhRegion *region)
 {
@@ -56,13 +57,13 @@ check_life(const MemoryCheck *check, uint32_t g, const LhRegion *region)
         if (life->free == LH_NONE)
             find(check, g, region, i, LH_NONE, "uses slot CELL, which is not allocated yet");
         else
-            find(check, g, region, i, life->free, "uses slot CELL after its end at OTHER");
+            find(check, g, region, i, life->free, "uses slot CELL after it was freed by OTHER");
         return false;
     }
     return true;
 }
 
-/* A kernel steps from part to part of an operand: all of them come from one alloc. */
+/* Checks that all parts of an operand come from one alloc: kernels step from part to part. */
 static void
 check_operand(const MemoryCheck *check, uint32_t g, const LhRegion *region)
 {
@@ -76,8 +77,8 @@ check_operand(const MemoryCheck *check, uint32_t g, const LhRegion *region)
         if (life->alloc == first->alloc)
             continue;
         find(check, g, region, i, life->alloc,
-             "takes slot CELL, which OTHER has allocated apart from the parts before it: the parts "
-             "of an operand come from one alloc");
+             "takes slot CELL, which OTHER has allocated separately from the parts before it: the "
+             "parts of an operand must come from one alloc");
         return;
     }
 }
@@ -116,7 +117,7 @@ alloc_region(MemoryCheck *check, uint32_t g)
 
         if (life->live) {
             find(check, g, region, i, life->alloc,
-                 "allocates slot CELL, which OTHER has already done");
+                 "allocates slot CELL, which OTHER has already allocated");
             return;
         }
         life->live = true;
@@ -143,7 +144,7 @@ free_region(MemoryCheck *check, uint32_t g)
     lh_live_change(&check->live, check->proof->program, *region, false);
 }
 
-/* One finding for each slot of which something is left. */
+/* Reports one finding for each slot that is not freed. */
 static void
 check_leaks(const MemoryCheck *check, uint32_t rank)
 {

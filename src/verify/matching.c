@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The verifier's matching: every send has its receive, every collective its members. Partners are
- * found by sorting, so that the cost is n log n in the messages of the whole program.
+ * The verifier's matching: every send has its receive, every collective its members. Matches are
+ * found by sorting, so the cost is n log n in the messages of the whole program.
  */
 #include "verify/verify_private.h"
 
 #include <stdlib.h>
 
-/* One end of a message; sends and receives sort alike. Tags do not count: NCCL has none. */
+/* One end of a message; sends and receives have the same sort key. Tags are not part of it: NCCL
+ * has none. */
 typedef struct {
     uint32_t source, destination;
     uint32_t communicator;
-    uint32_t part; /* global; ascending in posting order, since one end belongs to one rank */
+    uint32_t part; /* global index; ascending in posting order, since an end belongs to one rank */
 } End;
 
 static int
@@ -63,8 +64,8 @@ collect_ends(const LhProof *proof, bool send)
     return ends;
 }
 
-/* Two ends of one key, in different ops on streams that nothing orders, might match in either
- * order. */
+/* Reports pairs of ends with the same key in different, unordered ops: they might match in
+ * either order. */
 static void
 check_posting_order(LhProof *proof, const GArray *ends)
 {
@@ -78,11 +79,11 @@ check_posting_order(LhProof *proof, const GArray *ends)
         if (op_a == op_b || compare_keys(a, b) != 0 || lh_proof_ordered(proof, op_a, op_b))
             continue;
         other = lh_op_text(proof->program, &proof->ops[op_a]);
-        lh_proof_find(
-            proof, LH_FINDING_RACE, (LhFindingPlace){ proof->op_rank[op_b], op_b, -1, op_a },
-            "and %s both exchange messages with rank %u on communicator %u, and nothing orders "
-            "them: which of their messages matches first is not determined",
-            other, proof->parts[b->part].peer, b->communicator);
+        lh_proof_find(proof, LH_FINDING_RACE,
+                      (LhFindingPlace){ proof->op_rank[op_b], op_b, -1, op_a },
+                      "and %s both exchange messages with rank %u on communicator %u, and nothing "
+                      "orders them: which of their messages matches first is not determined",
+                      other, proof->parts[b->part].peer, b->communicator);
     }
 }
 
@@ -107,8 +108,8 @@ next_region(CellWalk *walk)
     return region;
 }
 
-/* Messages do not convert: both ends hold the same tensor, or the same half of it, in the same type
- * and size. */
+/* Messages do not convert: both ends hold the same tensor, or the same half of it, in the same
+ * type and size. */
 static bool
 regions_agree(const LhProof *proof, const LhRegion *x, const LhRegion *y)
 {
@@ -118,7 +119,7 @@ regions_agree(const LhProof *proof, const LhRegion *x, const LhRegion *y)
            a->part_bytes == b->part_bytes && x->half == y->half;
 }
 
-/* The first regions in which two ends differ; NULL and NULL: they do not. */
+/* Finds the first regions in which two ends differ; both NULL if they do not. */
 static void
 walk_together(const LhProof *proof, const LhPart *s, const LhPart *r, const LhRegion **a,
               const LhRegion **b)
@@ -240,7 +241,7 @@ match_messages(LhProof *proof)
 /* One rank's call of a collective. */
 typedef struct {
     LhCommunicatorKey communicator;
-    uint32_t turn;     /* the how-manieth on this communicator of this rank */
+    uint32_t turn;     /* sequence number on this communicator of this rank */
     uint32_t position; /* of the rank in the group */
     uint32_t op;
 } Call;
@@ -310,7 +311,7 @@ count_turns(LhProof *proof, GArray *calls)
     }
 }
 
-/* Tensor @i of both calls comes from and goes to as much of the same. */
+/* Whether tensor @i has the same kinds and sizes of regions in both calls. */
 static bool
 tensors_agree(const LhProof *proof, const LhOp *a, const LhOp *b, uint32_t i)
 {
@@ -336,7 +337,8 @@ calls_agree(const LhProof *proof, const LhOp *a, const LhOp *b)
     return agree;
 }
 
-/* Uneven pieces: what op @g, of member @i, sends to member @j is what op @h of that one takes. */
+/* Checks uneven pieces: what op @g of member @i sends to member @j must be what op @h of @j
+ * expects. */
 static void
 check_pieces(LhProof *proof, const LhMeeting *meeting, uint32_t i, uint32_t j)
 {
@@ -361,7 +363,7 @@ check_pieces(LhProof *proof, const LhMeeting *meeting, uint32_t i, uint32_t j)
     }
 }
 
-/* The calls first .. first + count are one turn of one communicator. */
+/* Joins the calls first .. first + count, which have one turn of one communicator. */
 static void
 meet(LhProof *proof, const GArray *calls, uint32_t first, uint32_t count)
 {
@@ -391,9 +393,9 @@ meet(LhProof *proof, const GArray *calls, uint32_t first, uint32_t count)
         if (calls_agree(proof, &proof->ops[call->op], &proof->ops[op]))
             continue;
         other = lh_proof_rank_op_text(proof, call->op);
-        lh_proof_find(proof, LH_FINDING_UNMATCHED,
-                      (LhFindingPlace){ proof->op_rank[op], op, -1, call->op },
-                      "meets %s, which is another collective, or has other sizes or halves", other);
+        lh_proof_find(
+            proof, LH_FINDING_UNMATCHED, (LhFindingPlace){ proof->op_rank[op], op, -1, call->op },
+            "matches %s, which is a different collective or has different sizes or halves", other);
         agree = false;
     }
     for (uint32_t i = 0; agree && proof->ops[call->op].collective.uneven && i < count; i++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One tensor of a collective in which ranks have met: what each of them sends and receives.
+ * One tensor of a matched collective: the send and receive regions of each member.
  */
 #pragma once
 

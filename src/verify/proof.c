@@ -10,7 +10,7 @@ lh_proof_rank_op_text(const LhProof *proof, uint32_t op)
     LhOp shown = proof->ops[op];
     g_autofree char *text = NULL;
 
-    shown.id = op - proof->rank_first[rank]; /* whatever it calls itself */
+    shown.id = op - proof->rank_first[rank]; /* the real id, whatever the op claims */
     text = lh_op_text(proof->program, &shown);
     return g_strdup_printf("rank %u, %s", rank, text);
 }

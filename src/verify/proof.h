@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A proof under way: the whole program unrolled, and what the stages have found out about it. Each
- * stage may rely on the ones before it having found nothing.
+ * A proof in progress: the whole program unrolled, and the results of the stages. Each stage may
+ * assume that the ones before it have found no error.
  */
 #pragma once
 
@@ -10,7 +10,7 @@
 #include "program/op_names.h"
 #include "verify/verify.h"
 
-/* Beyond these a program is refused: a proof holds every op, and contents are sets. */
+/* Limits beyond which a program is rejected: a proof holds every op, and contents are sets. */
 #define LH_VERIFY_RANKS_MAX 4096
 #define LH_VERIFY_OPS_MAX (UINT32_C(1) << 24)
 #define LH_VERIFY_PARTS_MAX (UINT32_C(1) << 25)
@@ -46,15 +46,16 @@ typedef struct {
     LhMeeting *meetings;
     uint32_t meetings_count;
     uint32_t *meeting_ops; /* global ops */
-    uint32_t *op_meeting;  /* [ops_count], LH_NONE if not a collective; NULL if there are none */
+    uint32_t *op_meeting;  /* [ops_count] LH_NONE if not a collective; NULL if there are none */
 
-    /* Happens-before within a rank: how many ops of each stream are complete before an op starts.
-     */
+    /* Happens-before within a rank: the number of ops of each stream that are complete before an
+     * op starts. */
     uint32_t *clocks;   /* [ops_count * streams_count] */
-    uint32_t *position; /* [ops_count] of an op in its stream */
+    uint32_t *position; /* [ops_count] position of an op in its stream */
 
-    /* A topological order of the whole graph; a node below 2 ops_count is start (even) or done
-     * (odd) of op node / 2, then come the meetings. Further nodes are the order's own. */
+    /* A topological order of the whole graph. A node below 2 ops_count is the start (even) or
+     * end (odd) of op node / 2; then come the collectives, then nodes of the order itself
+     * (issues). */
     uint32_t *order;
     uint32_t nodes_count;
 
@@ -62,15 +63,15 @@ typedef struct {
     uint32_t *allocs;
 } LhProof;
 
-/* What a finding is about: @op and @other are global indices or LH_NONE, a negative @slot is none.
- */
+/* Subject of a finding: @op and @other are global indices or LH_NONE; a negative @slot means
+ * none. */
 typedef struct {
     uint32_t rank, op;
     int32_t slot;
     uint32_t other;
 } LhFindingPlace;
 
-/* Records a finding. The message goes on after the rank and op, which are put in front. */
+/* Records a finding. The rank and op are put in front of the message. */
 void lh_proof_find(LhProof *proof, LhFindingKind kind, LhFindingPlace place, const char *format,
                    ...) G_GNUC_PRINTF(4, 5);
 

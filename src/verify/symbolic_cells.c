@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reading and writing symbolic contents, and what the mask says that results must contain.
+ * Reading and writing symbolic contents, and the results that the mask requires.
  */
 #include "verify/symbolic_cells.h"
 
@@ -101,7 +101,7 @@ lacks_half(const LhCell *cell, const LhRegion *region)
     return cell->half != LH_HALF_BOTH && cell->half != region->half;
 }
 
-/* What a region wants of a part is not there: nothing is, or only the other half. */
+/* Reports a read part that is not written, or only in its other half. */
 static void
 find_unwritten(LhSymbolicExec *cover, uint32_t op, const LhRegion *region, uint32_t part,
                bool nothing)
@@ -111,8 +111,7 @@ find_unwritten(LhSymbolicExec *cover, uint32_t op, const LhRegion *region, uint3
     g_autofree char *name = lh_cell_text(cover->proof->program, region->slot, part);
 
     if (nothing)
-        COVERAGE(op, region->slot, "reads slot %s%s, into which nothing has been written", name,
-                 wanted);
+        COVERAGE(op, region->slot, "reads slot %s%s, which has not been written", name, wanted);
     else
         COVERAGE(op, region->slot, "reads slot %s%s, of which only %s has been written", name,
                  wanted, lh_half_suffixes[cell->half] + 1);
@@ -141,7 +140,7 @@ lh_symbolic_read_rows(LhSymbolicExec *cover, uint32_t op, const LhRegion *region
     if (cell == NULL || cell->rows.segment < LH_ROW_NONE)
         return cell;
     COVERAGE(op, region->slot,
-             "needs the rows of some segment in slot %s, which holds none in particular",
+             "needs the rows of a segment in slot %s, which holds no particular one",
              cover->slots[region->slot].name);
     return NULL;
 }
@@ -165,7 +164,7 @@ lh_symbolic_write_none(LhSymbolicExec *cover, uint32_t op, const LhRegion *regio
     return lh_symbolic_write(cover, op, region, i, (LhHolding){ .segment = row });
 }
 
-/* Whether a half of what @from holds goes with what @cell holds. */
+/* Whether a half in @from belongs to the contents of @cell. */
 static bool
 go_together(const LhSymbolicExec *cover, const LhCell *cell, const LhCell *from)
 {
@@ -175,7 +174,7 @@ go_together(const LhSymbolicExec *cover, const LhCell *cell, const LhCell *from)
                0;
 }
 
-/* Adds a half to what is there already; false: it does not go with that. */
+/* Adds a half to the existing contents; false if they do not belong together. */
 static bool
 join_half(const LhSymbolicExec *cover, uint32_t op, const LhRegion *region, LhCell *cell,
           const LhCell *from)
@@ -287,10 +286,10 @@ lh_symbolic_join_norm(LhSymbolicExec *cover, uint32_t op, const LhAddend *from, 
     name = lh_cell_text(cover->proof->program, from->region->slot, from->region->part + from->i);
     COVERAGE(op, from->region->slot,
              from->norm == LH_NORM_OWN
-                 ? "adds slot %s, which is normalised over its own keys: only terms that are "
-                   "divided by the sum over the whole row add up"
-                 : "adds slot %s to what is normalised over its own keys: only terms that are "
-                   "divided by the sum over the whole row add up",
+                 ? "adds slot %s, which is normalised over its own keys: only terms divided by the "
+                   "sum over the whole row can be added"
+                 : "adds slot %s to a result that is normalised over its own keys: only terms "
+                   "divided by the sum over the whole row can be added",
              name);
     return false;
 }
@@ -343,7 +342,7 @@ lh_symbolic_open_unended(LhSymbolicExec *cover, uint32_t op, const LhRegion *reg
     return NULL;
 }
 
-/* Inputs hold what the placement says; whatever among them is a result is complete. */
+/* Fills inputs as the placement defines; inputs that are results are complete. */
 void
 lh_symbolic_fill_input(LhSymbolicExec *cover, uint32_t rank, uint32_t slot, uint32_t part)
 {

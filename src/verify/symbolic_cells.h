@@ -1,65 +1,67 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Symbolic contents, for the files of the coverage proof. Every cell (one part of one slot on one
- * rank) holds the rows of one segment for one slice of the heads; a result also holds the set of
- * what has contributed to those rows (lh_symbolic_source).
+ * rank) holds the rows of one segment for one slice of the heads. A result also holds the set of
+ * contributions to those rows (lh_symbolic_source).
  */
 #pragma once
 
 #include "verify/proof.h"
 
-#define LH_ROW_ANY (UINT32_MAX - 1)  /* an empty accumulator of no particular rows */
+#define LH_ROW_ANY (UINT32_MAX - 1)  /* an empty accumulator, not yet of particular rows */
 #define LH_ROW_NONE (UINT32_MAX - 2) /* contents that the verifier makes no claim about */
 
 typedef enum {
     LH_CELL_UNDEFINED,
     LH_CELL_DEFINED,
-    LH_CELL_SUSPECT, /* the result of an op with a finding: says nothing more */
+    LH_CELL_SUSPECT, /* the result of an op with a finding: causes no further findings */
 } LhCellState;
 
-/* What o of softmax attention, and delta, which comes from it, are divided by. */
+/* Divisor of o of softmax attention, and of delta, which is derived from it. */
 typedef enum {
-    LH_NORM_OWN, /* the sum over the keys in the cell's set alone: two of them do not add up */
-    LH_NORM_ROW, /* that over all keys of the row: terms of its o, which do */
+    LH_NORM_OWN, /* the sum over the keys in the cell's set only: two such cells cannot be added */
+    LH_NORM_ROW, /* the sum over all keys of the row: terms of its o, which can be added */
 } LhNorm;
 
 typedef struct {
-    LhHolding rows;  /* whose segment may be LH_ROW_ANY or LH_ROW_NONE; the slice is then 0. Of a
-                        state: the segment behind its border; as many as there are, at the end */
-    uint32_t writer; /* global op, or LH_NONE: there from the start */
+    LhHolding rows;  /* segment may be LH_ROW_ANY or LH_ROW_NONE, with slice 0. Of a state: the
+                        segment after its border; the number of segments at the end */
+    uint32_t writer; /* global op, or LH_NONE: initial contents */
     uint8_t state;   /* LhCellState */
     uint8_t norm;    /* LhNorm */
-    uint8_t half; /* LhHalf: of a part with halves, what is there; else LH_HALF_BOTH, all of it */
+    uint8_t half; /* LhHalf: which half of a part with halves is written; otherwise LH_HALF_BOTH */
     bool ended;   /* a finished result: takes no further contributions */
-    /* Of activations outside attention: */
-    bool unread;         /* nobody has used what came in here */
-    uint8_t result;      /* what it comes from, a LhTensorKind + 1; 0: no result of attention ... */
-    uint16_t first, end; /* ... of so many slices of the heads, [first, end) */
-    uint16_t input;      /* it is a copy of this input slot, + 1; 0: of none */
+    /* For activations outside attention: */
+    bool unread;         /* received data that no op has used */
+    uint8_t result;      /* source, a LhTensorKind + 1; 0: no result of attention ... */
+    uint16_t first, end; /* ... for the slices [first, end) of the heads */
+    uint16_t input;      /* copy of this input slot, + 1; 0: of none */
 } LhCell;
 
 typedef struct {
     LhProof *proof;
     const LhSlot *slots;
     uint32_t segments;
-    uint32_t replicas;    /* slices of query heads that share one of key-value heads */
+    uint32_t replicas;    /* slices of query heads that share one key-value slice */
     uint32_t words;       /* of a set of contributions */
     LhSegment *segment;   /* [segments] */
     uint64_t rows;        /* tokens of every segment */
     LhBlock *blocks;      /* [segments * segments] by query, then key; NULL: too many to keep */
     LhCell *cells;        /* [ranks * cells_count] */
     uint64_t *sets;       /* [ranks * cells_count * words] */
-    uint64_t *keys_of;    /* [segments * words] what a query segment must meet */
-    uint64_t *all_of;     /* [segments * words] those of keys_of with which every pair exists */
-    uint64_t *queries_of; /* [segments * words] what a key segment must */
-    uint64_t *before;     /* [segments * words] of keys_of, the segments before: a state's */
+    uint64_t *keys_of;    /* [segments * words] keys that a query segment must attend to */
+    uint64_t *all_of;     /* [segments * words] those of keys_of without masked pairs */
+    uint64_t *queries_of; /* [segments * words] queries that a key segment must get */
+    uint64_t *before;     /* [segments * words] those of keys_of before the segment: a state's */
     uint8_t *started;     /* [ops_count] */
-    bool projects;        /* the program says how activations outside attention go with it */
+    bool projects;        /* the program states how activations outside attention relate to it */
     bool computes_layer;  /* it computes the layer outside attention itself */
-    uint8_t *taken; /* [slots] if so: which given tensor, + 1, comes from an input slot; 0: none */
+    uint8_t
+        *taken; /* [slots] with projections: the given tensor, + 1, from an input slot; 0: none */
 } LhSymbolicExec;
 
-/* What a tensor's rows and contributions are. Tensors of one family derive from each other. */
+/* The kinds of contributions that a tensor collects. Tensors of one family derive from each
+ * other. */
 typedef enum {
     LH_FAMILY_PLAIN, /* rows only */
     LH_FAMILY_OUTPUT,
@@ -110,8 +112,9 @@ lh_rows_equal(LhHolding a, LhHolding b)
 }
 
 /*
- * The number of a contribution in the sets of @family. The rows of a query slice take key segments;
- * the rows of a key-value slice take query segments, of each slice that shares its heads.
+ * The number of a contribution in the sets of @family. The rows of a query slice collect key
+ * segments; the rows of a key-value slice collect query segments, of each slice that shares its
+ * heads.
  */
 static inline uint32_t
 lh_symbolic_source(const LhSymbolicExec *cover, LhFamily family, LhHolding rows)
@@ -121,44 +124,44 @@ lh_symbolic_source(const LhSymbolicExec *cover, LhFamily family, LhHolding rows)
     return rows.segment * cover->replicas + rows.slice % cover->replicas;
 }
 
-/* The slice of the key-value heads that belongs to a slice of the query heads. */
+/* The slice of the key-value heads that serves a slice of the query heads. */
 static inline uint32_t
 lh_symbolic_kv_slice(const LhSymbolicExec *cover, uint32_t slice)
 {
     return slice / cover->replicas;
 }
 
-/* "segment 3", or "slice 1 of segment 3" of a program whose heads are cut; caller frees. */
+/* "segment 3", or "slice 1 of segment 3" in a program with sliced heads; caller frees. */
 char *lh_symbolic_rows_text(const LhSymbolicExec *cover, LhHolding rows);
-/* The same of a contribution to the sets of @family in rows of slice @slice. */
+/* The same for a contribution to the sets of @family in rows of slice @slice. */
 char *lh_symbolic_source_text(const LhSymbolicExec *cover, LhFamily family, uint32_t source,
                               uint32_t slice);
 
-/* The contributions that the mask wants for the rows of segment @segment. */
+/* The contributions that the mask requires for the rows of segment @segment. */
 const uint64_t *lh_symbolic_complete(const LhSymbolicExec *cover, LhFamily family,
                                      uint32_t segment);
 
-/* The same set of pairs of two segments of @rows rows, written in one way only. */
+/* Canonical form of a set of pairs of two segments of @rows rows. */
 LhBlock lh_symbolic_normalise(LhMaskKind kind, int64_t shift, uint64_t rows);
 
-/* What the program's mask says about query segment @q and key segment @k. LH_MASK_POSITIONS: some
- * pairs, which no mask in local indices says. */
+/* The block of the program's mask for query segment @q and key segment @k. LH_MASK_POSITIONS:
+ * some pairs, which no mask in local indices describes. */
 LhBlock lh_symbolic_block(const LhSymbolicExec *cover, uint32_t q, uint32_t k);
 
 /*
- * The cell of part @i of @region as @op finds it: NULL, with a finding, if nothing has been written
- * to it since its slot was allocated, or not the half that the region names, or only one half where
- * it names both; NULL without one if it is suspect. The second wants the rows of some segment in
- * it.
+ * The cell of part @i of @region as @op reads it. NULL, with a finding, if it has not been written
+ * since its slot was allocated, or the half that the region names is missing, or one of both; NULL
+ * without a finding if it is suspect. lh_symbolic_read_rows also requires the rows of a particular
+ * segment.
  */
 LhCell *lh_symbolic_read(LhSymbolicExec *cover, uint32_t op, const LhRegion *region, uint32_t i);
 LhCell *lh_symbolic_read_rows(LhSymbolicExec *cover, uint32_t op, const LhRegion *region,
                               uint32_t i);
 
-/* What a cell of a tensor of this kind is normalised by. */
+/* The divisor of a cell of a tensor of this kind. */
 LhNorm lh_symbolic_norm(LhTensorKind kind, const LhCell *cell);
 
-/* Part @i of a region, and what it is normalised by. */
+/* Part @i of a region, and its divisor. */
 typedef struct {
     const LhRegion *region;
     uint32_t i;
@@ -166,23 +169,23 @@ typedef struct {
 } LhAddend;
 
 /*
- * Whether @from may be added to the cell @into of a tensor of @kind: if @fresh, an empty
- * accumulator, which then is normalised alike; else both must be terms of the row. Other kinds than
- * o and delta, and linear attention, have no normaliser. False, with a finding, if not.
+ * Whether @from may be added to the cell @into of a tensor of @kind. A @fresh (empty) accumulator
+ * takes the divisor of @from; otherwise both must be terms of the row. Kinds other than o and
+ * delta, and linear attention, have no divisor. False, with a finding, if not.
  */
 bool lh_symbolic_join_norm(LhSymbolicExec *cover, uint32_t op, const LhAddend *from,
                            LhTensorKind kind, bool fresh, LhCell *into);
 
-/* Makes it an empty cell of @rows, written by @op; the second, of no rows in particular:
- * LH_ROW_ANY or LH_ROW_NONE. */
+/* Makes part @i an empty cell of @rows, written by @op; lh_symbolic_write_none: of no particular
+ * rows (LH_ROW_ANY or LH_ROW_NONE). */
 LhCell *lh_symbolic_write(LhSymbolicExec *cover, uint32_t op, const LhRegion *region, uint32_t i,
                           LhHolding rows);
 LhCell *lh_symbolic_write_none(LhSymbolicExec *cover, uint32_t op, const LhRegion *region,
                                uint32_t i, uint32_t row);
 
 /*
- * Puts what @from holds (NULL: something suspect) into part @i of @region, written by @op. One half
- * joins the other one if that belongs to the same rows and contributions; else it is there alone.
+ * Writes the contents of @from (NULL: suspect) to part @i of @region by @op. One half joins the
+ * other one if that has the same rows and contributions; otherwise it replaces it.
  */
 void lh_symbolic_put(LhSymbolicExec *cover, uint32_t op, const LhRegion *region, uint32_t i,
                      const LhCell *from);
@@ -191,14 +194,14 @@ void lh_symbolic_put(LhSymbolicExec *cover, uint32_t op, const LhRegion *region,
 bool lh_symbolic_merge(LhSymbolicExec *cover, uint32_t op, const LhRegion *target,
                        const LhCell *into, const LhCell *from);
 
-/* What effects are made of. All that may be wrong is false or NULL, with a finding or because of an
- * earlier one. */
+/* Building blocks of effects. All return false or NULL on an error, with a finding or because of
+ * an earlier one. */
 
-/* Accumulators that @op starts anew are empty before it does anything else. */
+/* Empties the accumulators that @op starts, before it does anything else. */
 void lh_symbolic_start(LhSymbolicExec *cover, uint32_t op);
 
-/* Part @i of an accumulator about to take contributions to @rows; the second refuses a finished
- * result. */
+/* Opens part @i of an accumulator for contributions to @rows; lh_symbolic_open_unended rejects a
+ * finished result. */
 LhCell *lh_symbolic_open(LhSymbolicExec *cover, uint32_t op, const LhRegion *region, uint32_t i,
                          LhHolding rows);
 LhCell *lh_symbolic_open_unended(LhSymbolicExec *cover, uint32_t op, const LhRegion *region,
@@ -208,7 +211,7 @@ LhCell *lh_symbolic_open_unended(LhSymbolicExec *cover, uint32_t op, const LhReg
 bool lh_symbolic_contribute(LhSymbolicExec *cover, uint32_t op, const LhRegion *region,
                             const LhCell *cell, uint32_t source);
 
-/* Makes part @part of an input what the placement says. */
+/* Fills part @part of an input as the placement defines. */
 void lh_symbolic_fill_input(LhSymbolicExec *cover, uint32_t rank, uint32_t slot, uint32_t part);
 
 #define COVERAGE(op, slot, ...)                                                                    \

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The verifier's symbolic execution. Ops are applied in a topological order of the whole program,
- * which is enough: the earlier stages have shown that every other legal order does the same to
- * every cell. In the end the results must hold what the mask says, nothing less and nothing twice.
+ * The verifier's symbolic execution. Ops are applied in one topological order of the whole program.
+ * That suffices: the earlier stages have shown that every other legal order has the same effect on
+ * every cell. At the end the results must hold what the mask requires, nothing missing and nothing
+ * twice.
  */
 #include "verify/verify_private.h"
 
@@ -12,7 +13,7 @@
 
 #include <string.h>
 
-/* Attention asks for the same blocks again and again; 24 bytes each. */
+/* Cache size: attention requests the same blocks repeatedly; 24 bytes each. */
 #define BLOCKS_KEPT (UINT32_C(1) << 20)
 
 static void
@@ -69,8 +70,8 @@ fill_inputs(LhSymbolicExec *cover)
     }
 }
 
-/* Whether two ranks work on batches of their own: nothing that one holds in a slot of this kind is
- * any use to the other. Weights are everyone's. */
+/* Whether two ranks work on different batches, so that one cannot use the other's contents in a
+ * slot of this kind. Weights are common to all. */
 static bool
 are_apart(const LhProof *proof, LhTensorKind kind, uint32_t rank, uint32_t other)
 {
@@ -78,7 +79,7 @@ are_apart(const LhProof *proof, LhTensorKind kind, uint32_t rank, uint32_t other
            rank / proof->program->params.ranks != other / proof->program->params.ranks;
 }
 
-/* Regions of both ends are cut differently, perhaps; cell by cell they agree. */
+/* The regions of both ends may be split differently; they correspond cell by cell. */
 static void
 transfer(LhSymbolicExec *cover, uint32_t send, uint32_t receive)
 {
@@ -108,8 +109,8 @@ transfer(LhSymbolicExec *cover, uint32_t send, uint32_t receive)
 }
 
 /*
- * Messages move when the second of their two ops starts: before that one end is not there, and
- * until both have ended neither region changes.
+ * Messages move when the second of their two ops starts: before that one end does not exist yet,
+ * and until both have ended neither region changes.
  */
 static void
 start_exchange(LhSymbolicExec *cover, uint32_t g)
@@ -131,7 +132,7 @@ start_exchange(LhSymbolicExec *cover, uint32_t g)
     }
 }
 
-/* With what it is to be done to. */
+/* A movement and the cells it applies to. */
 typedef struct {
     LhSymbolicExec *cover;
     LhMovement of;
@@ -151,8 +152,8 @@ put_received(const Movement *m, uint32_t position, uint32_t i, const LhCell *fro
                     lh_movement_receive(&m->of, position), i, from);
 }
 
-/* Sums of attention are merged, and those of gradients added; of other activations nothing is known
- * but their rows, and of weights not even those. */
+/* Checks the reduction: attention results are merged, gradients are added. For other activations
+ * only the rows are tracked, for weights not even those. */
 static bool
 check_reduction(const Movement *m)
 {
@@ -163,19 +164,19 @@ check_reduction(const Movement *m)
 
     if (slot->kind == LH_TENSOR_LSE) {
         COVERAGE(op, lh_movement_send(&m->of, 0)->slot,
-                 "adds up slot %s (lse): logarithms of sums do not add up", slot->name);
+                 "adds up slot %s (lse): logarithms of sums cannot be added", slot->name);
         return false;
     }
     if ((lh_families[slot->kind] != LH_FAMILY_PLAIN || slot->kind == LH_TENSOR_HIDDEN ||
          lh_tensor_is_of_model(slot->kind)) &&
         attention == (cover->proof->ops[op].collective.reduction == LH_REDUCE_ATTENTION))
         return true;
-    COVERAGE(op, lh_movement_send(&m->of, 0)->slot, "cannot reduce slot %s (%s) in this way",
+    COVERAGE(op, lh_movement_send(&m->of, 0)->slot, "cannot reduce slot %s (%s) this way",
              slot->name, lh_tensor_names[slot->kind]);
     return false;
 }
 
-/* Whether part @i of what member @position sends, @from, may be added to @sum. */
+/* Checks that part @i of what member @position sends, @from, may be added to @sum. */
 static bool
 add_sent(const Movement *m, uint32_t position, uint32_t i, LhCell *sum, const LhCell *from)
 {
@@ -195,7 +196,7 @@ add_sent(const Movement *m, uint32_t position, uint32_t i, LhCell *sum, const Lh
     if (from->rows.segment == LH_ROW_ANY)
         return true;
     if (from->ended != sum->ended || !lh_rows_equal(from->rows, sum->rows)) {
-        COVERAGE(op, region->slot, "adds to a sum what does not belong in it (slot %s)",
+        COVERAGE(op, region->slot, "adds slot %s to a sum that it does not belong to",
                  cover->slots[region->slot].name);
         return false;
     }
@@ -203,8 +204,8 @@ add_sent(const Movement *m, uint32_t position, uint32_t i, LhCell *sum, const Lh
            lh_symbolic_merge(cover, op, region, sum, from);
 }
 
-/* What lands in part @i of member @to's receive region is the sum of what all members send there,
- * in the scratch cell; NULL if it is none. */
+/* Reduces what all members send to part @i of member @to's receive region, in the scratch cell;
+ * NULL if it cannot be reduced. */
 static const LhCell *
 reduce(const Movement *m, uint32_t to, uint32_t i)
 {
@@ -241,7 +242,7 @@ receive_copies(const Movement *m, uint32_t to)
     }
 }
 
-/* Members that get the same sum get it at once: each may have sent from where it receives. */
+/* Writes sums to their receivers at once: each member may have sent from where it receives. */
 static void
 receive_sums(const Movement *m)
 {
@@ -266,8 +267,7 @@ hold_tensor(const Movement *m)
         receive_copies(m, to);
 }
 
-/* Whether a tensor moves among members of one group of data parallelism only. Else what they get is
- * suspect. */
+/* Checks that a tensor moves within one data-parallel group; otherwise the results are suspect. */
 static bool
 check_batch(const Movement *m)
 {
@@ -283,7 +283,7 @@ check_batch(const Movement *m)
     if (other == m->of.meeting->count)
         return true;
     COVERAGE(lh_movement_op(&m->of, 0), lh_movement_receive(&m->of, 0)->slot,
-             "meets rank %u, whose group has another batch",
+             "matches rank %u, whose group has another batch",
              proof->op_rank[lh_movement_op(&m->of, other)]);
     for (uint32_t i = 0; i < m->of.meeting->count; i++) {
         for (uint32_t k = 0; k < lh_movement_receive(&m->of, i)->count; k++)
@@ -293,7 +293,8 @@ check_batch(const Movement *m)
     return false;
 }
 
-/* The tensors move apart: the race check has seen that none touches another one's regions. */
+/* Applies a collective. Its tensors move independently: the race check has shown that none
+ * touches another one's regions. */
 static void
 hold_meeting(LhSymbolicExec *cover, const LhMeeting *meeting)
 {
@@ -311,7 +312,7 @@ hold_meeting(LhSymbolicExec *cover, const LhMeeting *meeting)
     lh_proof_find(cover->proof, LH_FINDING_COVERAGE,                                               \
                   (LhFindingPlace){ rank, LH_NONE, (int32_t)(slot), LH_NONE }, __VA_ARGS__)
 
-/* Finds the least contribution that the rows of an output lack, and says whether there are more. */
+/* Finds the smallest contribution missing in the rows of an output, and whether there are more. */
 static void
 check_complete(LhSymbolicExec *cover, uint32_t rank, uint32_t slot, uint32_t part, LhHolding rows)
 {
@@ -347,7 +348,7 @@ check_result(LhSymbolicExec *cover, uint32_t rank, uint32_t slot, uint32_t part)
     g_autofree char *name = lh_cell_text(cover->proof->program, slot, part);
 
     if (kind == LH_TENSOR_STATE && rows.segment == 0)
-        return; /* nothing lies before the first segment */
+        return; /* nothing precedes the first segment */
     if (!lh_slot_holds(cover->proof->program, &cover->slots[slot], rank, part))
         return;
     if (cell->state == LH_CELL_UNDEFINED)
@@ -365,7 +366,7 @@ check_result(LhSymbolicExec *cover, uint32_t rank, uint32_t slot, uint32_t part)
     if (cell->rows.segment != LH_ROW_ANY && !lh_rows_equal(cell->rows, rows)) {
         g_autofree char *text = lh_symbolic_rows_text(cover, rows);
 
-        AT_END(rank, slot, "ends with other rows in its output %s than those of its %s", name,
+        AT_END(rank, slot, "ends with rows in its output %s that are not those of its %s", name,
                text);
         return;
     }
@@ -400,7 +401,7 @@ execute(LhSymbolicExec *cover)
         const uint32_t g = node / 2;
 
         if (node >= 2 * proof->ops_count + proof->meetings_count)
-            continue; /* a host's issue */
+            continue; /* issue by the host */
         if (node >= 2 * proof->ops_count)
             hold_meeting(cover, &proof->meetings[node - 2 * proof->ops_count]);
         else if (node % 2 == 0 && proof->ops[g].kind == LH_OP_EXCHANGE)
@@ -417,7 +418,8 @@ lh_proof_check_coverage(LhProof *proof)
     const uint32_t segments = lh_placement_segments(placement);
     const uint32_t replicas = lh_proof_replicas(proof);
     const uint32_t words = (segments * replicas + 63) / 64;
-    const size_t cells = (size_t)proof->ranks * proof->cells_count + 1; /* and one to add up in */
+    const size_t cells =
+        (size_t)proof->ranks * proof->cells_count + 1; /* plus a scratch cell for sums */
     g_autofree LhSegment *segment = g_new(LhSegment, segments);
     LhSymbolicExec cover = { .proof = proof,
                              .slots = proof->program->slots,

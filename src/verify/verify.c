@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The verifier's frame: unrolls a program, runs the stages, and holds the totals against the closed
- * forms. A stage that cannot trust the ones before it does not run, so that one mistake gives one
- * kind of finding. What is proven, and what is not, is written down in docs/reference/verifier.md.
+ * Driver of the verifier: unrolls a program, runs the stages, and compares the totals with the
+ * closed forms. A stage that needs earlier ones to succeed does not run after a finding, so that
+ * one mistake gives one kind of finding. docs/reference/verifier.md states what is proven and what
+ * is not.
  */
 #include "step/call_ops.h"
 #include "verify/proof.h"
@@ -16,7 +17,7 @@
 
 #include <string.h>
 
-/* What is being put together of all ranks. */
+/* The ops of all ranks, being collected. */
 typedef struct {
     GArray *ops, *parts, *counts;
 } Unrolled;
@@ -31,8 +32,8 @@ unroll_step(const Unrolled *u, const LhOpBuffer *buffer)
         LhOp op = buffer->ops[i];
 
         if (op.kind == LH_OP_EXCHANGE) {
-            /* Parts outside the buffer are no parts at all; the form check sees the empty exchange.
-             */
+            /* Messages outside the buffer are dropped; the form check reports the empty
+             * exchange. */
             if ((uint64_t)op.exchange.parts_first + op.exchange.parts_count > buffer->parts_count)
                 op.exchange.parts_count = 0;
             op.exchange.parts_first += parts_base;
@@ -40,7 +41,7 @@ unroll_step(const Unrolled *u, const LhOpBuffer *buffer)
             const uint64_t members = MIN(lh_group_size(&op.collective.group), UINT32_MAX);
             const uint64_t count = 2 * members * op.collective.tensors_count;
 
-            /* Likewise counts: the form check sees a collective of nothing. */
+            /* Likewise counts: the form check reports a collective without tensors. */
             if (op.collective.counts_first + count > buffer->counts_count)
                 op.collective.tensors_count = 0;
             op.collective.counts_first += counts_base;
@@ -72,7 +73,7 @@ unroll_ranks(LhProof *proof, const Unrolled *u, LhOpBuffer *buffer)
     return true;
 }
 
-/* Runs all cursors. False, with a finding, if the program is too large to be held. */
+/* Unrolls all ranks. False, with a finding, if the program is too large. */
 static bool
 unroll(LhProof *proof)
 {
@@ -87,8 +88,8 @@ unroll(LhProof *proof)
     if (!fits) {
         lh_proof_find(proof, LH_FINDING_MALFORMED,
                       (LhFindingPlace){ LH_NONE, LH_NONE, -1, LH_NONE },
-                      "has more than %u ops or %u messages; prove it for fewer ranks",
-                      LH_VERIFY_OPS_MAX, LH_VERIFY_PARTS_MAX);
+                      "has more than %u ops or %u messages; use fewer ranks", LH_VERIFY_OPS_MAX,
+                      LH_VERIFY_PARTS_MAX);
         return false;
     }
     proof->ops_count = ops->len;
@@ -99,7 +100,7 @@ unroll(LhProof *proof)
     return true;
 }
 
-/* Says for every op its rank and for every part its op. */
+/* Sets the rank of every op and the op of every message. */
 static void
 index_ops(LhProof *proof)
 {
@@ -136,8 +137,8 @@ count_work(LhProof *proof)
     }
 }
 
-/* What was counted, against what the program says of itself. The finding reads "<does> 192 <unit>,
- * but ...". */
+/* A counted total to compare with the program's claim. The finding reads "<verb> 192 <unit>, but
+ * ...". */
 typedef struct {
     LhClaim claim;
     const uint64_t *counted;
@@ -173,21 +174,21 @@ check_claims(LhProof *proof)
         check_claim(proof, &claims[i]);
 }
 
-/* What nothing was there to check against. */
+/* Lists what could not be checked. */
 static void
 list_unchecked(const LhProof *proof)
 {
     static const char *const claims[LH_CLAIMS] = {
-        [LH_CLAIM_BYTES_SENT] = "The bytes sent: the program states no closed form of them.",
-        [LH_CLAIM_FLOPS] = "The flops: the program states no closed form of them.",
-        [LH_CLAIM_PEAK_BYTES] = "The peak memory: the program states no closed form of it.",
+        [LH_CLAIM_BYTES_SENT] = "Bytes sent: the program states no closed form.",
+        [LH_CLAIM_FLOPS] = "Flops: the program states no closed form.",
+        [LH_CLAIM_PEAK_BYTES] = "Peak memory: the program states no closed form.",
     };
     GPtrArray *unchecked = proof->verdict->unchecked;
     uint64_t value = 0;
 
     if (!proof->verdict->attends && proof->program->step == NULL)
-        g_ptr_array_add(unchecked, (gpointer) "What the outputs hold: none is a tensor of "
-                                              "attention.");
+        g_ptr_array_add(unchecked,
+                        (gpointer) "Contents of the outputs: none is a tensor of attention.");
     for (int claim = 0; claim < LH_CLAIMS; claim++) {
         if (!lh_program_claim(proof->program, (LhClaim)claim, 0, &value))
             g_ptr_array_add(unchecked, (gpointer)claims[claim]);
@@ -214,7 +215,7 @@ run_stages(LhProof *proof)
         lh_proof_check_launches(proof);
     lh_proof_check_races(proof);
     lh_proof_check_memory(proof);
-    /* Under a race, or without its messages or buffers, contents are undefined. */
+    /* After a race, or with messages or buffers missing, contents are undefined. */
     if (*found == 0 && proof->program->step != NULL)
         lh_proof_check_step(proof);
     else if (*found == 0 && proof->program->modules_count == 0)
@@ -324,7 +325,7 @@ lh_verify_step_form(const LhProgram *program, GError **error)
     lh_proof_check_loose_form(&proof);
     clear_proof(&proof);
     return verdict->findings_total == 0 ||
-           lh_program_refuse(error, "the step is malformed, so that nothing is said of it: %s",
+           lh_program_refuse(error, "the step is malformed and cannot be verified: %s",
                              g_array_index(verdict->findings, LhFinding, 0).message);
 }
 

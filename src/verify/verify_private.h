@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the files of the verifier share beside the proof (proof.h) and symbolic contents
- * (symbolic_cells.h): the stages, in the order in which they run, and what they are made of.
+ * Declarations shared by the files of the verifier, besides the proof (proof.h) and symbolic
+ * contents (symbolic_cells.h): the stages, in execution order, and their parts.
  */
 #pragma once
 
@@ -11,29 +11,29 @@
 /* ---- stages ---- */
 
 /* declarations.c, form.c: everything that is named exists. False: the declarations themselves
- * cannot be used. */
+ * are unusable. */
 bool lh_proof_check_declarations(LhProof *proof);
 void lh_proof_check_form(LhProof *proof);
-/* The same of ops that are part of a program, however large that is: of slots and of what ops do,
- * not of their ids and waits. */
+/* The same for a part of a larger program: checks slots and the work of ops, but not ids and
+ * dependencies. */
 void lh_proof_check_loose_form(LhProof *proof);
 
-/* contract.c: the inputs and outputs are those of the pass. Needs declarations. */
+/* contract.c: inputs and outputs are those of the pass. Needs declarations. */
 bool lh_proof_check_contract(LhProof *proof);
 
-/* happens_before.c: clocks; does @earlier (an op on a stream) complete before @later starts, by the
- * order of their rank? Counts as an order checked. */
+/* happens_before.c: builds the clocks; tells whether @earlier (an op on a stream) completes
+ * before @later starts, by the order of their rank. Counts as an order checked. */
 void lh_proof_make_clocks(LhProof *proof);
 bool lh_proof_ordered(LhProof *proof, uint32_t earlier, uint32_t later);
 
 /* matching.c: messages and collectives. */
 void lh_proof_match(LhProof *proof);
 
-/* happens_before.c: fills order, or finds a deadlock; and the verdict on one queue for each rank.
- */
+/* happens_before.c: fills order, or reports a deadlock; also decides whether one queue per rank
+ * suffices. */
 void lh_proof_check_deadlock(LhProof *proof);
-/* happens_before.c: a step without a deadlock has none either if a device runs the communication of
- * one dimension of parallelism at a time. */
+/* happens_before.c: checks that a step without a deadlock has none either if a device runs the
+ * communication of one dimension of parallelism at a time. */
 void lh_proof_check_launches(LhProof *proof);
 
 /* race.c, lifetimes.c */
@@ -43,47 +43,47 @@ void lh_proof_check_memory(LhProof *proof);
 /* symbolic_exec.c: needs order. */
 void lh_proof_check_coverage(LhProof *proof);
 
-/* ---- the form of an op, or a finding ---- */
+/* ---- form of ops; each reports a finding on failure ---- */
 
-/* A finding about @op, a global index, of `proof`; false. */
+/* Reports a finding about @op, a global index of `proof`; yields false. */
 #define MALFORMED(op, slot, ...)                                                                   \
     (lh_proof_find(proof, LH_FINDING_MALFORMED,                                                    \
                    (LhFindingPlace){ proof->op_rank[op], op, slot, LH_NONE }, __VA_ARGS__),        \
      false)
 
-/* declarations.c: the heads can be cut as the program says, and a kernel is called with whole
- * groups of them; what a slot is, whatever the size of the whole. */
+/* declarations.c: heads can be split as declared, and kernels get whole groups of them; a slot
+ * by itself, independent of the total size. */
 bool lh_form_check_slices(LhProof *proof);
 bool lh_form_check_slot(LhProof *proof, const LhSlot *slot);
 
-/* form_regions.c: @region of op @g exists; it is all of an input; it may be written, since inputs
- * stay what they are. */
+/* form_regions.c: @region of op @g exists; it is a whole input; it may be written (inputs are
+ * read-only). */
 bool lh_form_check_region(LhProof *proof, uint32_t g, const LhRegion *region);
 bool lh_form_check_given(LhProof *proof, uint32_t g, const LhRegion *region);
 bool lh_form_check_target(LhProof *proof, uint32_t g, const LhRegion *region);
-/* Of a region that exists: it is whole, as all are that are not moved; it is whole, or one half
- * where there are two. */
+/* For a region that exists: it names whole parts, as required for all ops that do not move it;
+ * or it names whole parts, or one half if the slot has halves. */
 bool lh_form_check_whole(LhProof *proof, uint32_t g, const LhRegion *region);
 bool lh_form_check_half(LhProof *proof, uint32_t g, const LhRegion *region);
 
-/* form_compute.c: a compute op whose kernel exists has the operands and arguments that it takes. */
+/* form_compute.c: a compute op has the operands and arguments of its kernel. */
 bool lh_form_check_compute(LhProof *proof, uint32_t g);
 
-/* form_args.c: a call outside attention, whose operands exist, is cut as its kernel can take it. */
+/* form_args.c: a call outside attention, whose operands exist, is split as its kernel requires. */
 bool lh_form_check_layer_args(LhProof *proof, uint32_t g);
 
-/* form_messages.c: the op moves what exists, in the sizes that it says. */
+/* form_messages.c: the op moves existing regions, with the stated sizes. */
 bool lh_form_check_exchange(LhProof *proof, uint32_t g);
 bool lh_form_check_collective(LhProof *proof, uint32_t g);
 
-/* ---- effects of compute ops on symbolic contents. What may be wrong is false, with a finding or
- * because of an earlier one. ---- */
+/* ---- effects of compute ops on symbolic contents; they return false on an error, with a
+ * finding or because of an earlier one ---- */
 
-/* effects.c: the effect of a compute op, whichever it is. */
+/* effects.c: applies the effect of any compute op. */
 void lh_symbolic_apply(LhSymbolicExec *cover, uint32_t g);
 
-/* effects.c: all operands have as many parts as the last one, and the arguments as many rows as
- * that. */
+/* effects.c: checks that all operands have as many parts as the last one, and that the arguments
+ * have as many rows as these parts. */
 bool lh_symbolic_check_counts(LhSymbolicExec *cover, uint32_t op);
 
 /* effects.c: lists the block of query rows @q with key segment @key, which op @g computes in the
@@ -94,7 +94,8 @@ void lh_symbolic_list_block(LhSymbolicExec *cover, uint32_t g, LhHolding q, uint
 bool lh_symbolic_attend(LhSymbolicExec *cover, uint32_t g);
 bool lh_symbolic_attend_grad(LhSymbolicExec *cover, uint32_t g);
 
-/* effects_linear.c: effects of linear attention; and whether a call decays as the program says. */
+/* effects_linear.c: effects of linear attention; and a check that a call uses the program's
+ * decay. */
 bool lh_symbolic_check_decay(LhSymbolicExec *cover, uint32_t g);
 bool lh_symbolic_state_sum(LhSymbolicExec *cover, uint32_t g);
 bool lh_symbolic_state_carry(LhSymbolicExec *cover, uint32_t g);
@@ -102,12 +103,12 @@ bool lh_symbolic_state_prefix(LhSymbolicExec *cover, uint32_t g);
 bool lh_symbolic_state_apply(LhSymbolicExec *cover, uint32_t g);
 
 /* effects_attention.c: for masks by positions, about @region of the call: its rule is the
- * program's, and the rows of @segment stand where it says, from token @start on. */
+ * program's, and the rows of @segment are at the stated positions, from token @start on. */
 bool lh_symbolic_check_rule(LhSymbolicExec *cover, uint32_t g, const LhRegion *region);
 bool lh_symbolic_check_position(LhSymbolicExec *cover, uint32_t g, const LhRegion *region,
                                 uint32_t segment, int64_t start);
 
-/* effects_scores.c: effects of attention whose scores are written out. */
+/* effects_scores.c: effects of attention that materialises its scores. */
 bool lh_symbolic_scores(LhSymbolicExec *cover, uint32_t g);
 bool lh_symbolic_softmax(LhSymbolicExec *cover, uint32_t g);
 bool lh_symbolic_softmax_grad(LhSymbolicExec *cover, uint32_t g);

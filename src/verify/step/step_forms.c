@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A step held against its closed forms: bytes by dimension, flops of products, bytes of states. The
- * sums of all bytes and of attention's flops are claims of the program, as every program has them.
+ * Checks a step against its closed forms: bytes by dimension, flops of products, bytes of states.
+ * The totals of bytes and of attention flops are claims of the program, as in every program.
  */
 #include "verify/step/step_forms.h"
 #include "step/call_ops.h"
@@ -58,7 +58,7 @@ check_rank(LhProof *proof, uint32_t rank)
                   flops, want);
 }
 
-/* Slots of states that hold a family's tensors. */
+/* Checks the slots of states by family of tensors. */
 static void
 check_states(LhProof *proof, uint32_t rank)
 {
@@ -88,8 +88,8 @@ check_states(LhProof *proof, uint32_t rank)
 
 /* ---- micro-batches in flight ---- */
 
-/* The chunks of a rank's layers, for each micro-batch: how many calls of the backward pass each has
- * left, and whether its forward pass has begun. */
+/* The chunks of a rank's layers, per micro-batch: remaining calls of the backward pass, and
+ * whether the forward pass has begun. */
 typedef struct {
     uint32_t left;
     bool begun;
@@ -110,7 +110,8 @@ flight_of(const LhProof *proof, GArray *flights, const LhOp *op)
                                   lh_step_stages(p));
 }
 
-/* As many micro-batches as the order of the pipeline says have begun, and not ended, at a time. */
+/* Checks the number of micro-batches in flight, begun and not ended, against the pipeline
+ * schedule. */
 static void
 check_in_flight(LhProof *proof, uint32_t rank)
 {
@@ -139,7 +140,7 @@ check_in_flight(LhProof *proof, uint32_t rank)
     }
     if (most != want)
         FIND_FORM(rank,
-                  "has up to %u micro-batches between their forward and backward pass, but the "
+                  "has up to %u micro-batches in flight between forward and backward pass, but the "
                   "closed form says %u",
                   most, want);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "verify/step/step_instance.h"
 
-/* An op of the step and the op of the program that it should be. */
+/* An op of the step and the corresponding op of the program. */
 typedef struct {
     LhStepValues *v;
     LhInstance *instance;
@@ -117,7 +117,7 @@ collective_agrees(const Pair *p)
     return true;
 }
 
-/* Streams of the program are streams of the step, each another one. */
+/* Streams of the program must map to distinct streams of the step. */
 static bool
 stream_agrees(const Pair *p)
 {
@@ -149,7 +149,7 @@ communicator_agrees(const Pair *p)
     return (uint8_t)(p->own->communicator + instance->communicator) == p->op->communicator;
 }
 
-/* It waits for all that its own program waits for, and perhaps for more. */
+/* The op must wait for everything that its own program waits for; it may wait for more. */
 static bool
 waits_agree(const Pair *p)
 {
@@ -208,6 +208,6 @@ lh_instance_difference(LhStepValues *v, LhInstance *instance, const LhOp *own, c
     if (!communicator_agrees(&pair))
         return "its communicator";
     if (!waits_agree(&pair))
-        return "what it waits for";
-    return body_agrees(&pair) ? NULL : "what it does";
+        return "its dependencies";
+    return body_agrees(&pair) ? NULL : "its work";
 }

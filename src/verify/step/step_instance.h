@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Attention within a step: the ops of one call of it, held against those of the program that it
- * embeds.
+ * Attention within a step: checks the ops of one call of it against those of the embedded program.
  */
 #pragma once
 
 #include "verify/step/step_values.h"
 
-/* An embedded program, unrolled for one rank of it. */
+/* An embedded program, unrolled for one of its ranks. */
 typedef struct _LhModuleRank {
     const LhProgram *program; /* NULL: not unrolled yet */
     GArray *ops, *parts, *counts;
-    uint16_t *touches, *writes; /* [its cells] by how many ops */
+    uint16_t *touches, *writes; /* [its cells] number of ops */
 } LhModuleRank;
 
 /* One call of attention on one rank. */
@@ -19,26 +18,26 @@ typedef struct _LhInstance {
     const LhModuleRank *of;
     uint32_t rank, module; /* index of the program, from 0 */
     uint32_t first;        /* global op */
-    uint32_t number;       /* among the rank's instances */
+    uint32_t number;       /* index among the rank's instances */
     uint16_t layer, micro_batch;
-    bool again; /* computed once more in the backward pass */
-    /* What the first op that names them says: the slots that stand for its own, or LH_NONE, and
-     * the first of their parts; streams likewise. */
+    bool again; /* recomputed in the backward pass */
+    /* Set by the first op that names them: the enclosing slots of the program's slots (or
+     * LH_NONE) and their first parts; streams likewise. */
     uint32_t *slots, *parts;
     uint32_t streams[LH_STREAMS_MAX];
     uint8_t communicator;
     bool has_communicator;
-    uint16_t *touched, *written; /* [its cells] by how many ops so far */
+    uint16_t *touched, *written; /* [its cells] number of ops so far */
 } LhInstance;
 
-/* Where rank 0 of the embedded program stands of which @rank runs a part, and how far apart its
- * ranks are. */
+/* Maps the ranks of the embedded program that @rank takes part in: its rank 0 and the stride of
+ * its ranks. */
 LhRankMap lh_instance_map(const LhStepValues *v, uint32_t rank);
 
 /*
- * Holds op @g of a step, @op, against @own, the op of the embedded program that it should be. What
- * the first ops name stands from then on for the slots, streams and communicator of the program.
- * What differs, in words; NULL: nothing.
+ * Compares op @op of a step, with global index @g, with the corresponding op @own of the embedded
+ * program. The first ops fix the mapping of the program's slots, streams and communicator. Returns
+ * the first difference in words; NULL: none.
  */
 const char *lh_instance_difference(LhStepValues *v, LhInstance *instance, const LhOp *own,
                                    const LhOp *op, uint32_t g);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Attention within a step: programs that are embedded as they are. Each of them is proven alone, as
- * any program. Here every instance is shown to be that program, renamed; to be given what its layer
- * and micro-batch have on every rank of its group; and to be left alone by everything else. Then
- * what it leaves is what the proof of the program says.
+ * Attention within a step: programs embedded unchanged. Each program is proven alone, like any
+ * other. Every instance is then shown to be that program, renamed; to get the inputs of its layer
+ * and micro-batch on every rank of its group; and not to be disturbed by other ops. So its results
+ * are those of the program's proof.
  */
 #include "verify/step/step_modules.h"
 #include "step/layer_info.h"
@@ -16,7 +16,7 @@
 
 #include <string.h>
 
-#define ATTENTION_ROW 62 /* its bit among those of forward rows */
+#define ATTENTION_ROW 62 /* its bit among the forward rows */
 
 static void
 free_instance(gpointer data)
@@ -36,7 +36,7 @@ is_backward(uint32_t module)
     return module % 2 == 1;
 }
 
-/* ---- what ops touch ---- */
+/* ---- accesses of ops ---- */
 
 typedef struct {
     LhRegion region;
@@ -51,7 +51,7 @@ add_touch(GArray *touches, const LhRegion *region, bool reads, bool writes)
     g_array_append_val(touches, touch);
 }
 
-/* All regions of an op, whose messages are in @parts. */
+/* Lists all regions of an op, whose messages are in @parts. */
 static void
 list_touches(const LhOp *op, const GArray *parts, GArray *touches)
 {
@@ -120,7 +120,7 @@ count_touches(LhModuleRank *m)
     }
 }
 
-/* The program of @module, which exists, for the place of @rank in its group. */
+/* The program of @module, which exists, for the index of @rank in its group. */
 static const LhModuleRank *
 module_rank(LhStepValues *v, uint32_t module, uint32_t rank)
 {
@@ -170,7 +170,7 @@ check_attention_module(LhStepValues *v, uint32_t module, const char *name)
         have->head_dim == model->kv_channels && have->dtype == all->dtype && have->linear == linear)
         return true;
     return FIND_MODULE("computes %s by a program for %u ranks, %u heads, %u key-value heads and "
-                       "%" G_GUINT64_FORMAT " tokens, which is not the model's",
+                       "%" G_GUINT64_FORMAT " tokens, which differs from the model",
                        name, program->params.ranks, have->heads, have->groups, have->seq_length);
 }
 
@@ -186,7 +186,7 @@ check_rule(LhStepValues *v, uint32_t module, const char *name)
     if (p->pass == (is_backward(module) ? LH_PASS_BWD : LH_PASS_FWD) &&
         lh_mask_rules_equal(&p->mask, &want))
         return true;
-    return FIND_MODULE("computes %s by a program of another pass, or under another mask", name);
+    return FIND_MODULE("computes %s by a program of another pass or under another mask", name);
 }
 
 /* Findings about an embedded program are findings about the step. */
@@ -200,8 +200,8 @@ check_alone(LhStepValues *v, uint32_t module, const char *name)
         const LhFinding *f = &g_array_index(verdict->findings, LhFinding, i);
 
         lh_proof_find(v->proof, f->kind, (LhFindingPlace){ LH_NONE, LH_NONE, -1, LH_NONE },
-                      "computes %s by %s, which alone has this finding: %s", name, program->name,
-                      f->message);
+                      "computes %s by %s, which by itself has this finding: %s", name,
+                      program->name, f->message);
     }
     v->proof->verdict->pairs_checked += verdict->pairs_checked;
     return verdict->findings_total == 0;
@@ -235,7 +235,7 @@ check_programs(LhStepValues *v)
 
 #define FIND_AT(g, ...) (FIND_VALUE(g, -1, __VA_ARGS__), false)
 
-/* No two slots of the program are in one place. */
+/* Checks that no two slots of the program are mapped to the same place. */
 static bool
 check_apart(LhStepValues *v, const LhInstance *instance)
 {
@@ -250,7 +250,7 @@ check_apart(LhStepValues *v, const LhInstance *instance)
                 parts[b] >= parts[a] + program->slots[a].parts)
                 continue;
             return FIND_AT(instance->first,
-                           "begins attention whose slots %s and %s are in one place",
+                           "begins attention with slots %s and %s in the same place",
                            program->slots[a].name, program->slots[b].name);
         }
     }
@@ -299,11 +299,11 @@ check_begin(LhStepValues *v, uint32_t g)
                        op->layer, op->micro_batch);
     if ((op->module - 1u) / 2 != lh_step_layer_kind(v->plan, op->layer) ||
         v->proof->program->modules[op->module - 1] == NULL)
-        return FIND_AT(g, "begins attention of another kind than layer %u has", op->layer);
+        return FIND_AT(g, "begins attention of another kind than that of layer %u", op->layer);
     return true;
 }
 
-/* The instance that begins at op @g; false, with a finding, if there is none. */
+/* Checks the instance that begins at op @g; false, with a finding, if there is none. */
 static bool
 check_instance(LhStepValues *v, uint32_t g, uint32_t number)
 {
@@ -314,7 +314,7 @@ check_instance(LhStepValues *v, uint32_t g, uint32_t number)
         return false;
     instance = new_instance(v, g, number);
     if (instance->of->ops->len == 0)
-        return FIND_AT(g, "begins attention that has no op on this rank");
+        return FIND_AT(g, "begins attention that has no ops on this rank");
     for (guint i = 0; i < instance->of->ops->len; i++) {
         const char *differs;
 
@@ -361,7 +361,7 @@ instance_of(const LhStepValues *v, uint32_t g)
     return v->op_instance[g] == LH_NONE ? NULL : g_ptr_array_index(v->instances, v->op_instance[g]);
 }
 
-/* Whether two ops, of ranks that meet, are of one call of attention, or both of none. */
+/* Whether two ops of matching ranks belong to the same call of attention, or neither to one. */
 static bool
 are_together(const LhStepValues *v, uint32_t g, uint32_t h)
 {
@@ -382,7 +382,7 @@ check_messages(LhStepValues *v)
         const uint32_t g = proof->part_op[i], h = proof->part_op[proof->part_match[i]];
 
         if (!are_together(v, g, h))
-            return FIND_AT(g, "meets a message of another call of attention");
+            return FIND_AT(g, "matches a message of another call of attention");
     }
     for (uint32_t i = 0; i < proof->meetings_count; i++) {
         const LhMeeting *meeting = &proof->meetings[i];
@@ -391,13 +391,13 @@ check_messages(LhStepValues *v)
             const uint32_t g = proof->meeting_ops[meeting->first + k];
 
             if (!are_together(v, g, proof->meeting_ops[meeting->first]))
-                return FIND_AT(g, "meets a collective of another call of attention");
+                return FIND_AT(g, "matches a collective of another call of attention");
         }
     }
     return true;
 }
 
-/* All ranks of a group make the same calls, in one order. */
+/* Checks that all ranks of a group make the same calls in the same order. */
 static bool
 check_groups(LhStepValues *v)
 {
@@ -459,19 +459,19 @@ lh_step_modules_clear(LhStepValues *v)
 
 /* ---- effects ---- */
 
-/* One part that an op of attention touches. */
+/* An access of an attention op to one part. */
 typedef struct {
     LhStepValues *v;
     LhInstance *instance;
     uint32_t g;
     const LhSlot *slot;   /* of the program */
-    uint32_t index, part; /* likewise */
-    uint32_t around, at;  /* slot and part of the step */
+    uint32_t index, part; /* in the program */
+    uint32_t around, at;  /* slot and part in the step */
     uint16_t *touched, *written;
-    uint16_t touches, writes; /* in all */
+    uint16_t touches, writes; /* totals */
 } Place;
 
-/* What is to be in an input or output. */
+/* The required value of an input or output. */
 static LhValue
 outside_value(const Place *p)
 {
@@ -512,7 +512,7 @@ check_input(const Place *p)
     cell->writer = p->g;
 }
 
-/* Two calls of attention do not work in one place at a time. */
+/* Checks that no two calls of attention work in the same place at a time. */
 static bool
 check_alone_there(const Place *p, const Touch *touch)
 {

@@ -8,6 +8,6 @@
 
 /* Proves the embedded programs alone, and that each instance is one of them. False: findings. */
 bool lh_step_modules_check(LhStepValues *v);
-/* What an op of an instance does to cells, once it is done. */
+/* Applies the effects of an instance's op on cells, once it is done. */
 void lh_step_modules_apply(LhStepValues *v, uint32_t op);
 void lh_step_modules_clear(LhStepValues *v);

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Collectives of a step: they copy values, or add up sums whose terms are disjoint. Messages
- * between stages copy. Whether the right ranks meet shows in what their results are used for.
+ * Collectives of a step copy values, or add up sums whose terms are disjoint; messages between
+ * stages copy. Whether the right ranks match follows from the checks where their results are used.
  */
 #include "verify/step/step_moves.h"
 
 #include "verify/movement.h"
 #include "verify/step/step_table.h"
 
-/* With what it is to be done to. */
+/* A movement and the values it applies to. */
 typedef struct {
     LhStepValues *v;
     LhMovement of;
 } StepMovement;
 
-/* Half of a part is none of the values that a step has. */
+/* Takes a sent value. Half of a part is not a value that a step has. */
 static LhValue
 take_sent(const StepMovement *m, uint32_t position, uint32_t i)
 {
@@ -64,7 +64,7 @@ add_sent_value(const StepMovement *m, uint32_t position, const LhValue *from, Lh
 
         FIND_VALUE(g, lh_movement_send(&m->of, position)->slot, "adds %s (slot %s) to %s%s", text,
                    slot->name, other,
-                   equal ? ", which has some of its terms" : ", where it does not belong");
+                   equal ? ", which has some of its terms" : ", to which it does not belong");
         return false;
     }
     *sum = *from;
@@ -72,7 +72,7 @@ add_sent_value(const StepMovement *m, uint32_t position, const LhValue *from, Lh
     return true;
 }
 
-/* What lands in part @i of member @to's receive region: the sum of what all members send there. */
+/* The value of part @i of member @to's receive region: the sum of what all members send there. */
 static LhValue
 reduce_values(const StepMovement *m, uint32_t to, uint32_t i)
 {
@@ -109,7 +109,7 @@ receive_copied_values(const StepMovement *m, uint32_t to)
     }
 }
 
-/* Members that get the same sum get it at once: each may have sent from where it receives. */
+/* Writes sums to their receivers at once: each member may have sent from where it receives. */
 static void
 receive_summed_values(const StepMovement *m)
 {
@@ -130,13 +130,13 @@ lh_step_moves_meet(LhStepValues *v, const LhMeeting *meeting)
     const LhOp *first = &v->proof->ops[g];
 
     if (v->op_instance[g] != LH_NONE)
-        return; /* attention's own */
+        return; /* handled by attention */
     for (uint32_t i = 0; i < first->collective.tensors_count; i++) {
         const StepMovement m = { v, { v->proof, meeting, i } };
 
         if (lh_collective_reduces(first->collective.kind)) {
             if (first->collective.reduction != LH_REDUCE_SUM)
-                FIND_VALUE(g, -1, "merges what is no partial attention");
+                FIND_VALUE(g, -1, "merges values that are not partial attention results");
             receive_summed_values(&m);
             continue;
         }
@@ -147,8 +147,8 @@ lh_step_moves_meet(LhStepValues *v, const LhMeeting *meeting)
 
 /* ---- messages ---- */
 
-/* What is there is sent as it is when the exchange starts: who changes it before it has gone races,
- * which is found elsewhere. */
+/* Records the sent values at the start of the exchange. Changing them before they have been sent
+ * is a race, which another check reports. */
 static void
 send_part(LhStepValues *v, uint32_t g, uint32_t i)
 {
@@ -185,7 +185,7 @@ lh_step_moves_send(LhStepValues *v, uint32_t g)
     }
 }
 
-/* Both ends of a message name as many parts of a slot. */
+/* Both ends of a message name equally many parts of a slot. */
 static void
 receive_part(LhStepValues *v, uint32_t g, uint32_t i)
 {

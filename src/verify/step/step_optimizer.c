@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the table of a layer does not have: sums of gradients of several micro-batches, the norm of
- * all gradients, and the optimizer, which happens once for each piece of a weight, with all terms
+ * Ops that the table of a layer does not have: sums of gradients of several micro-batches, the norm
+ * of all gradients, and the optimizer, which runs once for each piece of a weight, with all terms
  * of its gradient.
  */
 #include "verify/step/step_optimizer.h"
@@ -39,7 +39,7 @@ put_operand(LhStepValues *v, uint32_t g, uint32_t i, LhValue value)
     lh_step_values_put(v, g, region->slot, region->part, value);
 }
 
-/* An operand is not what is needed there. */
+/* Reports an operand that is not the required value. */
 static bool
 find_other(LhStepValues *v, uint32_t g, uint32_t i, const LhValue *have, const char *needed)
 {
@@ -54,7 +54,7 @@ find_other(LhStepValues *v, uint32_t g, uint32_t i, const LhValue *have, const c
     return false;
 }
 
-/* A gradient, with all of its terms if @complete. */
+/* Reads a gradient, with all of its terms if @complete. */
 static bool
 take_gradient(LhStepValues *v, uint32_t g, bool complete, LhValue *gradient)
 {
@@ -75,18 +75,18 @@ check_label(LhStepValues *v, uint32_t g, const LhValue *gradient, LhPhase phase)
     const LhOp *op = &v->proof->ops[g];
 
     if (op->layer != gradient->layer) {
-        FIND_VALUE(g, -1, "says that it belongs to layer %u, but it is about one of layer %u",
-                   op->layer, gradient->layer);
+        FIND_VALUE(g, -1, "is labelled layer %u, but works on layer %u", op->layer,
+                   gradient->layer);
         return false;
     }
     if (op->phase == phase)
         return true;
-    FIND_VALUE(g, -1, "says that it belongs to phase %s, but it is of %s",
-               lh_phase_names[op->phase], lh_phase_names[phase]);
+    FIND_VALUE(g, -1, "is labelled phase %s, but belongs to phase %s", lh_phase_names[op->phase],
+               lh_phase_names[phase]);
     return false;
 }
 
-/* The call is for the elements of the piece that it is given. */
+/* Checks that the call covers the elements of its piece. */
 static bool
 check_piece_count(LhStepValues *v, uint32_t g, const LhValue *gradient)
 {
@@ -104,7 +104,7 @@ check_piece_count(LhStepValues *v, uint32_t g, const LhValue *gradient)
     return false;
 }
 
-/* y += x, of the same piece, without a term twice. */
+/* y += x, of the same piece, with no term twice. */
 static bool
 apply_accumulate(LhStepValues *v, uint32_t g)
 {
@@ -158,7 +158,7 @@ apply_norm(LhStepValues *v, uint32_t g)
     return true;
 }
 
-/* Numbers of the optimizer: the user's, and the same in all calls. */
+/* Checks the hyperparameters of the optimizer: the user's, and the same in all calls. */
 static bool
 check_numbers(LhStepValues *v, uint32_t g)
 {
@@ -177,12 +177,12 @@ check_numbers(LhStepValues *v, uint32_t g)
         a->optimizer.weight_decay <= b->optimizer.weight_decay &&
         a->optimizer.weight_decay >= b->optimizer.weight_decay)
         return true;
-    FIND_VALUE(g, -1, "starts its moments anew, or goes by other numbers than the step's");
+    FIND_VALUE(g, -1, "resets its moments, or uses other hyperparameters than the step's");
     return false;
 }
 
-/* The norm that gradients are clipped by is that of all of them. Without clipping it means nothing.
- */
+/* Checks that gradients are clipped by the norm of all of them. Without clipping the norm is
+ * ignored. */
 static bool
 check_norm(LhStepValues *v, uint32_t g, uint32_t operand)
 {
@@ -194,7 +194,8 @@ check_norm(LhStepValues *v, uint32_t g, uint32_t operand)
     return find_other(v, g, operand, &norm, "the norm of all gradients");
 }
 
-/* Operand @i, which belongs to the weight of @gradient, goes from before the step to behind it. */
+/* Moves operand @i, which belongs to the weight of @gradient, from its value before the step to
+ * that after it. */
 static bool
 raise_state(LhStepValues *v, uint32_t g, uint32_t i, LhValueKind kind, const LhValue *gradient)
 {
@@ -230,7 +231,7 @@ apply_adam(LhStepValues *v, uint32_t g)
            raise_state(v, g, i + 1, LH_VALUE_WEIGHT, &gradient);
 }
 
-/* A call works on one piece. */
+/* Checks that a call works on one piece. */
 static bool
 check_parts(LhStepValues *v, uint32_t g)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Effects of the optimizer, which the table does not have.
+ * Effects of the optimizer, which is not in the table.
  */
 #pragma once
 

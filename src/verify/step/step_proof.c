@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a training step does, in symbols: ops are applied in a topological order of the whole
- * program, which is enough, since the earlier stages have shown that every other legal order does
- * the same to every cell. In the end every weight must have been updated once, by the complete
- * gradient of all tokens. What a value is says step_values.h.
+ * Symbolic execution of a training step. Ops are applied in one topological order of the whole
+ * program. That suffices: the earlier stages have shown that every other legal order has the same
+ * effect on every cell. At the end every weight must have been updated once, by the complete
+ * gradient of all tokens. step_values.h defines the values.
  */
 #include "verify/step/step_proof.h"
 #include "step/layer_info.h"
@@ -39,7 +39,7 @@ execute_step(LhStepValues *v)
         const uint32_t node = proof->order[i];
 
         if (node >= 2 * proof->ops_count + proof->meetings_count)
-            continue; /* a host's issue */
+            continue; /* issue by the host */
         if (node >= 2 * proof->ops_count)
             lh_step_moves_meet(v, &proof->meetings[node - 2 * proof->ops_count]);
         else if (node % 2 == 1)
@@ -82,7 +82,7 @@ lh_proof_check_step(LhProof *proof)
     if (v.placement == NULL || proof->ranks != lh_step_ranks(v.params)) {
         lh_proof_find(proof, LH_FINDING_MALFORMED,
                       (LhFindingPlace){ LH_NONE, LH_NONE, -1, LH_NONE },
-                      "has no attention, or other ranks than its step");
+                      "has no attention, or its ranks differ from those of the step");
         return;
     }
     lh_sets_init(&v.sets);

@@ -6,5 +6,5 @@
 
 #include "verify/proof.h"
 
-/* What a training step does with its weights and tokens; needs order. */
+/* Proves the effect of a training step on its weights and tokens; needs order. */
 void lh_proof_check_step(LhProof *proof);

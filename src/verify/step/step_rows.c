@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Calls of the layer outside attention, held against the table of a layer: a call must be one row
- * of it, with exactly the values that the row names, of the layer and micro-batch that the call
- * says it belongs to. Then it leaves the row's results.
+ * Checks calls of the layer outside attention against the table of a layer. A call must be one row
+ * of the table, with exactly the values that the row names, of the layer and micro-batch in its
+ * label. Then it produces the row's results.
  */
 #include "verify/step/step_rows.h"
 #include "step/layer_info.h"
@@ -47,7 +47,7 @@ parts_wanted(const LhStepValues *v, const LhTableRow *row, const LhStepOperand *
     }
 }
 
-/* Part @part of an operand, as the row begins (@after: as it ends). */
+/* Part @part of an operand, at the start of the row (@after: at its end). */
 static LhValue
 wanted(const LhStepValues *v, const LhTableRow *row, const LhStepOperand *o, uint32_t part,
        bool after)
@@ -79,12 +79,12 @@ wanted(const LhStepValues *v, const LhTableRow *row, const LhStepOperand *o, uin
 
 /* ---- matching ---- */
 
-/* Where a call first differs from a row. */
+/* The first difference between a call and a row. */
 typedef struct {
-    uint32_t matched; /* operands before that do not differ */
+    uint32_t matched; /* operands before the first difference */
     uint32_t operand, part;
     bool suspect;
-    bool overwrites; /* it starts anew what the row adds to */
+    bool overwrites; /* it overwrites an operand that the row adds to */
     LhValue have, want;
 } Difference;
 
@@ -105,7 +105,7 @@ reads(const LhOp *op, const LhStepOperand *o, uint32_t i)
     }
 }
 
-/* What the gradient of the residual stream held must stay in it, but for the first of all. */
+/* Whether the call must add to the gradient of the residual stream. Only the head starts it. */
 static bool
 must_add(const LhTableRow *row, const LhStepOperand *o)
 {
@@ -168,7 +168,7 @@ find_no_row(LhStepValues *v, uint32_t g, const LhTableRow *row, const Difference
 
     if (row->node == NULL) {
         FIND_VALUE(g, -1,
-                   "is no call that layer %u of the model has (layers are 0 to %u; the head is %u)",
+                   "is not a call of layer %u of the model (layers are 0 to %u; the head is %u)",
                    op->layer, v->layers - 1, v->layers);
         return;
     }
@@ -189,7 +189,7 @@ find_no_row(LhStepValues *v, uint32_t g, const LhTableRow *row, const Difference
     }
 }
 
-/* Tries @row for every segment that it could be of; true: it is, with @row's segment set. */
+/* Tries @row for every possible segment. Returns true if one matches, with @row's segment set. */
 static bool
 match_segments(LhStepValues *v, uint32_t g, LhTableRow *row, Difference *best, LhTableRow *closest)
 {
@@ -208,7 +208,8 @@ match_segments(LhStepValues *v, uint32_t g, LhTableRow *row, Difference *best, L
     return false;
 }
 
-/* The row that the call is; false, with a finding or because of an earlier one, if it is none. */
+/* Finds the row of the call; false, with a finding or because of an earlier one, if there is
+ * none. */
 static bool
 find_row(LhStepValues *v, uint32_t g, LhTableRow *row)
 {
@@ -290,7 +291,7 @@ check_experts(LhStepValues *v, uint32_t g)
     return check_arguments(v, g, arguments, G_N_ELEMENTS(arguments));
 }
 
-/* The base is a number of the model's, copied or 0. */
+/* The base comes from the model or is 0, so equality is exact. */
 static bool
 check_heads(LhStepValues *v, uint32_t g, const LhTableRow *row)
 {
@@ -324,7 +325,8 @@ check_epsilon(LhStepValues *v, uint32_t g)
         v->epsilon = epsilon;
     if (epsilon > 0 && epsilon <= v->epsilon && epsilon >= v->epsilon)
         return true;
-    FIND_VALUE(g, -1, "normalises with an epsilon of %g; others have %g", epsilon, v->epsilon);
+    FIND_VALUE(g, -1, "normalises with an epsilon of %g; the other norms have %g", epsilon,
+               v->epsilon);
     return false;
 }
 
@@ -348,7 +350,7 @@ check_rows(LhStepValues *v, uint32_t g, const LhTableRow *row)
     for (unsigned i = 0; i < LH_STEP_OPERANDS; i++) {
         const LhStepOperand *o = &row->node->operands[i];
 
-        /* Norms have a weight, and no tokens. */
+        /* Norms have a weight and no tokens. */
         if (o->kind == LH_STEP_WEIGHT && !looks_up)
             return check_epsilon(v, g);
     }
@@ -414,14 +416,14 @@ check_phase(LhStepValues *v, uint32_t g, const LhTableRow *row)
         phase = LH_PHASE_FORWARD;
     if (op->phase == phase)
         return true;
-    FIND_VALUE(g, -1, "says that it belongs to phase %s, but it is of %s",
-               lh_phase_names[op->phase], lh_phase_names[phase]);
+    FIND_VALUE(g, -1, "is labelled phase %s, but belongs to phase %s", lh_phase_names[op->phase],
+               lh_phase_names[phase]);
     return false;
 }
 
 /* ---- effects ---- */
 
-/* The term that a row adds to a sum, and how many terms that sum has. */
+/* The term that a row adds to a sum, and the total number of terms of that sum. */
 static uint32_t
 term_of(const LhStepValues *v, const LhTableRow *row, const LhStepOperand *o, uint32_t *terms)
 {
@@ -455,14 +457,14 @@ term_of(const LhStepValues *v, const LhTableRow *row, const LhStepOperand *o, ui
     return lh_table_makers_before(v, rows.alone, row->layer, row->node);
 }
 
-/* Whether a value keeps its set when that is complete. */
+/* Whether a value keeps its set when it is complete. */
 static bool
 keeps_set(const LhValue *value)
 {
     return value->kind != LH_VALUE_ROLE;
 }
 
-/* Adds the row's term to what is there; false, with a finding, if it is in it already. */
+/* Adds the row's term to the current value; false, with a finding, if the value already has it. */
 static bool
 add_term(LhStepValues *v, uint32_t g, const LhTableRow *row, uint32_t i, const LhValue *before,
          LhValue *value)
@@ -471,7 +473,7 @@ add_term(LhStepValues *v, uint32_t g, const LhTableRow *row, uint32_t i, const L
     const LhRegion *region = &v->proof->ops[g].compute.regions[i];
     const bool complete = before != NULL && !keeps_set(before) && before->set == 0;
     const bool is_dx =
-        keeps_set(value) ? false : value->what == LH_STEP_DX; /* a sum of one term each time */
+        keeps_set(value) ? false : value->what == LH_STEP_DX; /* a sum of one term at a time */
     uint32_t terms = 0;
     const uint32_t term = lh_sets_one(&v->sets, term_of(v, row, o, &terms));
 
@@ -479,7 +481,7 @@ add_term(LhStepValues *v, uint32_t g, const LhTableRow *row, uint32_t i, const L
     if (value->set == LH_NONE || (complete && !is_dx)) {
         g_autofree char *text = lh_proof_value_text(v, before);
 
-        FIND_VALUE(g, region->slot, "adds to %s what is in it already", text);
+        FIND_VALUE(g, region->slot, "adds a term to %s that it already has", text);
         return false;
     }
     if (!keeps_set(value) && lh_sets_size(&v->sets, value->set) == terms)

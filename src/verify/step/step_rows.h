@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Effects of compute ops that the table of a layer has.
+ * Effects of compute ops that are rows of the table of a layer.
  */
 #pragma once
 
 #include "verify/step/step_values.h"
 
-/* The effect of a compute op that the table has. */
+/* Applies the effect of a compute op that is in the table. */
 void lh_step_rows_apply(LhStepValues *v, uint32_t op);
-/* All that a compute op writes is not what it should be. */
+/* Marks everything that a compute op writes as suspect. */
 void lh_step_rows_write_suspect(LhStepValues *v, uint32_t op);
-/* Notes that a forward row, or (@row LH_NONE) attention, runs for @segment; false: it has before.
- */
+/* Records that a forward row, or (@row LH_NONE) attention, runs for @segment; false if it has
+ * run before. */
 bool lh_step_rows_note_forward(LhStepValues *v, uint32_t op, uint32_t row, uint32_t segment);

@@ -36,7 +36,7 @@ new_set(uint32_t words)
     return set;
 }
 
-/* The number of @set, which it takes. */
+/* The number of @set; takes ownership of it. */
 static uint32_t
 keep(LhSets *sets, Set *set)
 {

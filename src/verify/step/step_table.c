@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rows are those of src/step, which builds steps from them: what is asked here is
- * how many there are, never which the builder has emitted.
+ * The rows are those of the room step, which builds steps from them. The proof uses how many rows
+ * there are, never which ones the builder has emitted.
  */
 #include "verify/step/step_table.h"
 #include "step/tensor_sizes.h"
@@ -28,7 +28,7 @@ lh_table_has_row(const LhStepValues *v, const LhStepNode *node, uint32_t layer)
     return node->does == LH_STEP_KERNEL && (node->when & features) == node->when;
 }
 
-/* The operand of a row that is @kind of @what, which roles stand for without tensor parallelism. */
+/* Whether a row has an operand of @kind and @what, compared by roles without tensor parallelism. */
 static bool
 names(const LhStepNode *node, LhStepOperandKind kind, LhStepRole what)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The rows of a layer's table outside attention, as proofs ask about them: which there are in a
- * layer, and how many of them add to one sum.
+ * Queries on the table of a layer outside attention: which rows a layer has, and how many of them
+ * add to one sum.
  */
 #pragma once
 
@@ -20,9 +20,9 @@ typedef enum {
 /* The rows of each table, up to LH_STEP_END. */
 extern const LhStepNode *const lh_step_tables[LH_TABLES];
 
-#define LH_EMBED_ROW 63 /* its bit among those of forward rows */
+#define LH_EMBED_ROW 63 /* its bit among the forward rows */
 
-/* A row, for one layer and micro-batch; calls between rows and heads are of one segment. */
+/* A row for one layer and micro-batch; calls between rows and heads belong to one segment. */
 typedef struct {
     LhTable table;
     uint32_t index;
@@ -30,27 +30,30 @@ typedef struct {
     uint32_t rank, layer, micro_batch, segment;
 } LhTableRow;
 
-/* Whether a table is of @layer; the head's layer is the one behind the last. */
+/* Whether a table applies to @layer; the head's layer is the one after the last. */
 bool lh_table_has_layer(const LhStepValues *v, LhTable table, uint32_t layer);
 
-/* Whether layers like @layer have the row, and it calls a kernel. */
+/* Whether layers like @layer have the row and it calls a kernel. */
 bool lh_table_has_row(const LhStepValues *v, const LhStepNode *node, uint32_t layer);
 
-/* Rows before @end (NULL: all) that add to the gradient of a weight. */
+/* The number of rows before @end (NULL: all) that add to the gradient of a weight. */
 uint32_t lh_table_gradient_rows_before(const LhStepValues *v, LhStepWeight weight, uint32_t layer,
                                        const LhStepNode *end);
 
 /* Whether a role is a term of a sum over tensor-parallel ranks. */
 bool lh_table_is_sum(LhStepRole role);
 
-/* Rows before @end that make a term of a role of @layer; @alone: as it is called on one rank. */
+/* The number of rows before @end that make a term of a role of @layer; @alone is the role's name
+ * without tensor parallelism. */
 uint32_t lh_table_makers_before(const LhStepValues *v, LhStepRole alone, uint32_t layer,
                                 const LhStepNode *end);
 
-/* How many sublayers the gradient of the residual stream has to pass still when a row begins. */
+/* The number of sublayers that the gradient of the residual stream has yet to pass when a row
+ * begins. */
 uint32_t lh_table_sublayers_ahead(const LhStepValues *v, const LhTableRow *row);
 
-/* Rows of the table that the layers of the model have, and that add to the gradient of @weight. */
+/* The number of rows in the model's layers that add to the gradient of @weight. */
 uint32_t lh_table_gradient_rows(const LhStepValues *v, LhStepWeight weight, uint32_t layer);
-/* Terms that a role of @layer, as without tensor parallelism, is the sum of; 1: it is no sum. */
+/* The number of terms that a role of @layer (named without tensor parallelism) is the sum of; 1:
+ * not a sum. */
 uint32_t lh_table_role_terms(const LhStepValues *v, LhStepRole alone, uint32_t layer);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Values of a step: what they are called, where they are at the start, and what must be there at
- * the end.
+ * Values of a step: their names, their initial places, and the values required at the end.
  */
 #include "verify/step/step_values.h"
 #include "step/layer_info.h"
@@ -67,7 +66,7 @@ fill_all_facts(LhStepValues *v)
         fill_facts(v, (LhStepWeight)weight, 0);
 }
 
-/* ---- what values there are ---- */
+/* ---- values ---- */
 
 bool
 lh_step_values_equal(const LhValue *a, const LhValue *b)
@@ -92,7 +91,7 @@ lh_step_values_of_weight(const LhStepValues *v, LhValueKind kind, LhStepWeight w
     };
 }
 
-/* The program of attention, and the slot in it, that has @role in layers of @kind. */
+/* The attention program of layers of @kind, and the slot in it that has @role. */
 static const LhProgram *
 attention_slot(const LhStepValues *v, LhStepRole role, LhStepKind kind, uint32_t *slot)
 {
@@ -107,7 +106,7 @@ attention_slot(const LhStepValues *v, LhStepRole role, LhStepKind kind, uint32_t
     return NULL;
 }
 
-/* Without what a part adds. */
+/* Without the fields that depend on the part. */
 static LhValue
 activation(const LhStepValues *v, LhStepRole role, uint32_t layer, uint32_t micro_batch,
            uint32_t rank)
@@ -246,7 +245,7 @@ lh_step_values_put(LhStepValues *v, uint32_t op, uint32_t slot, uint32_t part, L
 
 /* ---- texts ---- */
 
-/* "a partial sum of ": what a value of a role lacks. */
+/* "a partial sum of " for an incomplete value of a role. */
 static const char *
 partial_text(const LhValue *value)
 {
@@ -303,7 +302,7 @@ weight_text(const LhStepValues *v, const LhValue *value)
             text, " with %u of %u terms", lh_sets_size(&v->sets, value->set),
             lh_step_values_weight_facts(v, (LhStepWeight)value->what, value->layer)->terms);
     else
-        g_string_append(text, value->of > 0 ? " behind the optimizer" : " before the optimizer");
+        g_string_append(text, value->of > 0 ? " after the optimizer" : " before the optimizer");
     return g_strdup(text->str);
 }
 
@@ -314,7 +313,7 @@ lh_proof_value_text(const LhStepValues *v, const LhValue *value)
     case LH_VALUE_NOTHING:
         return g_strdup("nothing");
     case LH_VALUE_OWN:
-        return g_strdup("something of attention's own");
+        return g_strdup("an internal value of attention");
     case LH_VALUE_ROLE:
         return role_text(v, value);
     case LH_VALUE_TOKENS:
@@ -331,7 +330,7 @@ lh_proof_value_text(const LhStepValues *v, const LhValue *value)
         return g_strdup_printf("the norm of %u of %u pieces of gradients",
                                lh_sets_size(&v->sets, value->set), v->norm_terms);
     case LH_VALUE_SUSPECT:
-        return g_strdup("something that a finding is about");
+        return g_strdup("a value with an earlier finding");
     default:
         return weight_text(v, value);
     }
@@ -398,7 +397,7 @@ lh_step_values_begin(LhStepValues *v)
     lh_proof_find(v->proof, LH_FINDING_COVERAGE,                                                   \
                   (LhFindingPlace){ rank, LH_NONE, (int32_t)(slot), LH_NONE }, __VA_ARGS__)
 
-/* What a state must be behind the step; false: nothing is said of it. */
+/* The required value of a state after the step; false: none is required. */
 static bool
 wanted_state(LhStepValues *v, const LhStepState *state, uint32_t rank, LhValue *want)
 {
@@ -429,7 +428,7 @@ check_state(LhStepValues *v, uint32_t rank, uint32_t slot, uint32_t part, const 
     name = lh_cell_text(v->proof->program, slot, part);
     wanted = lh_proof_value_text(v, &want);
     found = lh_proof_value_text(v, &have);
-    STATE_AT_END(rank, slot, "ends with %s in slot %s, where %s must be", found, name, wanted);
+    STATE_AT_END(rank, slot, "ends with %s in slot %s; needed: %s", found, name, wanted);
 }
 
 /* Pieces of weights that a rank of this stage holds from start to end. */
@@ -451,7 +450,7 @@ weights_wanted(const LhStepValues *v, uint32_t stage)
     return count;
 }
 
-/* Checks what a rank has in a slot of states; returns how many pieces of weights these are. */
+/* Checks a rank's slot of states; returns the number of pieces of weights in it. */
 static uint64_t
 check_slot(LhStepValues *v, uint32_t rank, uint32_t slot)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The symbolic values of all cells in a training step. A cell is one
- * part of one slot on one rank. What a value may be is said by the model, its sizes and the table
- * of a layer (step/graph.h) alone; how the builder came to its calls plays no part.
+ * Symbolic values of all cells in a training step. A cell is one part of one slot on one rank. The
+ * possible values are defined by the model, its sizes and the table of a layer (step/graph.h)
+ * alone, independent of how the builder has derived its calls.
  */
 #pragma once
 
@@ -11,10 +11,10 @@
 #include "verify/step/step_sets.h"
 
 typedef enum {
-    LH_VALUE_NOTHING, /* nothing has been written */
-    LH_VALUE_SUSPECT, /* the result of an op with a finding: says nothing more */
-    LH_VALUE_OWN,     /* what attention leaves in buffers of its own, or has not finished */
-    LH_VALUE_ROLE,    /* an activation, or the gradient of one */
+    LH_VALUE_NOTHING, /* not written */
+    LH_VALUE_SUSPECT, /* the result of an op with a finding: causes no further findings */
+    LH_VALUE_OWN,     /* internal buffers of attention, or unfinished results */
+    LH_VALUE_ROLE,    /* an activation or its gradient */
     LH_VALUE_WEIGHT,
     LH_VALUE_GRADIENT,
     LH_VALUE_MASTER,
@@ -27,40 +27,40 @@ typedef enum {
 } LhValueKind;
 
 /*
- * Two values are of one thing if all fields but the set are equal. Of a role the set has the terms
- * of a sum that is not complete yet; a complete one has 0. Of gradients, the loss and their norm it
- * always has all terms.
+ * Two values are the same thing if all fields but the set are equal. For a role the set contains
+ * the terms of an incomplete sum; it is 0 if complete. For gradients, the loss and the norm it
+ * always contains all terms.
  */
 typedef struct {
-    uint8_t kind;         /* LhValueKind */
-    uint8_t what;         /* LhStepRole, as without tensor parallelism; LhStepWeight */
-    uint16_t of;          /* weights and states: 0 before the optimizer, 1 behind it; of tensors of
-                             attention: into how many slices they are cut */
-    uint16_t layer;       /* of LH_STEP_DX: how many sublayers it still has to pass */
+    uint8_t kind;   /* LhValueKind */
+    uint8_t what;   /* LhStepRole, named without tensor parallelism; LhStepWeight */
+    uint16_t of;    /* weights and states: 0 before the optimizer, 1 after it; attention tensors:
+                       number of slices */
+    uint16_t layer; /* LH_STEP_DX: number of sublayers still to pass */
     uint16_t micro_batch; /* of activations */
-    uint32_t replica;     /* which data-parallel rank's batch; of activations */
+    uint32_t replica;     /* of activations: the data-parallel rank whose batch it is */
     uint32_t segment;     /* of the sequence; of activations */
-    uint32_t piece; /* rows of which tensor-parallel member; slice of the heads; of weights and
-                       their states: piece */
-    uint32_t slice; /* columns of which tensor-parallel rank; LH_NONE: all of them */
+    uint32_t piece; /* rows of which tensor-parallel rank; slice of the heads; piece of a weight or
+                       its states */
+    uint32_t slice; /* columns of which tensor-parallel rank; LH_NONE: all */
     uint32_t set;
 } LhValue;
 
 typedef struct {
     LhValue value;
-    uint32_t writer;      /* global op, or LH_NONE: there from the start */
+    uint32_t writer;      /* global op, or LH_NONE: initial value */
     uint16_t open;        /* instances of attention that have touched it and will again ... */
     uint16_t open_writes; /* ... and that will write it again */
 } LhValueCell;
 
-/* A weight of the model, in numbers. */
+/* Size and layout of a weight of the model. */
 typedef struct {
-    uint64_t elements; /* on a tensor-parallel rank; 0: the layer has none */
-    uint64_t piece;    /* elements of a piece: the last ones may have fewer */
-    uint32_t replicas; /* tensor-parallel ranks in a row that have the same */
-    uint32_t held;     /* pieces that hold anything */
+    uint64_t elements; /* on a tensor-parallel rank; 0: the layer does not have it */
+    uint64_t piece;    /* elements of a piece; the last ones may have fewer */
+    uint32_t replicas; /* consecutive tensor-parallel ranks that have the same */
+    uint32_t held;     /* pieces that are not empty */
     uint32_t terms;    /* of its gradient */
-    uint32_t first;    /* its first term in the norm of all gradients */
+    uint32_t first;    /* index of its first term in the norm of all gradients */
 } LhWeightFacts;
 
 struct _LhInstance;
@@ -79,21 +79,21 @@ typedef struct {
     uint32_t weights_count;
     uint32_t norm_terms;
     uint64_t *made; /* [ranks * micro_batches * (layers + 1) * segments]: bits of forward rows */
-    double epsilon; /* of norms: one for all; 0: none seen yet */
-    const LhKernelArgs *adam; /* of the first call of the optimizer; NULL: none seen yet */
+    double epsilon; /* of norms, the same for all; 0: none yet */
+    const LhKernelArgs *adam; /* of the first optimizer call; NULL: none yet */
     /* step_modules.c */
     struct _LhModuleRank *parts_of; /* [modules * context] */
     GPtrArray *instances;           /* of struct _LhInstance */
     uint32_t *op_instance;          /* [ops_count] LH_NONE: the op is the step's own */
-    /* step_moves.c: what messages of the step have on their way. */
+    /* step_moves.c: values in flight in messages of the step. */
     GArray *sent;         /* of LhValue */
-    uint32_t *sent_first; /* [parts_count] of a message that is sent */
+    uint32_t *sent_first; /* [parts_count] of a sent message */
 } LhStepValues;
 
-/* Where a rank stands. */
+/* Coordinates of a rank. */
 typedef struct {
     uint32_t tensor, context, data, stage;
-    uint32_t shard; /* context and data parallel together: which piece of weights is its own */
+    uint32_t shard; /* index over context and data parallelism: which piece of weights it owns */
 } LhValuePlace;
 
 static inline LhValuePlace
@@ -121,39 +121,40 @@ lh_step_values_cell(const LhStepValues *v, uint32_t rank, uint32_t slot, uint32_
                   __VA_ARGS__)
 #define FIND_VALUE(op, slot, ...) FIND_VALUE_OF(v, op, slot, __VA_ARGS__)
 
-/* Fills in facts and the values that are there before the step. */
+/* Fills in facts and initial values. */
 void lh_step_values_begin(LhStepValues *v);
-/* What must be there behind it. */
+/* Checks the values required at the end. */
 void lh_step_values_check_end(LhStepValues *v);
 
-bool lh_step_values_equal(const LhValue *a, const LhValue *b); /* but for the set */
+bool lh_step_values_equal(const LhValue *a, const LhValue *b); /* ignoring the set */
 /* "q_rows of layer 1, micro-batch 0, ..."; caller frees. */
 char *lh_proof_value_text(const LhStepValues *v, const LhValue *value);
 
-/* What the step's own op @op finds in a part, and puts there. Findings about attention that is
- * still at work there. */
+/* Read and write a part for the step's own op @op. Report a finding if attention is still at
+ * work there. */
 LhValue lh_step_values_take(LhStepValues *v, uint32_t op, uint32_t slot, uint32_t part);
 void lh_step_values_put(LhStepValues *v, uint32_t op, uint32_t slot, uint32_t part, LhValue value);
-/* What is there for @op, of the step or of attention. */
+/* The value of a part as @op finds it; @op may be the step's or attention's. */
 LhValue lh_step_values_at(const LhStepValues *v, uint32_t op, uint32_t slot, uint32_t part);
 
 uint32_t lh_step_values_weight_number(const LhStepValues *v, LhStepWeight weight, uint32_t layer);
 const LhWeightFacts *lh_step_values_weight_facts(const LhStepValues *v, LhStepWeight weight,
                                                  uint32_t layer);
-/* Elements of piece @piece. */
+/* The number of elements of piece @piece. */
 uint64_t lh_step_values_piece_size(const LhWeightFacts *facts, uint32_t piece);
 
-/* A weight, or what belongs to one, on @rank. */
+/* The value of a weight, or of a tensor that belongs to one, on @rank. */
 LhValue lh_step_values_of_weight(const LhStepValues *v, LhValueKind kind, LhStepWeight weight,
                                  uint32_t layer, uint32_t rank, uint32_t piece);
 
-/* Part @part of @role on @rank, whole; @layer as LhValue.layer has it. And how many parts. */
+/* The complete value of part @part of @role on @rank, with @layer as in LhValue.layer; and the
+ * number of parts. */
 LhValue lh_step_values_of_role(const LhStepValues *v, LhStepRole role, uint32_t layer,
                                uint32_t micro_batch, uint32_t rank, uint32_t part);
 uint32_t lh_step_values_role_parts(const LhStepValues *v, LhStepRole role, uint32_t layer);
-/* The same of tokens and targets. */
+/* The same for tokens and targets. */
 LhValue lh_step_values_of_tokens(const LhStepValues *v, LhValueKind kind, uint32_t micro_batch,
                                  uint32_t rank, uint32_t part);
-/* Part @part of slot @slot of attention's program @program on @rank, as @role. */
+/* The value of part @part of slot @slot of attention's program @program on @rank, as a role. */
 LhValue lh_step_values_of_attention(const LhStepValues *v, const LhProgram *program, uint32_t slot,
                                     uint32_t rank, uint32_t part);
