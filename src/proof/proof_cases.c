@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which programs of a schedule are proven.
+ * Selects the programs of a schedule to prove.
  */
 #include "proof/proof_cases.h"
 
@@ -9,29 +9,30 @@
 #include "proof/run_time_estimate.h"
 #include "scenario/setup_step.h"
 
-#define OPTIONS_RANKS_MAX 16 /* options are gone through up to here, grids everywhere */
-#define BOTH_RANKS_MAX 8     /* under each mask up to here, grids too */
-#define NARROW 3             /* tokens of a window */
+#define OPTIONS_RANKS_MAX 16 /* options are varied up to this number of ranks, grids at any */
+#define BOTH_RANKS_MAX 8     /* options and grids are varied under each mask up to this number */
+#define NARROW 3             /* window size, tokens */
 #define DECAY 0.75
 
-#define DOCUMENTS_TOKENS_MIN 64 /* of a sequence that is cut into documents */
+#define DOCUMENTS_TOKENS_MIN 64 /* sequence length below which documents are not tried */
 
-/* --- what is varied -----------------------------------------------------------------------------
- */
+/* --- variations
+ * --------------------------------------------------------------------------------- */
 
 typedef struct {
     const LhProveParams *params;
     const LhSchedule *schedule;
     LhProven *proven;
-    GPtrArray *tasks;           /* of this number of ranks */
-    bool heads_free, mask_free; /* not told by the scenario */
-    bool kind_free;             /* of attention; then both are proven, if the schedule has both */
+    GPtrArray *tasks;           /* for the current number of ranks */
+    bool heads_free, mask_free; /* not set by the scenario */
+    bool kind_free; /* kind of attention not set; then both are proven, if the schedule supports
+                       both */
     LhProgramParams base;
-    unsigned built;  /* programs of this number of ranks */
-    double *seconds; /* NULL, or programs are not proven, but what that takes is added up here */
+    unsigned built;  /* programs for the current number of ranks */
+    double *seconds; /* NULL, or estimate only: adds up the proof times instead of proving */
 } Prover;
 
-/* Whether the scenario leaves all of @names (NULL-terminated) open. */
+/* Whether the scenario sets none of @names (NULL-terminated). */
 static bool
 is_free(const Prover *v, const char *const *names)
 {
@@ -42,7 +43,7 @@ is_free(const Prover *v, const char *const *names)
     return true;
 }
 
-/* As many heads as it takes to give every rank the same number; grouped heads stay grouped. */
+/* Rounds heads up so that every rank has the same number; grouped heads stay grouped. */
 static void
 fit_heads(LhProgramParams *p)
 {
@@ -69,7 +70,7 @@ make_program(const Prover *v, const LhProgramParams *wanted, GError **error)
     return program;
 }
 
-/* Puts @program (taken over) among those that are proven, or counts what that takes. */
+/* Queues @program (takes ownership) for a proof, or adds its estimated time. */
 static void
 take_program(Prover *v, LhProgram *program, const char *what)
 {
@@ -95,7 +96,7 @@ count_refusal(const Prover *v, uint32_t ranks, const char *what, const GError *r
                                              refusal->message);
 }
 
-/* Proves the schedule with @p in every pass; @what says how it differs from what was told. */
+/* Proves the schedule with @p in every pass; @what says how @p differs from the scenario. */
 static void
 prove_case(Prover *v, const LhProgramParams *p, const char *what)
 {
@@ -120,7 +121,7 @@ prove_case(Prover *v, const LhProgramParams *p, const char *what)
 /* --- options ------------------------------------------------------------------------------------
  */
 
-/* The options of the schedule that the scenario leaves open and that mean something for @base. */
+/* Whether @option is read by the schedule, not set by the scenario, and has an effect on @base. */
 static bool
 is_open(const Prover *v, const LhOption *option, const LhProgramParams *base)
 {
@@ -131,7 +132,8 @@ is_open(const Prover *v, const LhOption *option, const LhProgramParams *base)
            (base->ranks <= OPTIONS_RANKS_MAX || option->at_every_size);
 }
 
-/* The values of the open options, one at a time, beside @base, which @what describes. */
+/* Proves @base, which @what describes, with each value of each open option, one option at a
+ * time. */
 static void
 prove_options(Prover *v, const LhProgramParams *base, const char *what)
 {
@@ -155,7 +157,7 @@ prove_options(Prover *v, const LhProgramParams *base, const char *what)
     }
 }
 
-/* A decay belongs to linear attention, not to a schedule. */
+/* Varies the decay, which belongs to linear attention and not to a schedule. */
 static void
 prove_decay(Prover *v, const LhProgramParams *base, const char *what)
 {
@@ -169,7 +171,7 @@ prove_decay(Prover *v, const LhProgramParams *base, const char *what)
     prove_case(v, &p, both);
 }
 
-/* Key-value heads that query heads share, several sequences, elements of another size. */
+/* Varies shapes: grouped heads, several sequences, another element type. */
 static void
 prove_shapes(Prover *v, const LhProgramParams *base, const char *what)
 {
@@ -223,8 +225,8 @@ prove_mask(Prover *v, LhMaskRule mask, const char *what)
         prove_options(v, &p, what);
 }
 
-/* The full mask, windows that cut through segments and that leave most blocks empty, and documents
- * of uneven lengths. */
+/* Varies masks: the full mask, windows that end within segments or leave most blocks empty, and
+ * documents of uneven lengths. */
 static void
 prove_masks(Prover *v)
 {
@@ -252,7 +254,7 @@ prove_masks(Prover *v)
 /* --- a schedule ---------------------------------------------------------------------------------
  */
 
-/* Not every number of ranks of a list can be cut into the groups that were asked for. */
+/* Rejects numbers of ranks that do not divide into the data-parallel groups of the scenario. */
 static bool
 has_groups(Prover *v, uint64_t ranks)
 {
@@ -295,7 +297,7 @@ prove_kinds(Prover *v)
     }
 }
 
-/* A training step is proven as it is described. */
+/* A training step is proven as described, without variations. */
 static void
 prove_step(Prover *v, uint32_t ranks)
 {
@@ -347,7 +349,7 @@ prove_ranks(Prover *v, uint64_t ranks, GError **error)
     return true;
 }
 
-/* Proves, or only counts if @seconds is not NULL. */
+/* Proves, or only adds up times if @seconds is not NULL. */
 static LhProven *
 prove(const LhProveParams *params, const LhSchedule *schedule, const GArray *ranks, double *seconds,
       GError **error)

@@ -3,9 +3,9 @@
 
 #include "base/threads.h"
 
-#define PARALLEL_OPS_MIN 10000           /* fewer are verified sooner than a thread starts */
-#define OP_BYTES 512                     /* of a proof, about, for each op */
-#define PROOFS_BYTES (UINT64_C(8) << 30) /* of all proofs that are under way */
+#define PARALLEL_OPS_MIN 10000 /* below this, a thread takes longer to start than a proof */
+#define OP_BYTES 512           /* memory of a proof per op, approximate */
+#define PROOFS_BYTES (UINT64_C(8) << 30) /* memory of all proofs in progress */
 
 void
 lh_proof_task_free(gpointer data)
@@ -18,7 +18,7 @@ lh_proof_task_free(gpointer data)
     g_free(task);
 }
 
-/* The first task is verified by itself: @index counts the others. */
+/* Verifies a task. The first task is verified separately: @index counts the others. */
 static void
 verify_task(void *data, guint index)
 {
@@ -28,7 +28,7 @@ verify_task(void *data, guint index)
     task->verdict = lh_verify(task->program);
 }
 
-/* How many proofs of so many ops, about, may be under way at once. */
+/* The number of proofs of about @ops ops that may run at once. */
 static guint
 threads_for(uint64_t ops)
 {

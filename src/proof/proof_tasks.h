@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Many programs proven at once.
+ * Proving many programs in parallel.
  */
 #pragma once
 
 #include "proof/proven.h"
 
-/* A program that waits for its verdict. */
+/* A program to be proven. */
 typedef struct {
     LhProgram *program;
     char *what;
-    LhVerdict *verdict; /* NULL: not yet */
+    LhVerdict *verdict; /* NULL: not yet proven */
 } LhProofTask;
 
-/* Of LhProofTask *. */
+/* GDestroyNotify of a LhProofTask. */
 void lh_proof_task_free(gpointer data);
 
-/* Verifies what waits, the first program alone: the others are about as large. Verdicts are counted
- * in the order of the programs. */
+/* Verifies all tasks and removes them. The first program is verified alone to estimate the size
+ * of the others. Verdicts are added in program order. */
 void lh_proof_tasks_verify(LhProven *proven, GPtrArray *tasks);

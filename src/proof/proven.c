@@ -3,7 +3,7 @@
 
 #include "base/error.h"
 
-#define UNPROVEN " (NOT PROVEN)" /* behind the name of a program that is taken all the same */
+#define UNPROVEN " (NOT PROVEN)" /* suffix of an unproven program that is used anyway */
 
 static void
 finding_clear(gpointer data)
@@ -94,7 +94,7 @@ lh_prove_setup(const LhSetup *setup, LhProvePurpose purpose, GError **error)
 {
     static const struct {
         const char *done, *does;
-        unsigned refused; /* bit LhFindingKind: whatever was asked for */
+        unsigned refused; /* bit set of LhFindingKind that are always refused */
     } purposes[] = {
         [LH_PROVE_TO_SIMULATE] = { "simulated", "simulates", 1u << LH_FINDING_MALFORMED },
         [LH_PROVE_TO_RUN] = { "run", "runs",
@@ -125,7 +125,7 @@ lh_prove_setup(const LhSetup *setup, LhProvePurpose purpose, GError **error)
                 " finding%s; see longhaul verify)%s%s%s",
                 program->name, purposes[purpose].done, first->message, verdict->findings_total,
                 verdict->findings_total == 1 ? "" : "s", may_go_on ? "; --unproven " : "",
-                may_go_on ? purposes[purpose].does : "", may_go_on ? " it all the same" : "");
+                may_go_on ? purposes[purpose].does : "", may_go_on ? " it anyway" : "");
     return false;
 }
 

@@ -6,16 +6,18 @@
 #include "scenario/setup_step.h"
 
 /*
- * User time of a release build on one core, divided by what is counted here:
- *     sim --schedule ring --ranks 256       0.09 s
- *     sim --schedule megatron-tp-sp --ranks 128 --num-attention-heads 128 --num-query-groups 128
- * 0.12 s sim --schedule ulysses --ranks 128 --num-attention-heads 128 --num-query-groups 128 2.38 s
- *     verify --schedule ring --pass both --mask causal --ranks 512 --num-attention-heads 64
- *         --num-query-groups 64             1.12 s
+ * Calibration: user time of a release build on one core, divided by the counts below.
+ *   sim --schedule ring --ranks 256                                        0.09 s
+ *   sim --schedule megatron-tp-sp --ranks 128 --num-attention-heads 128
+ *       --num-query-groups 128                                             0.12 s
+ *   sim --schedule ulysses --ranks 128 --num-attention-heads 128
+ *       --num-query-groups 128                                             2.38 s
+ *   verify --schedule ring --pass both --mask causal --ranks 512
+ *       --num-attention-heads 64 --num-query-groups 64                     1.12 s
  */
 #define SIMULATE_OP_S 0.25e-6
-#define SIMULATE_MEMBER_S 1e-6 /* of a collective in a ring, a step for each member */
-#define SIMULATE_PAIR_S 18e-6  /* of an all-to-all, a message to each member */
+#define SIMULATE_MEMBER_S 1e-6 /* per member of a ring collective: one step each */
+#define SIMULATE_PAIR_S 18e-6  /* per member of an all-to-all: one message each */
 #define PROVE_OP_S 0.8e-6
 
 #define MINUTE_S 60.0
@@ -24,12 +26,12 @@
 #define YEAR_S (365 * DAY_S)
 
 typedef struct {
-    double ops;     /* and messages */
-    double members; /* of collectives, with themselves */
-    double pairs;   /* of all-to-alls */
+    double ops;     /* all ops */
+    double members; /* members of collectives other than all-to-alls, the rank included */
+    double pairs;   /* members of all-to-alls */
 } Counts;
 
-/* Of all ranks, as if each were the one in the middle. */
+/* Counts over all ranks, assuming that each equals the middle one. */
 static Counts
 count_work(const LhProgram *program)
 {
@@ -85,7 +87,7 @@ lh_run_time_compare(const LhSetup *setup)
         sum += lh_run_time_simulate(program);
         programs++;
     }
-    /* Which one is the fastest is not known: the mean stands for it. */
+    /* The fastest schedule is not known yet; the mean stands for it. */
     return programs == 0 ? 0 : sum + sum / programs * (LH_TIERS + 1);
 }
 
@@ -116,7 +118,7 @@ lh_run_time_check(double seconds, LhTime most_ps, GError **error)
     if (seconds <= most)
         return true;
     g_set_error(error, LH_ERROR, LH_ERROR_NO,
-                "this takes %s on one core, and --max-work allows %s; ask for fewer ranks or "
+                "this takes %s on one core, and --max-work allows %s; use fewer ranks or "
                 "schedules, or allow more",
                 needed, allowed);
     return false;
