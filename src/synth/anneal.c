@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Moves are undone if they are not taken: nothing is copied but the best. */
+/* Rejected moves are undone; only the best assignment is copied. */
 #include "synth/anneal.h"
 
 #include "base/rng.h"
@@ -8,16 +8,16 @@
 #include <string.h>
 
 #define STEPS 4096 /* of the temperature */
-/* Kinds of moves, as borders between them in [0, 1): one block, blocks of a row, of a column; the
- * rest are swaps. */
+/* Probabilities of the kinds of moves, as cumulative bounds in [0, 1): one block, blocks of a
+ * row, blocks of a column; the rest are swaps. */
 #define BLOCK_UNTIL 0.35
 #define ROW_UNTIL 0.60
 #define COLUMN_UNTIL 0.85
-/* Of moves of one block or of a line, the share that ... */
-#define KEEP_TURN 0.5  /* ... stays in its round, ... */
-#define KEEP_OWNER 0.3 /* ... of the others, at its place, ... */
-#define TO_HOME 0.3    /* ... goes to the home of an input ... */
-#define OF_TURN 0.5    /* ... and, of a line, takes the blocks of one round alone */
+/* Share of the single-block and line moves that ... */
+#define KEEP_TURN 0.5  /* ... keep the round, ... */
+#define KEEP_OWNER 0.3 /* ... otherwise keep the place, ... */
+#define TO_HOME 0.3    /* ... move to the home of an input in any case */
+#define OF_TURN 0.5    /* share of line moves that take the blocks of one round only */
 
 /* A place and a round. */
 typedef struct {
@@ -28,7 +28,7 @@ typedef struct {
     LhSynthAssignment *state;
     const LhSynthCooling *cooling;
     uint64_t drawn;
-    /* What the present move has changed. */
+    /* Blocks changed by the current move, with their previous spots. */
     uint32_t *moved;
     Spot *before;
     uint32_t moved_count;
@@ -76,7 +76,7 @@ undo(Run *r)
     }
 }
 
-/* Where block @block may go. */
+/* Draws a new spot for block @block. */
 static Spot
 draw_spot(Run *r, uint32_t block)
 {
@@ -92,7 +92,7 @@ draw_spot(Run *r, uint32_t block)
     return to;
 }
 
-/* The blocks of a line that are at @from; of one round alone, or of all. */
+/* Moves the blocks of a line that are at @from: those of one round, or all. */
 static void
 move_line(Run *r, const uint32_t *block, const uint32_t *end, Spot from, Spot to)
 {

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* All counters are integers, so that moves leave nothing behind. */
+/* All counters are integers, so that undoing a move restores them exactly. */
 #include "synth/assignment.h"
 
 #include <math.h>
 #include <string.h>
 
-#define SQUARE_WEIGHT 0.01 /* of the square of the loads: a slope where their maximum has none */
+#define SQUARE_WEIGHT 0.01 /* of the squared loads: a slope where their maximum is flat */
 
 const char *const lh_synth_start_names[] = { "rows at home", "columns at home",
                                              "heads across places",
                                              "heads across places, own blocks at home", NULL };
 
-/* The blocks of a place that need a chunk, by rounds. */
+/* Number of blocks of a place that need a chunk, by round. */
 typedef struct {
     uint32_t *counts; /* [rounds] */
     uint32_t place, chunk;
-    bool row; /* else a column */
+    bool row; /* otherwise a column */
 } Need;
 
 static void
@@ -26,8 +26,8 @@ carry(const LhSynthAssignment *s, LhSynthCounters *counters, uint32_t slot, uint
     counters->in[slot * s->problem->places + to] += bytes;
 }
 
-/* What travels for a chunk that a place needs: to the place in the slot of the first round, and
- * results back two slots behind the last. */
+/* Counts the transfers of a chunk that a place needs: to the place in the slot of the first
+ * round, and results back two slots after the last. */
 static void
 travel(LhSynthAssignment *s, const Need *need, int64_t sign)
 {
@@ -155,7 +155,7 @@ lh_synth_assignment_free(LhSynthAssignment *s)
     g_free(s);
 }
 
-/* The time of slot @slot of the network, in which all places send and receive at once. */
+/* Time of slot @slot of the network, in which all places send and receive at once. */
 static double
 slot_ps(const LhSynthAssignment *s, const LhSynthCounters *c, uint32_t slot, double *sum)
 {
@@ -173,9 +173,11 @@ slot_ps(const LhSynthAssignment *s, const LhSynthCounters *c, uint32_t slot, dou
 }
 
 /*
- * F(t) = max(F(t-1), max_n C(n, t-2)) + the time of slot t
- * C(n, t) = max(C(n, t-1), F(t)) + work(n, t), if there is any
- * of which C(n, -1) is the work of n that has all inputs at home. The result is when all is over.
+ * Time of the pipeline:
+ *   F(t) = max(F(t-1), max_n C(n, t-2)) + time of slot t
+ *   C(n, t) = max(C(n, t-1), F(t)) + work(n, t), if there is any
+ * where C(n, -1) is the work of n that has all inputs at home. The result is the time when
+ * everything has finished.
  */
 static double
 pipeline_ps(const LhSynthAssignment *s, const LhSynthCounters *c, double *sum)
@@ -236,8 +238,8 @@ lh_synth_assignment_bytes(const LhSynthAssignment *s)
     return sum;
 }
 
-/* The place that computes slice @slice where heads are shared by places: in turn, where there are
- * fewer slices than places. */
+/* The place that computes slice @slice if places share heads; round-robin if there are fewer
+ * slices than places. */
 static uint32_t
 place_of_slice(const LhSynthProblem *p, const LhSynthBlock *block)
 {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An assignment of every block to a place that computes it and a round in which its inputs have
- * arrived, and what that costs: counters that a move changes in O(rounds), and an objective. Slot t
- * of the network carries the inputs that round t needs first, and the results of rows whose last
- * block was computed in round t - 2. In a backward pass rows come in the same rounds again, with
- * do, lse and delta; dq leaves two slots behind that, dk and dv two slots behind the last round
- * that needs their column.
+ * An assignment maps every block to a place that computes it and a round by which its inputs have
+ * arrived. Its cost: counters that a move updates in O(rounds), and an objective.
+ *
+ * Slot t of the network carries the inputs first needed by round t, and the results of rows whose
+ * last block was computed in round t - 2. In a backward pass rows arrive again in the same rounds,
+ * with do, lse and delta; dq leaves two slots later, dk and dv two slots after the last round that
+ * needs their column.
  */
 #pragma once
 
@@ -13,11 +14,12 @@
 
 #define LH_SYNTH_ROUNDS_MAX 8U
 
-/* What a pass costs. */
+/* Cost of a pass. */
 typedef struct {
     /* Bytes by slot and place: [slot * places + place], rounds + 2 slots. */
     int64_t *in, *out;
-    /* Time by round and place; entry 0 is what has all its inputs at home, entry t + 1 round t. */
+    /* Compute time by round and place. Entry 0 is the work with all inputs at home, entry t + 1
+     * that of round t. */
     int64_t *work_ps;
 } LhSynthCounters;
 
@@ -25,42 +27,43 @@ typedef struct {
     const LhSynthProblem *problem; /* borrowed */
     uint32_t rounds;
     uint32_t *owners; /* [blocks] */
-    uint8_t *turns;   /* [blocks]: rounds */
-    /* Blocks of a place that need a chunk in a round: [((place * chunks + chunk) * slices + slice)
-     * * rounds + round]. */
+    uint8_t *turns;   /* [blocks]: round */
+    /* Number of a place's blocks that need a chunk in a round: [((place * chunks + chunk) *
+     * slices + slice) * rounds + round]. */
     uint32_t *rows, *columns;
-    LhSynthCounters forward, backward; /* the latter 0 where there is no such pass */
-    int64_t *load_ps;                  /* [places]: the sum of all work */
+    LhSynthCounters forward, backward; /* backward is 0 if there is no backward pass */
+    int64_t *load_ps;                  /* [places]: total work */
 } LhSynthAssignment;
 
-/* What an assignment is judged by: its time, and beside it a little of what makes others good. */
+/* The objective of an assignment: its time, plus small terms that guide the search. */
 typedef struct {
-    double mean_weight; /* of the mean time of the network */
-    double load_weight; /* of the largest load */
+    double mean_weight; /* weight of the mean time of the network */
+    double load_weight; /* weight of the largest load */
 } LhSynthWeights;
 
-/* Every block at the home of its row, in round 0. @rounds in [1, LH_SYNTH_ROUNDS_MAX]. Caller
- * frees. */
+/* Returns the assignment of every block to the home of its row, in round 0. @rounds in [1,
+ * LH_SYNTH_ROUNDS_MAX]. Caller frees. */
 LhSynthAssignment *lh_synth_assignment_new(const LhSynthProblem *problem, uint32_t rounds);
 void lh_synth_assignment_free(LhSynthAssignment *state);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhSynthAssignment, lh_synth_assignment_free)
 
-/* Moves block @block. */
+/* Moves block @block to place @owner and round @turn. */
 void lh_synth_assignment_move(LhSynthAssignment *state, uint32_t block, uint32_t owner,
                               uint32_t turn);
 
-/* Picoseconds, about: communication and compute as a pipeline, plus the weighted terms. */
+/* The objective in picoseconds, approximate: communication and compute as a pipeline, plus the
+ * weighted terms. */
 double lh_synth_assignment_objective(const LhSynthAssignment *state, const LhSynthWeights *weights);
 
-/* Bytes that all places send to others. */
+/* Bytes sent between places, in total. */
 uint64_t lh_synth_assignment_bytes(const LhSynthAssignment *state);
 
-/* Constructed assignments, to begin from; all rounds are 0. */
+/* Constructed initial assignments; all rounds are 0. */
 typedef enum {
-    LH_SYNTH_ROWS,      /* every row is computed where it lives */
-    LH_SYNTH_COLUMNS,   /* every column is */
-    LH_SYNTH_HEADS,     /* slices of heads are shared by the places */
-    LH_SYNTH_DIAGONALS, /* likewise, but what has its inputs at one place is computed there */
+    LH_SYNTH_ROWS,      /* every row is computed at its home */
+    LH_SYNTH_COLUMNS,   /* every column is computed at its home */
+    LH_SYNTH_HEADS,     /* places share the slices of heads */
+    LH_SYNTH_DIAGONALS, /* likewise, but blocks with both inputs at one place are computed there */
     LH_SYNTH_STARTS
 } LhSynthStart;
 

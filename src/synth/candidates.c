@@ -10,12 +10,12 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#define EXPLORED 0.6   /* of the budget */
-#define NEAR_SHARE 0.8 /* of the rest: it has the grain of the best ... */
-#define WARM_SHARE 0.4 /* ... and begins with it */
+#define EXPLORED 0.6   /* share of the budget for the portfolio */
+#define NEAR_SHARE 0.8 /* share of the rest that uses the grain of the best candidate ... */
+#define WARM_SHARE 0.4 /* ... and starts from it */
 #define USUAL_ROUNDS 3
-/* Of those near the best that begin anew, every other one counts bytes as much as time, in many
- * rounds: that leaves more to what the pipeline of rounds does not see. */
+/* Every other candidate that uses the best grain with a new start weighs bytes as much as time,
+ * with many rounds. This favours effects that the pipeline of rounds does not model. */
 #define HEAVY_ROUNDS 6
 #define HEAVY_WEIGHT 1.0
 #define MOVES_LEAST UINT64_C(100000)
@@ -23,11 +23,11 @@
 #define MOVES_MOST UINT64_C(2000000)
 #define LOAD_WEIGHT 0.1
 
-#define HOT 0.03 /* of the objective */
+#define HOT 0.03 /* relative to the objective */
 #define WARM 0.004
 #define COLD 0.0002
 
-/* Of the generator's words, what each draws. */
+/* Streams of the random generator, by use. */
 enum {
     DRAW_ORDER,
     DRAW_START,
@@ -46,7 +46,7 @@ add_tried(LhSynthSearch *s, const LhSynthProblem *problem, uint32_t rounds, doub
     g_array_append_val(s->portfolio, tried);
 }
 
-/* Documents and windows end anywhere: there, fine chunks are worth their messages. */
+/* Documents and windows end anywhere, so fine chunks are worth their additional messages. */
 static void
 find_grains(LhSynthSearch *s)
 {
@@ -100,7 +100,7 @@ lh_synth_make_portfolio(LhSynthSearch *s)
 /* --- candidates ---------------------------------------------------------------------------------
  */
 
-/* What candidate @number is. */
+/* Draws candidate @number. */
 static LhSynthCandidate
 draw_candidate(const LhSynthSearch *s, uint32_t number)
 {
@@ -150,7 +150,7 @@ start(const LhSynthSearch *s, LhSynthCandidate *c)
                                  s->kept[0].state->turns[b]);
 }
 
-/* The file of the program could be written. */
+/* Whether the program could be written to a file. */
 static bool
 is_writable(const LhProgram *program)
 {
@@ -215,7 +215,7 @@ try_candidate(void *data, guint index)
     pthread_mutex_unlock(&s->lock);
 }
 
-/* Keeps a candidate that is among the fastest, or drops it. */
+/* Keeps a candidate that is among the fastest, drops others. */
 static void
 keep(LhSynthSearch *s, const LhSynthCandidate *c)
 {
@@ -235,7 +235,7 @@ keep(LhSynthSearch *s, const LhSynthCandidate *c)
     s->kept_count++;
 }
 
-/* Takes over a candidate of the batch. */
+/* Takes a candidate of the batch into account. */
 static void
 take(LhSynthSearch *s, LhSynthCandidate *c)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The forward pass, and what all ranks have in common; the rest is writer.c's.
+ * The forward pass and declarations common to all ranks; the rest is in writer.c.
  */
 #include "synth/generator.h"
 
@@ -9,7 +9,7 @@
 #include "synth/generator_backward.h"
 #include "synth/writer.h"
 
-#define STAGES 3U /* of a turn, where results leave early */
+#define STAGES 3U /* per turn, if results leave early */
 
 const LhSynthStyle lh_synth_styles[LH_SYNTH_STYLES] = {
     { LH_SYNTH_ACCUMULATE, 2, false }, { LH_SYNTH_BLOCKS, 2, false },
@@ -18,10 +18,10 @@ const LhSynthStyle lh_synth_styles[LH_SYNTH_STYLES] = {
     { LH_SYNTH_ACCUMULATE, 4, true },  { LH_SYNTH_BLOCKS, 4, true },
 };
 
-/* The results of the rank's place, while they are computed. */
+/* Results of the rank's place while they are computed. */
 typedef struct {
-    LhSynthWaits *waits; /* [slices * chunks]: what a result waits for */
-    bool *begun;         /* likewise: something is in it */
+    LhSynthWaits *waits; /* [slices * chunks]: ops that a result waits for */
+    bool *begun;         /* [slices * chunks]: a first contribution is in it */
 } Results;
 
 /* --- inputs -------------------------------------------------------------------------------------
@@ -50,7 +50,7 @@ columns_input(const LhSynthEmission *e)
                            .to = { e->slots.columns } };
 }
 
-/* The rank's own pieces go where the others' arrive. */
+/* Copies the rank's own pieces to where received ones are placed. */
 static void
 copy_piece(LhSynthWriter *w, const LhSynthInput *input, uint32_t from, uint32_t at)
 {
@@ -68,7 +68,7 @@ copy_piece(LhSynthWriter *w, const LhSynthInput *input, uint32_t from, uint32_t 
 /* --- attention ----------------------------------------------------------------------------------
  */
 
-/* The block's output joins what the row has already. */
+/* Merges the block's output into that of the row. */
 static void
 merge_block(LhSynthWriter *w, LhSynthWaits *result, uint32_t entry, uint32_t at, uint8_t stream)
 {
@@ -82,7 +82,7 @@ merge_block(LhSynthWriter *w, LhSynthWaits *result, uint32_t entry, uint32_t at,
     lh_synth_note(w, result, id);
 }
 
-/* Rows [first, first + count) of the call; all of them begin, or none does. */
+/* Rows [first, first + count) of the call: either all of them start a sum or none does. */
 static void
 attend_rows(LhSynthWriter *w, Results *r, const LhSynthCall *call, uint32_t first, uint32_t count,
             uint8_t stream)
@@ -136,7 +136,8 @@ attend(LhSynthWriter *w, Results *r, const LhSynthCall *call)
     }
 }
 
-/* Results of rows that live here or elsewhere and are complete behind the calls of a turn. */
+/* Returns results of rows that live here or elsewhere and are complete after the calls of a
+ * turn. */
 static void
 return_rows(LhSynthWriter *w, LhSynthOutput *output, const Results *r, LhSynthLeaving leaving)
 {
@@ -149,7 +150,7 @@ return_rows(LhSynthWriter *w, LhSynthOutput *output, const Results *r, LhSynthLe
     lh_synth_return(w, output, 1, &leaving);
 }
 
-/* The calls of a turn, and what is complete behind its stages. */
+/* Writes the calls of a turn, and returns results complete after its stages. */
 static void
 write_turn(LhSynthWriter *w, LhSynthOutput *output, Results *r, int turn)
 {
@@ -195,7 +196,7 @@ new_program(LhSynthEmission *e)
                                .dkv = slots.dkv };
 }
 
-/* Temporary slots are as large as the rank that needs most of each has them. */
+/* Sizes each temporary slot for the rank that needs most of it. */
 static void
 declare(LhSynthEmission *e)
 {
@@ -305,7 +306,7 @@ write_ops(LhSynthWriter *w)
     lh_emit_free(w->emitter, slots->columns);
 }
 
-/* The ops of @buffer, whose arrays are taken over. */
+/* Makes a rank of the ops of @buffer; takes over its arrays. */
 static LhExplicitRank
 rank_of(LhOpBuffer *buffer)
 {

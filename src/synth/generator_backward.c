@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The backward pass. The places keep what they fetched: q, k and v lie in the layout. Rows come
- * again, in the round that they came in forward, with do, lse and delta = rowsum(do o); a call
- * follows as soon as all of its rows are there. dq of rows and dk, dv of columns are summed up in
- * fp32 at each place, travel in the type of activations, and are summed up in fp32 at home.
+ * The backward pass. Places keep the inputs that they fetched: q, k and v are in the layout. Rows
+ * arrive again, in the same round as forward, with do, lse and delta = rowsum(do o); a call follows
+ * as soon as all of its rows have arrived. dq of rows and dk, dv of columns are summed in fp32 at
+ * each place, sent in the activation type, and summed in fp32 at home.
  */
 #include "synth/generator_backward.h"
 #include "program/work.h"
 
-/* What the sums of a site wait for. */
+/* Dependencies of the sums of a site. */
 typedef struct {
-    LhSynthWaits prepared;        /* they are zero */
+    LhSynthWaits prepared;        /* ops that have set them to zero */
     LhSynthWaits *rows, *columns; /* [slices * chunks]: the last calls that add to them */
 } Sums;
 
@@ -95,7 +95,7 @@ backward_rows_input(const LhSynthEmission *e)
                            .to = { s->do_rows, s->lse_rows, s->delta_rows } };
 }
 
-/* do and delta of the rank's own rows; their lse is there. */
+/* Copies do and delta of the rank's own rows; their lse is already there. */
 static void
 copy_saved_piece(LhSynthWriter *w, const LhSynthInput *input, uint32_t from, uint32_t at)
 {
@@ -113,7 +113,7 @@ copy_saved_piece(LhSynthWriter *w, const LhSynthInput *input, uint32_t from, uin
     lh_emit_operand(w->emitter, s->delta_rows, at, 1);
 }
 
-/* Outputs of the forward pass come from the stream that merges, where this follows them. */
+/* Outputs of the forward pass come from the merge stream, so this runs there. */
 static uint32_t
 derive_delta(LhSynthWriter *w)
 {
@@ -181,7 +181,7 @@ attend_backward(LhSynthWriter *w, Sums *sums, const LhSynthCall *call)
 /* --- results ------------------------------------------------------------------------------------
  */
 
-/* Parts of sums that are made ready to be sent. */
+/* Parts of sums that are prepared for sending. */
 typedef struct {
     const LhSynthOutput *output;
     uint32_t part, count;
@@ -201,7 +201,7 @@ round_run(LhSynthWriter *w, const RowRun *run, const LhSynthWaits *computed, LhS
     lh_synth_note(w, rounded, id);
 }
 
-/* Rounds the parts of complete sums that other ranks get. */
+/* Rounds the parts of complete sums that are sent to other ranks. */
 static void
 round_sums(LhSynthWriter *w, const LhSynthOutput *o, LhSynthLeaving *leaving)
 {
@@ -289,7 +289,7 @@ prepare(LhSynthWriter *w, Sums *sums, LhSynthGathering *gathering)
     lh_synth_each_own(w, gathering->inputs, copy_saved_piece);
 }
 
-/* The calls of a turn, and what is complete behind its stages. */
+/* Writes the calls of a turn, and returns results complete after its stages. */
 static void
 write_backward_turn(LhSynthWriter *w, LhSynthOutput *outputs, Sums *sums, int turn)
 {

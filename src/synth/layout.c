@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls are made as large as the layout allows: runs of columns of a row, then rows
- * that have the same runs. By position they are runs of tokens, too. */
+/* Calls are made as large as the layout allows: runs of columns of a row, then rows with the
+ * same runs. With masks by position they must also be runs of tokens. */
 #include "synth/layout.h"
 
 #include <stddef.h>
@@ -16,7 +16,7 @@ new_table(const LhSynthProblem *p)
     return table;
 }
 
-/* The rounds in which @place first needs chunks, as @counts say. */
+/* Finds the round in which @place first needs each chunk, by @counts. */
 static void
 find_turns(const LhSynthAssignment *s, const uint32_t *counts, uint32_t place, uint32_t *turns)
 {
@@ -34,8 +34,8 @@ find_turns(const LhSynthAssignment *s, const uint32_t *counts, uint32_t place, u
     }
 }
 
-/* Lists the chunks that are needed, slice by slice, and gives them parts. Returns how many parts.
- */
+/* Lists the chunks that are needed, slice by slice, and assigns parts to them. Returns the
+ * number of parts. */
 static uint32_t
 list_chunks(const LhSynthProblem *p, const uint32_t *turns, uint32_t *list, uint32_t *counts,
             uint32_t *at)
@@ -61,7 +61,7 @@ typedef struct {
     const LhSynthLayout *layout;
     LhSynthSite *site;
     uint32_t place, slice, turn;
-    guint first; /* of the calls of this slice and turn */
+    guint first; /* first call of this slice and turn */
 } Gather;
 
 static uint32_t
@@ -78,14 +78,14 @@ column_of(const Gather *g, uint32_t index)
     return g->site->columns[lh_synth_kv_slice(p, g->slice) * p->chunks + index];
 }
 
-/* Whether the chunk behind @before in the layout may be in a call with it. */
+/* Whether @chunk, which follows @before in the layout, may be in the same call. */
 static bool
 continues_call(const Gather *g, uint32_t before, uint32_t chunk)
 {
     return !lh_synth_by_position(g->layout->problem) || chunk == before + 1;
 }
 
-/* A block on the diagonal of a causal mask, which is a call of its own. */
+/* Whether a block is on the diagonal of a causal mask; it is a call of its own. */
 static bool
 is_triangle(const Gather *g, uint32_t row, uint32_t column)
 {
@@ -94,7 +94,7 @@ is_triangle(const Gather *g, uint32_t row, uint32_t column)
     return row == column && p->form->params.mask.causal && !lh_synth_by_position(p);
 }
 
-/* Adds a run of columns of one row: to a call that has the same run of the row before, if there is
+/* Adds a run of columns of one row: to a call with the same run of the previous row, if there is
  * one. */
 static void
 add_run(Gather *g, LhSynthCall run)
@@ -118,7 +118,7 @@ add_run(Gather *g, LhSynthCall run)
     g_array_append_val(calls, run);
 }
 
-/* The columns, by their places in the list, of row @index in this turn. */
+/* Collects the columns, by list index, of row @index in this turn. */
 static void
 gather_row(Gather *g, uint32_t index)
 {
@@ -154,7 +154,7 @@ gather_row(Gather *g, uint32_t index)
         add_run(g, run);
 }
 
-/* What a call waits for: nothing from elsewhere, or its round. */
+/* Finds what a call waits for: no other place, or its round. */
 static void
 find_wait(const Gather *g, LhSynthCall *call)
 {
@@ -169,7 +169,8 @@ find_wait(const Gather *g, LhSynthCall *call)
                                    .remote = (double)rows / call->rows };
 }
 
-/* By turn; in a turn, first what others wait for. @offset: of the pass's LhSynthWhen in a call. */
+/* Sorts by turn; within a turn calls with remote results come first. @offset: of the pass's
+ * LhSynthWhen in a call. */
 static int
 by_turn(gconstpointer a, gconstpointer b, gpointer offset)
 {
@@ -189,8 +190,8 @@ when_of(GArray *calls, guint index, gsize offset)
     return G_STRUCT_MEMBER_P(&g_array_index(calls, LhSynthCall, index), offset);
 }
 
-/* GLib sorts by merging: equal calls stay in their order. Each turn is cut into stages of about as
- * many calls. */
+/* g_array_sort is a merge sort, so equal calls keep their order. Each turn is split into stages
+ * of about equally many calls. */
 static void
 sort_calls(GArray *calls, gsize offset, uint32_t stages)
 {
@@ -225,7 +226,7 @@ gather_calls(const LhSynthLayout *layout, uint32_t place)
     sort_calls(g.site->calls, offsetof(LhSynthCall, forward), layout->stages);
 }
 
-/* Outputs: of each call, or of each row. */
+/* Assigns outputs: per call, or per row. */
 static void
 place_results(const LhSynthLayout *layout, LhSynthSite *site)
 {
@@ -244,7 +245,7 @@ place_results(const LhSynthLayout *layout, LhSynthSite *site)
 
             if (site->result_at[entry] == LH_SYNTH_NONE)
                 site->result_at[entry] = c->out + k * p->pieces;
-            site->result_stage[entry] = c->forward.stage; /* calls come by stage */
+            site->result_stage[entry] = c->forward.stage; /* calls are ordered by stage */
         }
         if (layout->kernels == LH_SYNTH_BLOCKS)
             site->out_parts += c->rows * p->pieces;
@@ -253,8 +254,8 @@ place_results(const LhSynthLayout *layout, LhSynthSite *site)
         site->out_parts = site->q_parts;
 }
 
-/* When a call may run backward: k and v are kept from the forward pass, so it waits for its rows
- * alone. */
+/* When a call may run in the backward pass. k and v are kept from the forward pass, so it waits
+ * only for its rows. */
 static LhSynthWhen
 backward_of(const LhSynthProblem *p, const LhSynthSite *site, uint32_t place, const LhSynthCall *c)
 {

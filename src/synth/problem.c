@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Chunks are equal, and whole segments of ranks. */
+/* Chunks have equal size and consist of whole rank segments. */
 #include "synth/problem.h"
 
 #include "base/error.h"
@@ -20,8 +20,8 @@ lh_synth_places(const LhSetup *setup)
     return (LhSynthPlaces){ n->ranks / n->gpus_per_node, n->gpus_per_node };
 }
 
-/* --- what has no synthesis ----------------------------------------------------------------------
- */
+/* --- scenarios without synthesis
+ * ---------------------------------------------------------------- */
 
 static bool
 refuse(GError **error, const char *reason)
@@ -34,16 +34,18 @@ static bool
 check_kind(const LhSetup *setup, GError **error)
 {
     if (setup->step != NULL)
-        return refuse(error, "schedules are searched for one attention module, not for a whole "
-                             "training step: leave out --step");
+        return refuse(
+            error,
+            "synthesis supports one attention module, not a whole training step: leave out --step");
     if (setup->params.attention.linear)
-        return refuse(error, "schedules are searched for softmax attention, not for linear one");
+        return refuse(error, "synthesis supports softmax attention, not linear attention");
     if (setup->params.pass == LH_PASS_BWD)
-        return refuse(error, "schedules are searched for both passes, or for the forward pass "
-                             "alone: leave out --pass bwd");
+        return refuse(
+            error,
+            "synthesis supports both passes or the forward pass alone: leave out --pass bwd");
     if (setup->params.keep_saved || setup->params.data_parallel_size > 1)
-        return refuse(error, "schedules are searched for one group of ranks: leave out "
-                             "--data-parallel-size");
+        return refuse(error,
+                      "synthesis supports one group of ranks: leave out --data-parallel-size");
     if (setup->cost != LH_COST_DEVICE)
         return refuse(error,
                       "with free communication there is nothing to search: leave out --cost");
@@ -60,29 +62,29 @@ lh_synth_check(const LhSetup *setup, GError **error)
     if (!check_kind(setup, error))
         return false;
     if (n->ranks < 2)
-        return refuse(error, "one rank alone has nothing to exchange: take more ranks");
+        return refuse(error, "a single rank has nothing to exchange: use more ranks");
     if (n->ranks % at.places != 0 || n->ranks != at.places * at.gpus) {
         g_set_error(error, LH_ERROR, LH_ERROR_NO,
-                    "schedules are searched for whole nodes: %u ranks do not fill nodes of %u GPUs",
-                    n->ranks, n->gpus_per_node);
+                    "synthesis needs whole nodes: %u ranks do not fill nodes of %u GPUs", n->ranks,
+                    n->gpus_per_node);
         return false;
     }
     if (at.places > LH_SYNTH_PLACES_MAX) {
         g_set_error(error, LH_ERROR, LH_ERROR_NO,
-                    "schedules are searched for at most %u nodes, or GPUs of one node; this is %u",
+                    "synthesis supports at most %u nodes, or GPUs of one node; this is %u",
                     LH_SYNTH_PLACES_MAX, at.places);
         return false;
     }
     if (a->heads % at.gpus != 0 || a->groups % at.gpus != 0) {
         g_set_error(error, LH_ERROR, LH_ERROR_NO,
-                    "the heads are shared by the GPUs of a node: %u heads in %u groups do not "
-                    "divide among %u of them",
+                    "the GPUs of a node share the heads: %u heads in %u groups do not divide among "
+                    "%u of them",
                     a->heads, a->groups, at.gpus);
         return false;
     }
     if (a->seq_length % n->ranks != 0) {
         g_set_error(error, LH_ERROR, LH_ERROR_NO,
-                    "every rank has equally many tokens: %" G_GUINT64_FORMAT
+                    "every rank needs equally many tokens: %" G_GUINT64_FORMAT
                     " do not divide among %u ranks",
                     a->seq_length, n->ranks);
         return false;
@@ -93,8 +95,8 @@ lh_synth_check(const LhSetup *setup, GError **error)
 /* --- the program without its ops ----------------------------------------------------------------
  */
 
-/* The most slices of k and v that divide both the groups and the slices of q; 0: none that GPUs can
- * share. */
+/* The largest number of slices of k and v that divides both the groups and the slices of q; 0:
+ * none that the GPUs can share. */
 static uint32_t
 count_kv_slices(const LhAttention *a, uint32_t slices, uint32_t gpus)
 {
@@ -129,8 +131,8 @@ new_form(const LhSetup *setup, LhSynthGrain grain, LhSynthPlaces at)
     return form;
 }
 
-/* --- where tokens live --------------------------------------------------------------------------
- */
+/* --- placement of tokens
+ * ------------------------------------------------------------------------ */
 
 static void
 seat(LhSynthProblem *p)
@@ -154,7 +156,7 @@ seat(LhSynthProblem *p)
         p->homes[c] = p->seats[c * p->pieces].rank / p->gpus;
 }
 
-/* Bytes a second that the links of @tier give a node, or one of its GPUs, towards the others. */
+/* Bandwidth, bytes/s, of the links of @tier between a node, or one of its GPUs, and the others. */
 static double
 links_of(const LhNetwork *n, LhTier tier, uint32_t node)
 {
@@ -169,7 +171,7 @@ links_of(const LhNetwork *n, LhTier tier, uint32_t node)
     return sum;
 }
 
-/* What the GPUs of a place reach together: NICs may give more than its routes take. */
+/* Joint bandwidth of the GPUs of a place: the NICs may offer more than its routes can use. */
 static double
 place_rate(const LhSynthProblem *p, uint32_t place)
 {
@@ -192,7 +194,7 @@ static void
 measure(LhSynthProblem *p)
 {
     const LhProgram *form = p->form;
-    const uint64_t all = (uint64_t)p->gpus * p->pieces; /* segments of slices in a chunk */
+    const uint64_t all = (uint64_t)p->gpus * p->pieces; /* segments x slices in a chunk */
     const uint64_t rows = p->segment_tokens * form->params.attention.batch *
                           (form->params.attention.heads / form->head_slices);
 
@@ -205,7 +207,7 @@ measure(LhSynthProblem *p)
         p->byte_ps[place] = (double)LH_PS_PER_S / MAX(place_rate(p, place), 1);
 }
 
-/* GPUs that compute more slowly than others. */
+/* Finds the slowdown of places with GPUs that compute more slowly than others. */
 static void
 find_slow(LhSynthProblem *p)
 {
@@ -244,7 +246,7 @@ lh_synth_args(const LhSynthProblem *p, uint32_t row, uint32_t rows, uint32_t col
         p->form, lh_pass_block_args(&p->form->params, rows * tokens, columns * tokens, mask, 0));
 }
 
-/* What a call keeps its GPUs busy for: what is idle of the last wave, another stream may use. */
+/* Time a call occupies its GPUs; the idle part of the last wave may be used by another stream. */
 static LhTime
 price(LhCost *cost, const LhSynthProblem *p, LhKernelId kernel, const LhKernelArgs *args)
 {
@@ -260,7 +262,7 @@ price(LhCost *cost, const LhSynthProblem *p, LhKernelId kernel, const LhKernelAr
     return lh_time_from_ps((double)time_ps * occupancy);
 }
 
-/* Forward, the better of the two kernels counts. */
+/* Forward, the faster of the two kernels counts. */
 static void
 price_block(LhCost *cost, const LhSynthProblem *p, LhSynthBlock *block)
 {

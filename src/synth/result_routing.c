@@ -17,7 +17,8 @@ lh_synth_result_at(const LhSynthSite *site, LhSynthResult kind, uint32_t entry, 
     }
 }
 
-/* Within a place first, then by stage and output: neighbours can be merged by one call. */
+/* Sorts results within a place first, then by stage and output, so that neighbours can be merged
+ * by one call. */
 static int
 by_order(gconstpointer a, gconstpointer b)
 {
@@ -32,7 +33,7 @@ by_order(gconstpointer a, gconstpointer b)
     return x->source < y->source ? -1 : x->source > y->source;
 }
 
-/* What place @from has for segment @segment. */
+/* Adds what place @from has for segment @segment. */
 static void
 add_arrivals(const LhSynthLayout *layout, LhSynthResult kind, GArray *arrivals, uint32_t segment,
              uint32_t from)
@@ -60,20 +61,20 @@ add_arrivals(const LhSynthLayout *layout, LhSynthResult kind, GArray *arrivals, 
     }
 }
 
-/* --- parts that are used again ------------------------------------------------------------------
- */
+/* --- reuse of parts
+ * ----------------------------------------------------------------------------- */
 
-/* Parts of a buffer that results of a stage have. */
+/* Parts of a buffer used by the results of a stage. */
 typedef struct {
     uint32_t stage, first, count;
 } Lease;
 
 typedef struct {
     GArray *leases; /* of Lease */
-    uint32_t most;  /* parts in all */
+    uint32_t most;  /* total parts */
 } Buffer;
 
-/* Gives @count parts to a stage: the first ones that no stage near it has. */
+/* Assigns @count parts to a stage: the first ones not used by a nearby stage. */
 static uint32_t
 lease(Buffer *buffer, uint32_t stage, uint32_t count)
 {
@@ -95,8 +96,8 @@ lease(Buffer *buffer, uint32_t stage, uint32_t count)
     return given.first;
 }
 
-/* The arrivals of rank @rank that come from others: those of a stage are neighbours. Returns the
- * parts that they need. */
+/* Assigns parts to the arrivals of rank @rank from other ranks; those of a stage are adjacent.
+ * Returns the number of parts needed. */
 static uint32_t
 place_arrivals(GArray *arrivals, uint32_t rank)
 {
@@ -126,7 +127,7 @@ place_arrivals(GArray *arrivals, uint32_t rank)
     return buffer.most;
 }
 
-/* A departure in the order in which parts are rounded. */
+/* A departure, in the order in which parts are rounded. */
 typedef struct {
     const LhSynthArrival *arrival;
     LhSynthDeparture *departure;
@@ -144,7 +145,7 @@ by_rounding(gconstpointer a, gconstpointer b)
     return x->from < y->from ? -1 : x->from > y->from;
 }
 
-/* The same of what rank @rank sends. */
+/* Likewise for what rank @rank sends. */
 static uint32_t
 place_departures(LhSynthRouting *r, uint32_t rank)
 {
@@ -178,10 +179,10 @@ place_departures(LhSynthRouting *r, uint32_t rank)
     return buffer.most;
 }
 
-/* --- who gets what ------------------------------------------------------------------------------
- */
+/* --- routing
+ * ------------------------------------------------------------------------------------ */
 
-/* How many outputs come in several parts. */
+/* The number of outputs that arrive in several contributions. */
 static uint32_t
 count_sums(const LhSynthProblem *p, LhSynthResult kind, const GArray *arrivals)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Results on their way home: what each rank gets of its outputs from the ranks that computed a part
- * of them, itself among these, and in which order.
+ * Routing of results to their homes: the contributions that each rank receives for its outputs,
+ * from other ranks and itself, and their order.
  */
 #pragma once
 
 #include "synth/layout.h"
 
-/* Buffers of results on their way are used again: what leaves or comes behind a stage may have the
- * parts of what did so this many stages before, and waits for that. */
+/* Result buffers are reused: the results that leave or arrive after a stage may use the parts of
+ * those this many stages earlier, after waiting for them. */
 #define LH_SYNTH_REUSE 2U
 
 typedef enum {
@@ -18,44 +18,44 @@ typedef enum {
     LH_SYNTH_RESULTS
 } LhSynthResult;
 
-/* A part of an output that comes to the rank that has its tokens. */
+/* A contribution to an output, for the rank that owns its tokens. */
 typedef struct {
     bool remote;     /* from another place */
-    uint32_t stage;  /* behind which it is sent */
-    uint32_t output; /* of the rank's parts of that output */
-    uint32_t source; /* the rank that sends it; may be the receiver */
+    uint32_t stage;  /* stage after which it is sent */
+    uint32_t output; /* part of the rank's output */
+    uint32_t source; /* sending rank; may be the receiver */
     uint32_t from;   /* part of the source's layout */
-    uint32_t at;     /* part where it arrives, if it comes from another rank; used again */
+    uint32_t at;     /* receive part, if it comes from another rank; reused */
 } LhSynthArrival;
 
-/* The same, as its source sees it. */
+/* The same from the sender's view. */
 typedef struct {
     uint32_t peer;
-    guint index; /* among the arrivals of the peer */
-    uint32_t at; /* part from which it leaves, if it is rounded before; used again */
+    guint index; /* index among the arrivals of the peer */
+    uint32_t at; /* send part, if it is rounded before sending; reused */
 } LhSynthDeparture;
 
 typedef struct {
     uint32_t ranks;
-    GArray **arrivals;   /* [ranks]: of LhSynthArrival, in their order */
+    GArray **arrivals;   /* [ranks]: of LhSynthArrival, in order */
     GArray **departures; /* [ranks]: of LhSynthDeparture; those to one peer in the order of its
                             arrivals */
-    uint32_t came, sent; /* parts that any rank needs for what comes and for what leaves */
-    uint32_t sums;       /* outputs of a rank that come in several parts: the most of any rank */
+    uint32_t came, sent; /* parts needed by any rank for receiving and for sending */
+    uint32_t sums;       /* largest number, over ranks, of outputs with several contributions */
 } LhSynthRouting;
 
-/* The returns of one kind of result. Caller frees. */
+/* Routes one kind of result. Caller frees. */
 LhSynthRouting *lh_synth_routing_new(const LhSynthLayout *layout, LhSynthResult kind);
 void lh_synth_routing_free(LhSynthRouting *returns);
 
-/* Slices of a GPU that results of a kind have, and chunks x slices of all. */
+/* The number of slices of a GPU for a kind of result. */
 static inline uint32_t
 lh_synth_result_slices(const LhSynthProblem *p, LhSynthResult kind)
 {
     return kind == LH_SYNTH_DKV ? p->kv_slices : p->grain.slices;
 }
 
-/* Where a place has its result for an entry (slice * chunks + chunk), and the stage behind which
- * that is complete. LH_SYNTH_NONE: it has none. */
+/* The part of a place's result for an entry (slice * chunks + chunk), and the stage after which
+ * it is complete. LH_SYNTH_NONE: the place has none. */
 uint32_t lh_synth_result_at(const LhSynthSite *site, LhSynthResult kind, uint32_t entry,
                             uint32_t *stage);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A judge is the setup with another network, another jitter and other seeds. What
- * is played is a list of tasks, each of which writes one time, so that threads change nothing; a
- * contender that has lost a run is not played on, since it cannot be chosen, except the first,
- * whose times are the answer if none holds.
+ * A judge is the setup with another network model, jitter or seeds. Simulations form a list of
+ * tasks, each of which writes one time, so the result does not depend on threads. A contender that
+ * has lost a run is not simulated further, since it cannot be chosen. The first contender always
+ * is: its times are the answer if none is robust.
  */
 #include "synth/robustness.h"
 
@@ -15,36 +15,36 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The judges, in the order of the trials. */
+/* The judges, in trial order. */
 enum {
     OWN_JITTER,
     OTHER_ALONE,
     OTHER_JITTER,
 };
 
-/* A program before the judges. */
+/* A program under test. */
 typedef struct {
     const char *name;
     const LhProgram *program;
-    LhTime own_ps; /* in the scenario */
+    LhTime own_ps; /* makespan in the scenario */
     LhTime times_ps[LH_SYNTH_JUDGES][LH_SYNTH_SEEDS];
     atomic_bool lost;
 } Heard;
 
-/* One run. */
+/* One simulation. */
 typedef struct {
     Heard *heard;
     uint32_t judge, run;
-    bool in_full; /* also when the program has lost */
+    bool in_full; /* simulate fully, even after the program has lost */
 } Task;
 
 typedef struct {
     const LhSynthCourt *court;
-    LhSynthTrial judges[LH_SYNTH_JUDGES]; /* what they are */
+    LhSynthTrial judges[LH_SYNTH_JUDGES]; /* their conditions */
     GArray *tasks;                        /* of Task */
     Heard *published, *contenders;
     guint published_count, contenders_count;
-    LhTime rivals_ps[LH_SYNTH_JUDGES][LH_SYNTH_SEEDS]; /* the least of the published */
+    LhTime rivals_ps[LH_SYNTH_JUDGES][LH_SYNTH_SEEDS]; /* fastest published schedule per run */
     atomic_bool stopped;
 } Trial;
 
@@ -61,7 +61,7 @@ lh_synth_result_fits(const LhSimResult *result, uint64_t limit_bytes)
 /* --- runs ---------------------------------------------------------------------------------------
  */
 
-/* @limit_ps: what takes longer does not end; NULL: everything does. */
+/* Simulates a task. @limit_ps: abort when slower; NULL: no limit. */
 static LhTime
 time_of(const Trial *t, const Task *task, const _Atomic LhTime *limit_ps)
 {
@@ -115,7 +115,7 @@ add_tasks(Trial *t, Heard *heard, uint32_t judge, bool in_full)
     }
 }
 
-/* Plays the tasks that were added. */
+/* Runs the queued tasks. */
 static void
 play_all(Trial *t)
 {
@@ -127,8 +127,8 @@ play_all(Trial *t)
     g_array_set_size(t->tasks, 0);
 }
 
-/* --- who is heard -------------------------------------------------------------------------------
- */
+/* --- programs under test
+ * ------------------------------------------------------------------------ */
 
 static void
 hear(Heard *heard, const LhCompareRow *row)
@@ -182,7 +182,8 @@ name_judges(Trial *t)
 /* --- the published schedules --------------------------------------------------------------------
  */
 
-/* What decides who meets jitter: the time in the network of the judge, without more of it. */
+/* The time that selects schedules for jitter: in the judge's network model, without added
+ * jitter. */
 static LhTime
 plain_ps(const Heard *heard, uint32_t judge)
 {
@@ -190,9 +191,9 @@ plain_ps(const Heard *heard, uint32_t judge)
 }
 
 /*
- * The fastest of the network of @judge, equal ones in the order of the schedules, and those that
- * jitter may bring before the fastest: it takes at most as much off their time, and adds as much to
- * the other's.
+ * Queues the fastest published schedules in the network model of @judge (ties in schedule order),
+ * and those that jitter may make the fastest: it can reduce their time and increase the fastest
+ * one's by that share each.
  */
 static void
 add_rivals(Trial *t, uint32_t judge)
@@ -246,7 +247,7 @@ play_contenders(Trial *t)
     play_all(t);
 }
 
-/* Where it is largest, the time as a share of the fastest published one's. */
+/* The largest ratio of a program's time to that of the fastest published schedule. */
 static double
 worst_share(const Trial *t, const Heard *heard)
 {

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The cut. A node that computes pairs of a set of A rows and B columns, of which x and y are at
- * home, takes in the others and gives back their results: (A - x) row + (B - y) column, in units of
- * the tokens of a node. Under the causal mask it has at most A B - t^2 / 2 pairs, where t, what is
- * in both sets, is at least max(A + B - M, x + y - 1, 0) of M nodes' tokens. (A square of t has its
- * diagonal, too: t / 2 tokens more.) For any price L of a pair, the traffic is at least
- * L pairs - g(L), where g is the largest L pairs - traffic of any A, B, x, y; so the mean over the
- * nodes is at least L (mean pairs) - g(L), for every L. Relays, multicast and any balance of the
- * work are within that; adding up results within the network is not.
+ * The cut bound. A node that computes the pairs of a set of A rows and B columns, of which x and y
+ * are at home, receives the others and returns their results: (A - x) row + (B - y) column, in
+ * units of the tokens of a node. Under the causal mask it has at most A B - t^2 / 2 pairs. Here t,
+ * the size of the intersection of both sets, is at least max(A + B - M, x + y - 1, 0), with M
+ * nodes' tokens in total. (A square of t also has its diagonal: t / 2 tokens more.) For any price L
+ * of a pair, the traffic is at least L pairs - g(L), where g is the maximum of L pairs - traffic
+ * over all A, B, x, y. So the mean over the nodes is at least L (mean pairs) - g(L), for every L.
+ * The bound covers relays, multicast and any balance of the work, but not reductions within the
+ * network.
  *
- * Nodes behind one trunk are a node of as many nodes' tokens: x and y are at most their number h,
- * and what is in both is at least x + y - h. All that such groups take in and give goes through
- * their trunks. Groups need not be equal: the sum of g(L) is over all of them.
+ * Nodes behind one trunk count as one node with all their tokens: x and y are at most their number
+ * h, and the intersection is at least x + y - h. All their traffic goes through the trunk. Groups
+ * need not be equal: the sum of g(L) is over all of them.
  */
 #include "synth/schedule_bound.h"
 
@@ -22,8 +23,8 @@
 
 #include <math.h>
 
-#define PRECISION 5e-4 /* of g, as a share of L (mean pairs) */
-#define PRICES 16      /* that an interval of them is narrowed down */
+#define PRECISION 5e-4 /* of g, relative to L (mean pairs) */
+#define PRICES 16      /* steps that narrow down the interval of prices */
 #define CELLS_MAX 10000U
 
 /* --- the cut ------------------------------------------------------------------------------------
@@ -31,7 +32,7 @@
 
 typedef struct {
     double nodes, home; /* of all, of the group */
-    double diagonal;    /* pairs beyond t^2 / 2, for each t */
+    double diagonal;    /* pairs beyond t^2 / 2, per t */
     bool causal;
     double row, column, price;
 } Cut;
@@ -41,7 +42,8 @@ typedef struct {
     double low_a, low_b, size;
 } Cell;
 
-/* The largest price x pairs - traffic in @cell; exact if its size is 0, else no less than that. */
+/* The largest price x pairs - traffic in @cell; exact if its size is 0, otherwise an upper
+ * bound. */
 static double
 most(const Cut *c, Cell cell)
 {
@@ -53,14 +55,15 @@ most(const Cut *c, Cell cell)
 
     if (!c->causal)
         return c->price * a * b - costs;
-    /* What both homes share can be given up, the cheaper way: it is where that is worth it. */
+    /* The intersection of both homes can be given up, the cheaper way, where that pays off. */
     home = fmax(fmin(cell.low_a, c->home) + fmin(cell.low_b, c->home) - c->home, 0);
     t = fmax(least, fmin(home, cheap / c->price));
     return c->price * (a * b - t * t / 2 + c->diagonal * fmin(a, b)) - costs -
            cheap * fmax(home - t, 0);
 }
 
-/* Cells that may have more than what is found are cut in four, all of a size at a time. */
+/* Maximum over all cells by branch and bound: cells whose upper bound exceeds the best value are
+ * split in four, one size at a time. */
 static double
 largest(const Cut *c, double tolerance)
 {
@@ -90,13 +93,13 @@ largest(const Cut *c, double tolerance)
     return upper;
 }
 
-/* Of groups of so many nodes each. */
+/* Groups of nodes, by number of nodes. */
 typedef struct {
     const uint32_t *sizes;
     uint32_t count;
 } Groups;
 
-/* The sum over groups of what they take in and give at least; equal ones are worked out once. */
+/* Lower bound of the total traffic of the groups at one price; equal groups are computed once. */
 static double
 at_price(Cut *c, const Groups *groups, double price, double pairs)
 {
@@ -127,7 +130,7 @@ lh_synth_cut(const uint32_t *sizes, uint32_t count, uint64_t tokens, bool causal
     for (uint32_t i = 0; i < count; i++)
         c.nodes += sizes[i];
     pairs = causal ? (c.nodes + one) / 2 : c.nodes;
-    /* The bound is concave in the price; each price that is tried gives a bound. */
+    /* The bound is concave in the price; every price tried gives a valid bound. */
     for (int i = 0; i < PRICES && high - low > PRECISION * high; i++) {
         const double first = low + (high - low) / 3, second = high - (high - low) / 3;
         const double left = at_price(&c, &groups, first, pairs);
@@ -142,7 +145,7 @@ lh_synth_cut(const uint32_t *sizes, uint32_t count, uint64_t tokens, bool causal
     return best;
 }
 
-/* What the NICs of all nodes take together, in bytes a second. */
+/* Total bandwidth of the NICs of all nodes, bytes/s. */
 static double
 nics(const LhNetwork *n, bool up)
 {
@@ -157,7 +160,7 @@ nics(const LhNetwork *n, bool up)
     return sum;
 }
 
-/* Messages share links, and collectives are made of messages. */
+/* Whether messages share links, and collectives are made of messages. */
 static bool
 has_links(const LhSetup *setup)
 {
@@ -166,16 +169,17 @@ has_links(const LhSetup *setup)
            setup->collectives != LH_COLLECTIVES_CLOSED_FORM;
 }
 
-/* What groups of nodes exchange at least, in bytes. */
+/* Lower bound of the bytes exchanged between groups of nodes. */
 static double
 cut_bytes(const LhSetup *setup, const uint32_t *sizes, uint32_t count)
 {
     const LhAttention *a = &setup->params.attention;
     const uint64_t tokens = a->seq_length / lh_synth_places(setup).places;
-    const double row = 2.0 * lh_dtype_bytes(a->dtype); /* q comes, and a result of its size goes */
+    const double row =
+        2.0 * lh_dtype_bytes(a->dtype); /* q arrives, and a result of its size leaves */
     const double column = 2.0 * lh_dtype_bytes(a->dtype) * a->groups / a->heads;
-    /* The backward pass of a pair needs do and gives dq, dk and dv: as many bytes, if whoever
-     * computes it has q, k and v from before, and more, if not. */
+    /* The backward pass of a pair needs do and produces dq, dk and dv: as many bytes if q, k and
+     * v are still there, more if not. */
     const double passes = setup->params.pass == LH_PASS_BOTH ? 2 : 1;
 
     return lh_synth_cut(sizes, count, tokens, setup->params.mask.causal, row, column) * passes *
@@ -191,7 +195,7 @@ time_over(double bytes, double rate)
 /* --- trunks -------------------------------------------------------------------------------------
  */
 
-/* The links of the fabric between a node and those farthest from it, from the node outwards. */
+/* The links of the fabric from a node towards those farthest from it, from the node outwards. */
 typedef struct {
     uint32_t links[LH_ROUTE_MAX], count;
 } WayOut;
@@ -227,8 +231,8 @@ way_out(const LhNetwork *n, LhSynthPlaces at, uint32_t node, bool up)
     return longest;
 }
 
-/* Nodes that leave by the same link are a group: how many each has. What all of these links take;
- * 0: there is a node without one. */
+/* Groups nodes by the trunk they share at @level, and counts the nodes per group. Returns the
+ * total bandwidth of the trunks; 0: some node has none. */
 static double
 group_nodes(const LhSetup *setup, uint32_t level, bool up, uint32_t *sizes, uint32_t *count)
 {
@@ -292,7 +296,7 @@ bound_cut(const LhSetup *setup, LhSynthBound *bound)
 /* --- compute ------------------------------------------------------------------------------------
  */
 
-/* The best rate of any kernel of the pass, in flop/s; without measured ones, the peak. */
+/* The best rate of any kernel of the pass, flop/s; the peak rate if none is measured. */
 static double
 best_rate(const LhSetup *setup, bool backward)
 {
@@ -317,7 +321,7 @@ best_rate(const LhSetup *setup, bool backward)
         if (row->direction == direction && row->head_dim == head_dim)
             rate = fmax(rate, fmax(row->rate, row->sustained_rate));
     }
-    /* Without a mask, products with scores that are written out do no more than attention does. */
+    /* Without a mask, products with materialised scores need no more flops than attention. */
     if (rate <= 0 || !setup->params.mask.causal)
         rate = fmax(rate, device->matrix_rate);
     return rate;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Candidates come in batches: those of a batch are independent, and the next batch
- * knows the best of all before it, so the number of threads changes nothing. The first part of the
- * budget goes through the portfolio, the rest stays near the best.
+ * Candidates are evaluated in batches. Candidates of a batch are independent, and the next batch
+ * uses the best of all previous ones, so the number of threads does not change the result. The
+ * first part of the budget explores the portfolio, the rest stays near the best.
  */
 #include "synth/synth.h"
 
@@ -40,8 +40,8 @@ lh_synthesis_free(LhSynthesis *s)
     g_free(s);
 }
 
-/* --- what is judged -----------------------------------------------------------------------------
- */
+/* --- evaluation
+ * --------------------------------------------------------------------------------- */
 
 static bool
 plays_on(void *data, const LhProgress *at)
@@ -50,7 +50,7 @@ plays_on(void *data, const LhProgress *at)
     return lh_synth_goes_on(data);
 }
 
-/* What was interrupted is no row. */
+/* An interrupted simulation is not a row. */
 static void
 play_published(void *data, guint index)
 {
@@ -113,12 +113,12 @@ lh_synth_fits(const LhSetup *setup, const LhProgram *program, GError **error)
     if (differs == NULL)
         return true;
     g_set_error(error, LH_ERROR, LH_ERROR_INPUT,
-                "the program is for another %s than the scenario: it cannot be gone on from",
+                "the program is for another %s than the scenario: the search cannot start from it",
                 differs);
     return false;
 }
 
-/* Takes @row over if it is faster than what there is. */
+/* Takes over @row if it is faster than the current best. */
 static void
 offer(LhSynthSearch *s, LhCompareRow *row, LhSynthOrigin origin)
 {
@@ -142,7 +142,7 @@ prove(const LhCompareRow *best, GError **error)
     if (verdict->findings_total == 0)
         return true;
     g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME,
-                "the program that was found is not proven and is not written: %s",
+                "the best program found is not proven and is not written: %s",
                 g_array_index(verdict->findings, LhFinding, 0).message);
     return false;
 }
@@ -150,7 +150,7 @@ prove(const LhCompareRow *best, GError **error)
 /* --- the end ------------------------------------------------------------------------------------
  */
 
-/* Keeps how the candidate deals out its blocks. */
+/* Records the assignment of the candidate's blocks. */
 static void
 tell_cells(LhSynthesis *f, const LhSynthAssignment *state)
 {
@@ -187,9 +187,9 @@ settle(LhSynthSearch *s, GError **error)
     if (s->kept_count > 0)
         offer(s, lh_synth_play_kept(s, &s->kept[0], s->kept[0].recipe.style), LH_SYNTH_FOUND);
     if (f->best == NULL && s->interrupted) {
-        g_set_error_literal(error, LH_ERROR, LH_ERROR_INTERRUPTED,
-                            "interrupted before a program that fits was "
-                            "found: nothing is decided");
+        g_set_error_literal(
+            error, LH_ERROR, LH_ERROR_INTERRUPTED,
+            "interrupted before any program that fits was found: nothing is decided");
         return false;
     }
     if (f->best == NULL) {

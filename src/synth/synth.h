@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The search for a schedule: the published ones are simulated, then assignments from a portfolio of
- * grains, rounds and starts are annealed, emitted and simulated, and the fastest program is proven.
+ * Search for schedules: simulates the published ones; then anneals, generates and simulates
+ * candidate assignments from a portfolio of grains, rounds and starts; and proves the fastest
+ * program.
  */
 #pragma once
 
@@ -12,7 +13,7 @@
 
 #define LH_SYNTH_BUDGET 64 /* candidates */
 
-/* A candidate: what was annealed, and how. */
+/* How a candidate was generated. */
 typedef struct {
     LhSynthGrain grain;
     uint32_t rounds;
@@ -25,66 +26,65 @@ typedef struct {
 typedef struct {
     uint32_t budget; /* candidates; 0: LH_SYNTH_BUDGET */
     uint64_t seed;
-    uint64_t moves;              /* of a candidate's annealing; 0: as many as its blocks need */
-    uint64_t memory_limit_bytes; /* of a rank; 0: what the GPU has */
-    LhTask task;                 /* jobs, 0: one for each core. Told of the candidates that are done
-                                    of the budget, and of the fastest so
-                                    far; false ends it with what is found */
-    bool alone;                  /* no published schedule is simulated: the fastest candidate is
-                                    the answer */
-    bool robust;                 /* judge the fastest programs again, and choose by that */
-    const LhProgram *from;       /* a proven program of the scenario to go on from; NULL: none */
+    uint64_t moves;              /* per candidate; 0: by the number of its blocks */
+    uint64_t memory_limit_bytes; /* per rank; 0: the GPU's memory */
+    LhTask task; /* jobs, 0: one per core. Reports the candidates done out of the budget, and the
+                    fastest so far; returning false ends the search with what has been found */
+    bool alone;  /* simulate no published schedule: the fastest candidate is the answer */
+    bool robust; /* test the fastest programs for robustness, and choose by that */
+    const LhProgram *from; /* a proven program of the scenario to start from; NULL: none */
 } LhSynthOptions;
 
-/* Where a program comes from. */
+/* Origin of a program. */
 typedef enum {
-    LH_SYNTH_PUBLISHED, /* one of the schedules */
-    LH_SYNTH_FROM,      /* the one that the options name */
+    LH_SYNTH_PUBLISHED, /* a published schedule */
+    LH_SYNTH_FROM,      /* the program given in the options */
     LH_SYNTH_FOUND,     /* a candidate */
 } LhSynthOrigin;
 
-/* A block of attention, as it was dealt out. */
+/* An assigned block of attention. */
 typedef struct {
-    uint32_t row, column; /* chunks of queries and keys, in the order of tokens */
+    uint32_t row, column; /* chunks of queries and keys, in token order */
     uint32_t slice;       /* of the heads of a GPU */
     uint32_t place;       /* that computes it */
-    uint32_t round;       /* before which what it needs arrives, from 1; 0: all of it lives there */
-    uint64_t pairs;       /* of a query with a key, of one head and sequence */
+    uint32_t round;       /* round by which its inputs arrive, from 1; 0: all inputs are local */
+    uint64_t pairs;       /* query-key pairs, per head and sequence */
 } LhSynthCell;
 
 typedef struct {
     LhSynthBound bound;
     GPtrArray *rows;               /* of LhCompareRow *: the published schedules */
-    const LhCompareRow *published; /* the fastest of them that fits; NULL: none */
-    /* The fastest program of all, or what holds under all judges; proven. Its name says where it
-     * comes from. */
+    const LhCompareRow *published; /* the fastest published one that fits; NULL: none */
+    /* The fastest program of all, or the one that wins under all judges; proven. Its name tells
+     * its origin. */
     LhCompareRow *best;
-    LhSynthOrigin origin;                      /* of that */
-    LhSynthRecipe recipe;                      /* of LH_SYNTH_FOUND */
-    LhTime candidate_ps;                       /* the fastest candidate; LH_TIME_NEVER: none fits */
-    uint32_t candidates, simulated, too_large; /* programs that were; that need too much memory */
-    LhSynthRobust robust; /* with that option; else, and where no judge was asked, all zero */
-    GArray *cells; /* of LhSynthCell: the candidate that is the answer, or else the fastest; NULL:
-                      none */
-    GArray *homes; /* of uint32_t, by chunk: the place where its tokens live; NULL: likewise */
+    LhSynthOrigin origin; /* of best */
+    LhSynthRecipe recipe; /* if LH_SYNTH_FOUND */
+    LhTime candidate_ps;  /* of the fastest candidate; LH_TIME_NEVER: none fits */
+    uint32_t candidates, simulated,
+        too_large;        /* simulated programs; programs that need too much memory */
+    LhSynthRobust robust; /* with options.robust; all zero otherwise, or if no judge ran */
+    GArray *cells; /* of LhSynthCell: of the candidate that is the answer, otherwise of the fastest;
+                      NULL: none */
+    GArray *homes; /* of uint32_t, by chunk: the home of its tokens; NULL: likewise */
     uint32_t grains;
-    uint64_t moves; /* in all */
+    uint64_t moves; /* total */
     bool interrupted;
 } LhSynthesis;
 
 /*
- * The setup passes lh_synth_check(). The same setup, options and seed give the same synthesis,
- * whatever the threads. LH_ERROR_NO if no program fits, LH_ERROR_RUNTIME if the best one
- * is not proven: then there is none. Caller frees.
+ * Runs the search. The setup has passed lh_synth_check(). The same setup, options and seed give the
+ * same result, whatever the number of threads. Fails with LH_ERROR_NO if no program fits, and with
+ * LH_ERROR_RUNTIME if the best one is not proven. Caller frees.
  */
 LhSynthesis *lh_synth(const LhSetup *setup, const LhSynthOptions *options, GError **error);
 void lh_synthesis_free(LhSynthesis *synthesis);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhSynthesis, lh_synthesis_free)
 
-/* Whether @program is one of the setup's attention: LH_ERROR_INPUT, with what differs. */
+/* Checks that @program computes the setup's attention; LH_ERROR_INPUT names what differs. */
 bool lh_synth_fits(const LhSetup *setup, const LhProgram *program, GError **error);
 
-/* Whether it is faster than every published schedule. */
+/* Whether the best program is faster than every published schedule. */
 static inline bool
 lh_synthesis_wins(const LhSynthesis *s)
 {

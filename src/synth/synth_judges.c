@@ -3,8 +3,8 @@
 
 #include "synth/synth.h"
 
-/* --- the answer ---------------------------------------------------------------------------------
- */
+/* --- simulation
+ * --------------------------------------------------------------------------------- */
 
 LhCompareRow *
 lh_synth_play(const LhSynthSearch *s, const char *name, const LhProgram *program)
@@ -30,12 +30,12 @@ lh_synth_play_kept(const LhSynthSearch *s, const LhSynthCandidate *c, LhSynthSty
 /* --- the judges ---------------------------------------------------------------------------------
  */
 
-/* A program that the judges are to hear. */
+/* A program to be tested by the judges. */
 typedef struct {
     LhCompareRow *row; /* owned */
     LhSynthOrigin origin;
-    LhSynthRecipe recipe; /* of LH_SYNTH_FOUND, as is ... */
-    uint32_t kept;        /* ... which of the candidates that were kept it is */
+    LhSynthRecipe recipe; /* if LH_SYNTH_FOUND, as is ... */
+    uint32_t kept;        /* ... its index among the kept candidates */
 } Contender;
 
 static void
@@ -44,7 +44,8 @@ contender_clear(gpointer data)
     lh_compare_row_free(((Contender *)data)->row);
 }
 
-/* Takes @row over if it is faster than what is published, and none of its time is there yet. */
+/* Adds a contender if it is faster than the published schedules and its time is new; otherwise
+ * frees it. */
 static void
 add_contender(const LhSynthSearch *s, GArray *contenders, Contender c)
 {
@@ -61,7 +62,7 @@ add_contender(const LhSynthSearch *s, GArray *contenders, Contender c)
         contender_clear(&c);
 }
 
-/* The answer of the scenario first, then what else was found. */
+/* Collects the contenders: the best program of the scenario first, then the other ones found. */
 static GArray *
 find_contenders(LhSynthSearch *s)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A search for schedules under way: what its parts share.
+ * State of a search, shared by its parts.
  */
 #pragma once
 
@@ -11,15 +11,15 @@
 
 #define LH_SYNTH_BATCH 16U
 
-#define LH_SYNTH_KEPT 16U /* candidates for the judges; one without them */
+#define LH_SYNTH_KEPT 16U /* candidates kept for the judges; one without them */
 
-/* What an annealing has come to. */
+/* An annealed candidate. */
 typedef struct {
     LhSynthRecipe recipe;
     const LhSynthProblem *problem;
-    bool warm;                        /* it begins with the best */
+    bool warm;                        /* starts from the best candidate */
     LhTime times_ps[LH_SYNTH_STYLES]; /* LH_TIME_NEVER: not simulated to the end, or too large */
-    LhTime time_ps;                   /* the least of them */
+    LhTime time_ps;                   /* the smallest of them */
     uint32_t simulated, too_large;
     uint64_t moves;
     LhSynthAssignment *state; /* owned */
@@ -35,7 +35,7 @@ typedef struct {
         kept[LH_SYNTH_KEPT]; /* by time, all different; the first `kept_count` of `kept_most` */
     uint32_t kept_count, kept_most;
     LhSynthCandidate batch[LH_SYNTH_BATCH];
-    _Atomic LhTime limit_ps; /* slower programs are not simulated to their end */
+    _Atomic LhTime limit_ps; /* slower programs are aborted */
     uint32_t budget, done;
     pthread_mutex_t lock; /* of the progress */
     bool interrupted;
@@ -48,10 +48,10 @@ typedef struct {
     double mean_weight;
 } LhSynthPortfolioEntry;
 
-/* Threads for so many simulations. */
+/* The number of threads for @work simulations. */
 guint lh_synth_threads(const LhSynthSearch *s, guint work);
 
-/* Tells how far the search is; false ends it. */
+/* Reports progress; false ends the search. */
 bool lh_synth_goes_on(LhSynthSearch *s);
 
 /* Whether a result fits in the memory that the search allows. */

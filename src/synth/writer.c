@@ -93,17 +93,17 @@ lh_synth_inputs_of(const LhSynthWriter *w, const LhSynthCall *call, int turn)
 /* --- exchanges ----------------------------------------------------------------------------------
  */
 
-/* An exchange that is there once it has a message. */
+/* An exchange, created when it gets its first message. */
 typedef struct {
     LhSynthWriter *w;
     uint8_t stream;
-    const LhSynthWaits *waits; /* NULL: for nothing */
-    uint32_t id;               /* + 1; 0: not there */
+    const LhSynthWaits *waits; /* NULL: none */
+    uint32_t id;               /* + 1; 0: not created */
 } Exchange;
 
 /* One part of each of @count slots. */
 typedef struct {
-    bool send; /* else receive */
+    bool send; /* otherwise receive */
     uint32_t peer;
     uint16_t tag;
     const uint16_t *slots;
@@ -117,7 +117,8 @@ post(Exchange *x, Message m)
     uint64_t bytes = 0;
 
     if (x->id == 0) {
-        /* Results and inputs of one pair of ranks have no order: they need not meet. */
+        /* Results and inputs of a pair of ranks are not ordered, so they use different
+         * communicators. */
         emitter->communicator =
             x->stream == LH_SYNTH_STREAM_RESULTS || x->stream == LH_SYNTH_STREAM_CAME;
         x->id = lh_emit_exchange(emitter, x->stream) + 1;
@@ -134,14 +135,14 @@ post(Exchange *x, Message m)
 /* --- inputs -------------------------------------------------------------------------------------
  */
 
-/* A label of a message: what it carries. */
+/* Label of a message by its contents. */
 static uint16_t
 label_of(const LhSynthWriter *w, const LhSynthInput *input, uint32_t segment, uint32_t slice)
 {
     return (uint16_t)((segment * w->e->p->grain.slices + slice) * 3 + input->label);
 }
 
-/* Where place @place has a chunk, and from which round on. */
+/* The part of a chunk at a place, and the round from which it is needed. */
 static uint32_t
 needed_at(const LhSynthSite *site, const LhSynthInput *input, uint32_t entry, uint32_t *turn)
 {
@@ -149,7 +150,7 @@ needed_at(const LhSynthSite *site, const LhSynthInput *input, uint32_t entry, ui
     return (input->rows ? site->row_at : site->column_at)[entry];
 }
 
-/* The part of a rank's segment @segment that GPU @gpu's slice @slice is. */
+/* The part of a rank's segment @segment for slice @slice of GPU @gpu. */
 static uint32_t
 part_of(const LhSynthWriter *w, const LhSynthInput *input, uint32_t segment, uint32_t gpu,
         uint32_t slice)
@@ -157,7 +158,7 @@ part_of(const LhSynthWriter *w, const LhSynthInput *input, uint32_t segment, uin
     return w->e->p->seats[segment].part * input->width + gpu * input->slices + slice;
 }
 
-/* The rank's own segment @segment goes to the GPUs of place @to that need it. */
+/* Sends the rank's own segment @segment to the GPUs of place @to that need it. */
 static void
 send_segment(Exchange *x, const LhSynthInput *input, uint32_t slice, uint32_t segment, uint32_t to)
 {
@@ -173,7 +174,8 @@ send_segment(Exchange *x, const LhSynthInput *input, uint32_t slice, uint32_t se
     }
 }
 
-/* Whether what a place @distance places on first needs in round @needed goes now, over @stream. */
+/* Whether data for a place at distance @distance that needs it in round @needed is sent in this
+ * turn, over @stream. */
 static bool
 goes_now(uint32_t distance, uint32_t needed, int turn, uint8_t stream)
 {
@@ -183,8 +185,8 @@ goes_now(uint32_t distance, uint32_t needed, int turn, uint8_t stream)
            LH_SYNTH_STREAM_DISTANCE + (distance - 1) % LH_SYNTH_DISTANCES == stream;
 }
 
-/* Messages of one slice: what @turn needs of chunk @chunk (LH_SYNTH_LOCAL: within the place) and
- * goes over the stream of the exchange. */
+/* Adds the messages of one slice: what @turn needs of chunk @chunk (LH_SYNTH_LOCAL: within the
+ * place) on the stream of the exchange. */
 static void
 move_chunk(Exchange *x, const LhSynthInput *input, uint32_t slice, uint32_t chunk, int turn)
 {
@@ -212,12 +214,12 @@ move_chunk(Exchange *x, const LhSynthInput *input, uint32_t slice, uint32_t chun
     }
 }
 
-/* Slices of a GPU's heads. */
+/* Range of slices of a GPU's heads. */
 typedef struct {
     uint32_t first, end;
 } Slices;
 
-/* Chunk @chunk in the slices of q, and of k and v in what begins with them. */
+/* Gathers chunk @chunk in slices of q, and of the k and v slices that begin there. */
 static void
 gather_chunk(LhSynthWriter *w, const LhSynthGathering *g, Slices slices, uint32_t chunk)
 {
@@ -296,7 +298,7 @@ lh_synth_each_own(LhSynthWriter *w, const LhSynthInput *input, LhSynthPieceFunc 
 /* --- results ------------------------------------------------------------------------------------
  */
 
-/* Parts of results that go the same way: neighbours in their slot and among the outputs. */
+/* A run of results with the same route: adjacent in their slot and among the outputs. */
 typedef struct {
     uint16_t slot;
     uint32_t part, output, count;
@@ -365,7 +367,7 @@ lh_synth_leaves(const LhSynthWriter *w, LhSynthResult kind, uint32_t entry,
            (p->homes[entry % p->chunks] != w->place) == leaving->remote;
 }
 
-/* @waits: NULL where streams are order enough. */
+/* @waits may be NULL if stream order suffices. */
 static void
 finish(LhSynthWriter *w, const LhSynthOutput *o, LhKernelId kernel, const CallRun *run,
        const LhSynthWaits *waits)
@@ -382,7 +384,7 @@ finish(LhSynthWriter *w, const LhSynthOutput *o, LhKernelId kernel, const CallRu
         lh_synth_keep_statistics(w, kernel, run->slot, run->part, run->output, run->count);
 }
 
-/* Outputs whose sums are complete now, in runs. */
+/* Finishes outputs whose sums are now complete, in runs. */
 static void
 finish_complete(LhSynthWriter *w, const LhSynthOutput *o, const CallRun *run)
 {
@@ -445,7 +447,7 @@ arrives(const LhSynthArrival *a, const LhSynthLeaving *leaving)
     return a->stage == leaving->stage && a->remote == leaving->remote;
 }
 
-/* Merges what comes from the rank itself, or (@own false) from others. */
+/* Merges contributions of the rank itself, or (@own false) of other ranks. */
 static void
 merge_arrivals(LhSynthWriter *w, LhSynthOutput *o, const LhSynthLeaving *leaving, bool own,
                const LhSynthWaits *waits)
@@ -468,7 +470,7 @@ merge_arrivals(LhSynthWriter *w, LhSynthOutput *o, const LhSynthLeaving *leaving
         }
         if (run.count > 0) {
             merge_run(w, o, &run, waits);
-            next = run_of(w, o, a); /* it may have begun with that */
+            next = run_of(w, o, a); /* it may start with that */
         }
         run = next;
     }
@@ -533,7 +535,8 @@ lh_synth_return(LhSynthWriter *w, LhSynthOutput *outputs, uint32_t count,
                      .stream = leaving->remote ? LH_SYNTH_STREAM_RESULTS : LH_SYNTH_STREAM_LOCAL,
                      .waits = &sendable };
     Exchange apart = { .w = w, .stream = LH_SYNTH_STREAM_CAME, .waits = &again };
-    Exchange *in = leaving->remote ? &apart : &out; /* neither way waits for the other */
+    Exchange *in =
+        leaving->remote ? &apart : &out; /* sending and receiving do not wait for each other */
     uint32_t merging;
 
     if (!leaving->remote)
