@@ -56,8 +56,7 @@ typedef struct {
     bool by_heads;     /* an input or output saved between the passes by heads: see saved_group */
     LhCategory category;
     uint32_t parts;
-    uint32_t
-        first_cell; /* index of its first part in the numbering of all slots' parts of a rank */
+    uint32_t first_cell; /* index of its first part among all parts of a rank */
     uint64_t part_bytes; /* device memory */
     /* The ranks that have the slot: ranks_count ranks from first_rank on, for example the
      * weights of a pipeline stage. 0: all ranks. */

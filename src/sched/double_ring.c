@@ -28,9 +28,8 @@ enum {
 };
 
 enum {
-    MARK_POSTED = LH_RING_MARK_END, /* the exchange posted last on each ring */
-    MARK_PENDING =
-        MARK_POSTED + RINGS, /* of these, the ones that the next compute op must wait for */
+    MARK_POSTED = LH_RING_MARK_END,     /* the exchange posted last on each ring */
+    MARK_PENDING = MARK_POSTED + RINGS, /* those that the next compute op must wait for */
 };
 
 static const LhOption inner_ring = {

@@ -41,12 +41,10 @@ struct _LhSchedule {
     const LhOption *not_varied; /* an option with which some programs are wrong: verify varies it
                                    only on request. NULL: none */
     LhPlacementKind placement;
-    unsigned attention; /* of LhAttentionKinds; 0: softmax only */
-    unsigned masks;     /* of LhMaskSupport */
-    const char
-        *masks_reason; /* why some masks are not supported, for the refusal; NULL if all are */
-    const char
-        *full_reason; /* why softmax attention does not support the full mask; NULL: it does */
+    unsigned attention;       /* of LhAttentionKinds; 0: softmax only */
+    unsigned masks;           /* of LhMaskSupport */
+    const char *masks_reason; /* why some are not supported, for the refusal; NULL: all are */
+    const char *full_reason;  /* why softmax attention lacks the full mask; NULL: it has it */
     /* Adjusts the params before anything is checked (padded heads, defaults of options). NULL:
      * none. */
     void (*adapt)(LhProgramParams *p);

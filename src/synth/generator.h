@@ -15,10 +15,9 @@
 /* How an assignment is turned into a program. */
 typedef struct {
     LhSynthKernels kernels;
-    uint32_t
-        streams; /* attention streams, up to LH_SYNTH_ATTEND_MAX: small calls fill a GPU together */
-    bool early;  /* inputs arrive slice by slice within a place, and results leave in stages of a
-                    turn; otherwise all at once, and after the turn */
+    uint32_t streams; /* for attention, up to LH_SYNTH_ATTEND_MAX: small calls share a GPU */
+    bool early; /* inputs arrive slice by slice within a place, and results leave in stages of a
+                   turn; otherwise all at once, and after the turn */
 } LhSynthStyle;
 
 /* All styles that a search tries. */

@@ -56,8 +56,7 @@ typedef struct {
     uint8_t *started;     /* [ops_count] */
     bool projects;        /* the program states how activations outside attention relate to it */
     bool computes_layer;  /* it computes the layer outside attention itself */
-    uint8_t
-        *taken; /* [slots] with projections: the given tensor, + 1, from an input slot; 0: none */
+    uint8_t *taken; /* [slots] with projections: tensor, + 1, given by an input slot; 0: none */
 } LhSymbolicExec;
 
 /* The kinds of contributions that a tensor collects. Tensors of one family derive from each

@@ -31,8 +31,7 @@ typedef struct {
 typedef struct {
     GArray *findings; /* of LhFinding; empty: proven. At most 64 are kept */
     uint64_t findings_total;
-    GPtrArray
-        *unchecked; /* of const char *, sentences: what a proof of this program does not cover */
+    GPtrArray *unchecked; /* of const char *, sentences: what the proof does not cover */
     /* The program also ends if every rank has all its streams in one queue, in program order: it
      * does not need a device that runs streams concurrently. */
     bool one_queue;

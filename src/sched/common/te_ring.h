@@ -24,8 +24,7 @@ typedef struct {
     uint8_t second, receive; /* streams besides those of lh_pass_declare */
     uint16_t fwd_first, fwd_end, fwd_kv, fwd_sum;
     uint16_t out, half; /* outputs of the steps: whole ones, and of the second half-chunk */
-    uint16_t
-        saved_kv; /* k, v of the forward pass's last step, with which the backward pass starts */
+    uint16_t saved_kv;  /* k, v of the last forward step; the backward pass starts with them */
     uint16_t bwd_first, bwd_end, bwd_kv, bwd_dkv[2], bwd_block_dq, bwd_block_dkv, bwd_dq;
     LhKernelId add_dq, add_dkv, end_dkv;
 } LhTeRing;
