@@ -124,7 +124,7 @@ boxes_by_colour(const Layout *l)
 
 /* The last data set. */
 static void
-append_labels(const Layout *l, GString *data)
+append_map_labels(const Layout *l, GString *data)
 {
     g_string_append(data, "# labels: x y number\n");
     for (guint i = 0; i < l->map->labels->len; i++) {
@@ -181,6 +181,16 @@ append_plots(GString *script, const LhMap *map)
     g_string_append_c(script, '\n');
 }
 
+char **
+lh_map_slice_titles(uint32_t panels)
+{
+    char **titles = panels > 1 ? g_new0(char *, panels + 1) : NULL;
+
+    for (uint32_t slice = 0; titles != NULL && slice < panels; slice++)
+        titles[slice] = g_strdup_printf("heads, slice %u", slice);
+    return titles;
+}
+
 bool
 lh_map_has_labels(const LhMap *map)
 {
@@ -200,7 +210,7 @@ lh_map_draw(const LhMap *map, LhFigureTo to, GError **error)
     g_autoptr(GString) data = boxes_by_colour(&l);
 
     if (lh_map_has_labels(map))
-        append_labels(&l, data);
+        append_map_labels(&l, data);
     lh_figure_append_title(script, figure.width, map->title, map->below);
     append_frame(script, &l);
     append_plots(script, map);

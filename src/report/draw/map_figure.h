@@ -38,6 +38,9 @@ typedef struct {
     GArray *labels;         /* of LhMapLabel, left out where boxes are too small; NULL: none */
 } LhMap;
 
+/* "heads, slice 0" and so on; NULL for a single panel. Caller frees. */
+char **lh_map_slice_titles(uint32_t panels);
+
 /* Whether a unit of the map is large enough for its labels. */
 bool lh_map_has_labels(const LhMap *map);
 

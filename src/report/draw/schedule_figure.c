@@ -86,7 +86,7 @@ add_home(const Blocks *b, uint32_t panel, uint32_t rank, double at)
 
 /* Where each rank has all tokens of its heads, no rank is the home of a token. */
 static void
-add_homes(const Blocks *b, uint32_t panel)
+add_rank_strips(const Blocks *b, uint32_t panel)
 {
     const LhPlacement *p = &b->placement;
 
@@ -114,16 +114,6 @@ pieces_of(const LhPlacement *placement)
     return pieces;
 }
 
-static char **
-slice_titles(uint32_t panels)
-{
-    char **titles = g_new0(char *, panels + 1);
-
-    for (uint32_t slice = 0; slice < panels; slice++)
-        titles[slice] = g_strdup_printf("heads, slice %u", slice);
-    return titles;
-}
-
 /* Adds the blocks of the group's ranks and the first slices. */
 static void
 add_blocks(const Blocks *b, const GArray *blocks)
@@ -135,7 +125,7 @@ add_blocks(const Blocks *b, const GArray *blocks)
             add_block(b, block);
     }
     for (uint32_t panel = 0; panel < b->map->panels; panel++)
-        add_homes(b, panel);
+        add_rank_strips(b, panel);
 }
 
 static bool
@@ -153,7 +143,7 @@ draw_blocks(const LhProgram *program, const GArray *blocks, LhFigureTo to, GErro
                   .boxes = boxes,
                   .labels = labels };
     Blocks b = { .map = &map, .program = program, .placement = program->placement };
-    g_auto(GStrv) titles = slices > 1 ? slice_titles(map.panels) : NULL;
+    g_auto(GStrv) titles = lh_map_slice_titles(map.panels);
     g_autofree char *title =
         g_strdup_printf("%s: which rank computes which block of attention", program->name);
     g_autofree char *tokens = NULL;

@@ -24,7 +24,7 @@ add_cells(LhMap *map, const LhSynthesis *s)
 }
 
 static void
-add_homes(LhMap *map, const GArray *homes)
+add_place_strips(LhMap *map, const GArray *homes)
 {
     const double strip = LH_MAP_STRIP, thickness = LH_MAP_STRIP_THICKNESS;
 
@@ -37,26 +37,6 @@ add_homes(LhMap *map, const GArray *homes)
             g_array_append_vals(map->boxes, boxes, G_N_ELEMENTS(boxes));
         }
     }
-}
-
-/* "slice 0", ...; NULL of one panel. Caller frees. */
-static char **
-slice_titles(uint32_t panels)
-{
-    GStrvBuilder *titles;
-    char **all;
-
-    if (panels < 2)
-        return NULL;
-    titles = g_strv_builder_new();
-    for (uint32_t slice = 0; slice < panels; slice++) {
-        g_autofree char *title = g_strdup_printf("slice %u", slice);
-
-        g_strv_builder_add(titles, title);
-    }
-    all = g_strv_builder_end(titles);
-    g_strv_builder_unref(titles);
-    return all;
 }
 
 bool
@@ -83,8 +63,8 @@ lh_synth_figure_draw(const LhSetup *setup, const LhSynthesis *s, const char *pat
     g_auto(GStrv) titles = NULL;
 
     add_cells(&map, s);
-    add_homes(&map, s->homes);
-    titles = map.panel_titles = slice_titles(map.panels);
+    add_place_strips(&map, s->homes);
+    titles = map.panel_titles = lh_map_slice_titles(map.panels);
     below = g_strdup_printf("%s tokens a square; edges: the %s that holds the tokens%s", tokens,
                             map.colour_word,
                             lh_map_has_labels(&map) ? "; numbers: rounds of arrival" : "");
