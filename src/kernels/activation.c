@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What stands between the products of a layer, element by element. `width` is that of the output of
- * the forward call, backward too: a row of gu, and of dgu, has twice as many elements, all gates
+ * Elementwise operations between the products of a layer. `width` is that of the forward call's
+ * output, also in backward calls: a row of gu and of dgu has twice as many elements, all gates
  * before all others.
  */
 #include "kernels/layer.h"
 
-/* Elements of an operand, for each of the output. */
+/* Elements of an operand. */
 static uint64_t
 glu_elements(const LhKernelArgs *a, unsigned operand)
 {
@@ -44,8 +44,8 @@ one_each(const LhKernelArgs *a, unsigned operand)
         .operand_elements = elements,                                                              \
     };
 
-/* The numbers are flops of an element of the output. */
-ACTIVATION(glu, "p = silu(gate) up, of rows that hold gate and then up", 5, glu_elements,
+/* The numbers are flops per element of the output. */
+ACTIVATION(glu, "p = silu(gate) up; a row holds gate, then up", 5, glu_elements,
            LH_HIDDEN("gu", READ), LH_HIDDEN("p", WRITE))
 ACTIVATION(glu_bwd, "gradients of gate and up in glu", 11, glu_bwd_elements, LH_HIDDEN("gu", READ),
            LH_HIDDEN("dp", READ), LH_HIDDEN("dgu", WRITE))

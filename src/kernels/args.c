@@ -10,15 +10,14 @@
 #include <glib.h>
 #include <string.h>
 
-#define CALL_MAX (UINT64_C(1) << 60) /* flops of a product: its traffic fits 64 bits */
+#define CALL_MAX (UINT64_C(1) << 60) /* flops of a product; its traffic then fits in 64 bits */
 #define ELEMENTS_MAX                                                                               \
-    (UINT64_C(1) << 48) /* of an operand: so do flops and bytes of each element                    \
-                         */
-#define ELEMENTS_LIMIT "a call may have 2^48 elements in an operand at most"
+    (UINT64_C(1) << 48) /* of an operand; flops and bytes per element then fit in 64 bits */
+#define ELEMENTS_LIMIT "an operand of a call may have at most 2^48 elements"
 
 /* ---- sizes ---- */
 
-/* Whatever the kernel: a state has d^2 elements. */
+/* For any kernel: a state has d^2 elements. */
 static bool
 attention_fits(const LhKernelArgs *args)
 {
@@ -37,7 +36,7 @@ attention_fits(const LhKernelArgs *args)
            flops <= INT64_MAX && bytes <= INT64_MAX && states <= INT64_MAX;
 }
 
-/* Products that stay within @most; a factor of 0 counts as 1. */
+/* Whether a product of factors is at most @most; a factor of 0 counts as 1. */
 static bool
 is_within(uint64_t most, uint64_t a, uint64_t b, uint64_t c)
 {
@@ -78,7 +77,7 @@ experts_fit(const LhKernelArgs *a)
            is_within(ELEMENTS_MAX, a->experts.rows, a->experts.width, a->experts.choices);
 }
 
-/* ---- what traffic is about ---- */
+/* ---- elements that traffic applies to ---- */
 
 static uint64_t
 elements_count(const LhKernelArgs *a)
@@ -145,7 +144,7 @@ const LhArgsRow lh_args_rows[LH_ARGS_KINDS] = {
         },
         .fits = attention_fits,
         .limited = "nq",
-        .limit = "the flops or bytes of this call do not fit 63 bits",
+        .limit = "the flops or bytes of this call do not fit in 63 bits",
     },
     [LH_ARGS_PRODUCT] = {
         .members = (const LhArgMember[]){
@@ -159,7 +158,7 @@ const LhArgsRow lh_args_rows[LH_ARGS_KINDS] = {
         },
         .fits = product_fits,
         .limited = "m",
-        .limit = "a call may have 2^60 flops at most",
+        .limit = "a call may have at most 2^60 flops",
     },
     [LH_ARGS_ELEMENTS] = {
         .members = (const LhArgMember[]){
@@ -322,7 +321,7 @@ lh_arg_put_real(const LhArgMember *member, LhKernelArgs *args, double value)
 
 /* ---- all members ---- */
 
-/* The bits of a member. */
+/* Returns the bits of a member. */
 static uint64_t
 word_of(const LhArgMember *member, const LhKernelArgs *args)
 {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Attention of a block of queries with a block of keys and values, its gradients, and what they
- * need of o.
+ * Attention of a block of queries on a block of keys and values, its gradients, and delta.
  */
 #include "kernels/sizes.h"
 
@@ -17,9 +16,8 @@ attention_memory_bytes(const LhKernelArgs *a, uint32_t element_bytes)
 }
 
 /*
- * Attention of queries that meet all their keys in one call, as a library's kernel computes it:
- * writes the normalised o and the lse themselves, so that nothing is merged or normalised after it.
- * Traffic as attention_block.
+ * Attention of queries with all their keys in one call, as a library's kernel computes it. Writes
+ * the normalised o and the lse; no merge or normalise follows. Traffic as attention_block.
  */
 const LhKernel lh_kernel_attention = {
     .name = "attention",
@@ -51,7 +49,7 @@ attention_fwd_memory_bytes(const LhKernelArgs *a, uint32_t element_bytes)
 /*
  * One block of attention, forward: scores q k^T under the mask, online softmax, times v, added to
  * an unnormalised accumulator (o, m, l). With `first` the accumulator starts here. Traffic counts
- * every operand once; re-reads of k and v hit the L2.
+ * every operand once; repeated reads of k and v hit the L2.
  */
 const LhKernel lh_kernel_attention_fwd = {
     .name = "attention_fwd",
@@ -80,8 +78,8 @@ attention_block_memory_bytes(const LhKernelArgs *a, uint32_t element_bytes)
 }
 
 /*
- * One block of attention, forward, that stands alone: overwrites its block with a normalised o and
- * its lse, to be merged by merge_lse. Traffic as attention_fwd.
+ * One separate block of attention, forward: overwrites its block with a normalised o and its lse,
+ * for merge_lse. Traffic as attention_fwd.
  */
 const LhKernel lh_kernel_attention_block = {
     .name = "attention_block",
@@ -111,7 +109,7 @@ attention_bwd_memory_bytes(const LhKernelArgs *a, uint32_t element_bytes)
 }
 
 /*
- * One block of attention, backward, given the global lse and delta = rowsum(do * o): recomputes the
+ * One block of attention, backward, from the global lse and delta = rowsum(do * o): recomputes the
  * probabilities and adds to dq, dk, dv. `first` overwrites all three. Traffic counts every operand
  * once.
  */
@@ -148,9 +146,9 @@ attention_bwd_o_memory_bytes(const LhKernelArgs *a, uint32_t element_bytes)
 }
 
 /*
- * As attention_bwd, but given o: every call first computes delta = rowsum(do * o) for its rows, as
- * the public implementations of flash attention do. That is memory traffic: reads do and o once
- * more, writes delta.
+ * As attention_bwd, but with o instead of delta: every call first computes delta = rowsum(do * o)
+ * for its rows, as the public implementations of flash attention do. This adds memory traffic:
+ * reads do and o once more, writes delta.
  */
 const LhKernel lh_kernel_attention_bwd_o = {
     .name = "attention_bwd_o",
@@ -186,7 +184,7 @@ delta_memory_bytes(const LhKernelArgs *a, uint32_t element_bytes)
 }
 
 /*
- * delta = rowsum(do * o), what the backward pass needs of o.
+ * delta = rowsum(do * o), the backward pass's input from o.
  */
 const LhKernel lh_kernel_delta = {
     .name = "delta",

@@ -1,19 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How a kernel is called with real data. Plain C: shared with device code.
+ * Calls of kernels with data in memory. Plain C: shared with device code.
  *
- * A slot lies in memory as `parts` blocks, part_bytes from one to the next; a part holds the
- * tensors of its kind in a fixed order, each contiguous, token-major within a sequence (B
- * sequences, n tokens of the part):
- *   q, o, do, dq   [B][n][h][d]
- *   kv, dkv        k [B][n][g][d], then v likewise
- *   acc            o [B][n][h][d] of the slot's element, then fp32 statistics [B][n][h]: m and l,
- *                  or lse alone
- *   lse, delta     [B][n][h] fp32
- *   k, v, dk, dv   [B][n][g][d]
- *   scores, probs, dscores   [B][nq][h][keys of the part]: a part has all query rows of the call
- *   state, dstate  [B][h][d][d] fp32, row k, column v; one part
- * Rows of several parts count on from part to part; masks are in these local indices.
+ * A slot lies in memory as `parts` blocks, part_bytes apart. A part holds the tensors of its kind
+ * in a fixed order, each contiguous, token-major within a sequence (B sequences, n tokens of the
+ * part): q, o, do, dq   [B][n][h][d] kv, dkv        k [B][n][g][d], then v likewise acc o
+ * [B][n][h][d] of the slot's element, then fp32 statistics [B][n][h]: m and l, or lse alone lse,
+ * delta     [B][n][h] fp32 k, v, dk, dv   [B][n][g][d] scores, probs, dscores   [B][nq][h][keys of
+ * the part]: a part has all query rows of the call state, dstate  [B][h][d][d] fp32, row k, column
+ * v; one part Row indices continue from part to part; masks use these local indices.
  */
 #pragma once
 
@@ -23,7 +18,7 @@
 
 #include <stdint.h>
 
-/* The type of the principal tensor of an operand; statistics and states are always fp32. */
+/* Element type of an operand's main tensor; statistics and states are always fp32. */
 enum lh_storage {
     LH_STORAGE_FP32,
     LH_STORAGE_BF16,
@@ -51,14 +46,15 @@ typedef struct {
     uint32_t parts;
     uint64_t part_bytes; /* from one part to the next */
     enum lh_storage storage;
-    uint64_t held_bytes; /* by a part; 0: part_bytes, with nothing between parts */
+    uint64_t held_bytes; /* of a part; 0: part_bytes, without gaps between parts */
 } LhView;
 
 /*
- * One call: operands in the kernel's order. Rows of a part: args->nq / parts for operands of
- * queries, args->nk / parts for operands of keys; both must divide. Operands are aligned to their
- * elements. The kernel may use @scratch, and no other memory, aligned to LH_SCRATCH_ALIGN, whatever
- * it holds and as much as its machine says that it needs; two calls at a time need one each.
+ * One call: operands in the kernel's order. An operand of queries has args->nq / parts rows a part,
+ * one of keys args->nk / parts; both must divide. Operands are aligned to their elements. The
+ * kernel may use @scratch and no other memory. Scratch is aligned to LH_SCRATCH_ALIGN, has
+ * undefined contents and the size that the machine's row states. Concurrent calls need separate
+ * scratch.
  */
 typedef struct {
     const LhKernelArgs *args;
@@ -68,5 +64,5 @@ typedef struct {
 
 #define LH_SCRATCH_ALIGN 64
 
-/* Outputs stay untouched unless the status is OK. */
+/* Outputs are unchanged unless the status is OK. */
 typedef enum lh_status (*LhKernelRun)(const LhCall *call);

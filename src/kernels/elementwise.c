@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Gradients added up, elements converted, copied and zeroed, k and v taken apart and put together.
+ * Adds gradients; converts, copies and zeroes elements; splits and joins k and v.
  */
 #include "kernels/sizes.h"
 
@@ -19,7 +19,7 @@ add_memory_bytes(const LhKernelArgs *a, uint32_t element_bytes)
 }
 
 /*
- * target += source, both of the activation's type: the 16-bit accumulation of gradients of
+ * target += source, both of the activation's type: 16-bit accumulation of gradients, as in
  * LightSeq.
  */
 const LhKernel lh_kernel_add = {
@@ -45,7 +45,7 @@ add_to_fp32_memory_bytes(const LhKernelArgs *a, uint32_t element_bytes)
 }
 
 /*
- * target += source, the target in fp32, as ring-flash-attention accumulates its gradients.
+ * target += source, the target in fp32: accumulation of gradients as in ring-flash-attention.
  */
 const LhKernel lh_kernel_add_to_fp32 = {
     .name = "add_to_fp32",
@@ -70,7 +70,7 @@ add_from_fp32_memory_bytes(const LhKernelArgs *a, uint32_t element_bytes)
 }
 
 /*
- * target += source, the source in fp32: gradients that travelled as fp32.
+ * target += source, the source in fp32: gradients transferred as fp32.
  */
 const LhKernel lh_kernel_add_from_fp32 = {
     .name = "add_from_fp32",
@@ -145,7 +145,7 @@ zero_memory_bytes(const LhKernelArgs *a, uint32_t element_bytes)
 }
 
 /*
- * Makes an empty accumulator.
+ * Clears an accumulator.
  */
 const LhKernel lh_kernel_zero = {
     .name = "zero",
@@ -175,13 +175,13 @@ expand_kv_memory_bytes(const LhKernelArgs *a, uint32_t element_bytes)
 }
 
 /*
- * Repeats the key-value heads for the query heads that share them, as code does whose attention
- * needs as many key-value heads as query heads. Attention here takes key-value heads as they are,
- * so that no other kernel reads what this one writes: it stands for the time and the memory.
+ * Repeats the key-value heads for the query heads that share them, as frameworks do whose attention
+ * needs equal numbers of both. Attention here takes key-value heads as they are, so no other kernel
+ * reads the result: the row stands for time and memory.
  */
 const LhKernel lh_kernel_expand_kv = {
     .name = "expand_kv",
-    .summary = "k and v with a key-value head for every query head",
+    .summary = "repeats key-value heads: one for every query head",
     .effect = LH_EFFECT_DERIVE,
     .cost = LH_COST_MEMORY,
     .operands = {
@@ -203,11 +203,11 @@ take_k_memory_bytes(const LhKernelArgs *a, uint32_t element_bytes)
 }
 
 /*
- * Copies k out of k and v.
+ * Copies k out of kv.
  */
 const LhKernel lh_kernel_take_k = {
     .name = "take_k",
-    .summary = "k alone, out of k and v",
+    .summary = "copies k out of kv",
     .effect = LH_EFFECT_DERIVE,
     .cost = LH_COST_MEMORY,
     .operands = {
@@ -222,11 +222,11 @@ const LhKernel lh_kernel_take_k = {
 /* ---- take_v ---- */
 
 /*
- * Copies v out of k and v.
+ * Copies v out of kv.
  */
 const LhKernel lh_kernel_take_v = {
     .name = "take_v",
-    .summary = "v alone, out of k and v",
+    .summary = "copies v out of kv",
     .effect = LH_EFFECT_DERIVE,
     .cost = LH_COST_MEMORY,
     .operands = {
@@ -247,11 +247,11 @@ join_dkv_memory_bytes(const LhKernelArgs *a, uint32_t element_bytes)
 }
 
 /*
- * Puts dk and dv together, rounded to the activation's type.
+ * Joins dk and dv to dkv, rounded to the activation's type.
  */
 const LhKernel lh_kernel_join_dkv = {
     .name = "join_dkv",
-    .summary = "dk and dv together, rounded",
+    .summary = "joins dk and dv, rounded",
     .effect = LH_EFFECT_DERIVE,
     .cost = LH_COST_MEMORY,
     .operands = {

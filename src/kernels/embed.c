@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Embedding: every token takes its row of a table. A rank may have only `count` rows of the table,
- * from `first` on; other tokens then have rows of zeros, and the sum over ranks is the embedding.
+ * Embedding: every token reads its row of a table. A rank may hold only `count` rows of the table,
+ * from `first` on; other tokens get rows of zeros, and the sum over ranks is the embedding.
  */
 #include "kernels/layer.h"
 
@@ -23,7 +23,7 @@ embed_bwd_elements(const LhKernelArgs *a, unsigned operand)
     return operand == 0 ? a->rows.rows : operand == 1 ? lh_rows_elements(a) : table_elements(a);
 }
 
-/* Rows are looked up: of a table that is larger than the output, so much is read as is written. */
+/* Forward traffic: a lookup reads as many elements as it writes, however large the table is. */
 static uint64_t
 forward_bytes(const LhKernelArgs *a, uint32_t element_bytes)
 {
@@ -32,7 +32,7 @@ forward_bytes(const LhKernelArgs *a, uint32_t element_bytes)
     return a->rows.traffic > 0 ? a->rows.traffic * lh_rows_elements(a) : 4 * a->rows.rows + rows;
 }
 
-/* Each row of dy is read and goes into a row that is read and written; a new gradient is zeroed. */
+/* Backward traffic: dy is read, the rows of dw are read and written; a new gradient is zeroed. */
 static uint64_t
 backward_bytes(const LhKernelArgs *a, uint32_t element_bytes)
 {
@@ -46,7 +46,7 @@ backward_bytes(const LhKernelArgs *a, uint32_t element_bytes)
 
 const LhKernel lh_kernel_embed = {
     .name = "embed",
-    .summary = "y = the rows of the table w that the tokens name",
+    .summary = "y = the tokens' rows of the table w",
     .args = LH_ARGS_ROWS,
     .effect = LH_EFFECT_LAYER,
     .cost = LH_COST_MEMORY,
@@ -59,7 +59,7 @@ const LhKernel lh_kernel_embed = {
 
 const LhKernel lh_kernel_embed_bwd = {
     .name = "embed_bwd",
-    .summary = "adds the rows of dy to those of dw that the tokens name",
+    .summary = "adds the rows of dy to the tokens' rows of dw",
     .args = LH_ARGS_ROWS,
     .effect = LH_EFFECT_LAYER,
     .cost = LH_COST_MEMORY,

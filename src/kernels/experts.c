@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What stands around the products of experts: the router's choice, rows on their way to experts and
- * back. Each row chooses `choices` of `experts` experts. The rows of all experts stand one behind
- * the other, those of one expert in the order of the rows that chose it, and of one row's choices:
- * so none is dropped, none is padded, and there are `choices` times as many as rows. Which expert
- * has how many, the numbers of `route` say: two for each choice, the expert and its weight.
+ * Routing around the products of experts: the router's choice, dispatch of rows to experts, and
+ * combine. Each row chooses `choices` of `experts` experts. Dispatched rows are grouped by expert;
+ * within an expert they are in the order of the rows that chose it, then of one row's choices. None
+ * is dropped or padded, so there are `choices` times as many as rows. `route` holds two numbers per
+ * choice, the expert and its weight, from which each expert's number of rows follows.
  */
 #include "kernels/layer.h"
 
@@ -14,7 +14,7 @@ choices_of(const LhKernelArgs *a)
     return a->experts.rows * a->experts.choices;
 }
 
-/* The logits of all experts, or their gradients; what `route` holds; one number for each choice. */
+/* Elements of: logits of all experts (or their gradients); `route`; one number per choice. */
 static uint64_t
 logits_elements(const LhKernelArgs *a)
 {
@@ -27,7 +27,7 @@ route_elements(const LhKernelArgs *a)
     return LH_ROUTE_NUMBERS * choices_of(a);
 }
 
-/* Rows before experts, and those that experts have. */
+/* Elements of rows before dispatch, and after it. */
 static uint64_t
 rows_elements(const LhKernelArgs *a)
 {
@@ -58,15 +58,17 @@ OF_OPERANDS(combine, sorted_elements, route_elements, rows_elements)
 OF_OPERANDS(combine_bwd, sorted_elements, route_elements, rows_elements, sorted_elements,
             choices_of)
 
-/* A softmax of the chosen logits: difference, exponential, sum, quotient; comparisons are no flops.
- * Its gradient: product, sum, difference, product. */
+/*
+ * Softmax of the chosen logits: difference, exponential, sum, quotient; comparisons count no flops.
+ * Its gradient: product, sum, difference, product.
+ */
 static uint64_t
 softmax_flops(const LhKernelArgs *a)
 {
     return 4 * choices_of(a);
 }
 
-/* The first of several terms is no sum, unless there is something already. */
+/* The first of several terms is no sum, unless the target already has a value. */
 static uint64_t
 sum_flops(const LhKernelArgs *a)
 {
@@ -100,17 +102,16 @@ weighed_sum_bwd_flops(const LhKernelArgs *a)
         .operand_elements = elements,                                                              \
     };
 
-EXPERTS(route, "each row's experts: those of the largest logits, weighed by their softmax",
+EXPERTS(route, "picks the experts with the largest logits; weights are their softmax",
         softmax_flops, route_fwd_elements, LH_HIDDEN("logits", READ), LH_ROUTE("route", WRITE))
-EXPERTS(route_bwd, "gradient of the logits of all experts in route", softmax_flops,
-        route_bwd_elements, LH_ROUTE("route", READ), LH_ROUTE("dweights", READ),
-        LH_HIDDEN("dlogits", WRITE))
-EXPERTS(dispatch, "copies each row to the experts that it chose, sorted by expert", lh_no_flops,
+EXPERTS(route_bwd, "gradient of all experts' logits in route", softmax_flops, route_bwd_elements,
+        LH_ROUTE("route", READ), LH_ROUTE("dweights", READ), LH_HIDDEN("dlogits", WRITE))
+EXPERTS(dispatch, "copies each row to its experts, sorted by expert", lh_no_flops,
         dispatch_elements, LH_HIDDEN("x", READ), LH_ROUTE("route", READ), LH_HIDDEN("y", WRITE))
-EXPERTS(dispatch_bwd, "dx += what comes back of the copies of each row", sum_flops,
+EXPERTS(dispatch_bwd, "dx += sum of the gradients of each row's copies", sum_flops,
         dispatch_bwd_elements, LH_HIDDEN("dy", READ), LH_ROUTE("route", READ),
         LH_HIDDEN("dx", UPDATE))
-EXPERTS(combine, "y = the weighed sum of what its experts made of each row", weighed_sum_flops,
+EXPERTS(combine, "y = weighted sum of the experts' outputs for each row", weighed_sum_flops,
         combine_elements, LH_HIDDEN("x", READ), LH_ROUTE("route", READ), LH_HIDDEN("y", WRITE))
 EXPERTS(combine_bwd, "gradients of x and of the weights in combine", weighed_sum_bwd_flops,
         combine_bwd_elements, LH_HIDDEN("x", READ), LH_ROUTE("route", READ), LH_HIDDEN("dy", READ),

@@ -3,7 +3,7 @@
 
 #define FP32_BYTES 4U
 
-/* What the arguments say of each element of the output: bytes, and how many there are. */
+/* Bytes of the call by the arguments' bytes per element; 0 if they give none. */
 static uint64_t
 stated_bytes(const LhKernel *kernel, const LhKernelArgs *a)
 {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the rows of the layer outside attention have in common: traffic by their operands, or by
- * what a framework is known to move for each element.
+ * Common parts of the rows outside attention: traffic by operands, or by the bytes that a framework
+ * is known to move per element.
  */
 #pragma once
 
 #include "kernels/kernel.h"
 
 /*
- * Bytes that a call of @kernel moves: every operand once, and once more if it is both read and
- * written; or, where the arguments say so, a number for each element of the output.
+ * Returns the bytes that a call of @kernel moves: every operand once, twice if it is read and
+ * written; or, if the arguments give a number of bytes, that number per element of the output.
  */
 uint64_t lh_layer_bytes(const LhKernel *kernel, const LhKernelArgs *args, uint32_t element_bytes);
 
@@ -27,27 +27,27 @@ lh_rows_elements(const LhKernelArgs *a)
     return a->rows.rows * a->rows.width;
 }
 
-/* Ranks that the vocabulary of a loss is cut among. */
+/* Ranks that the vocabulary of a loss is divided among. */
 static inline uint64_t
 lh_loss_members(const LhKernelArgs *a)
 {
     return a->rows.width > 0 ? (a->rows.vocabulary + a->rows.width - 1) / a->rows.width : 0;
 }
 
-/* Numbers that loss_stats leaves of a row: maximum, sum of exponentials, the target's logit. */
+/* Numbers per row written by loss_stats: maximum, sum of exponentials, the target's logit. */
 #define LH_LOSS_STATS 3
 
-/* Numbers of each choice of a row: the expert, and the weight of what it makes. */
+/* Numbers per choice of a row: the expert and its weight. */
 #define LH_ROUTE_NUMBERS 2
 
-/* Whether a product is that of experts, whose last operand says which rows are whose. */
+/* Whether a product is one of experts; its last operand maps rows to experts. */
 static inline bool
 lh_product_is_of_experts(const LhKernel *kernel)
 {
     return kernel->operands[3].access != LH_OPERAND_END;
 }
 
-/* Defines memory_bytes() of a row under a name of its own. */
+/* Defines memory_bytes() of a row, called word_bytes. */
 #define LH_LAYER_BYTES(word)                                                                       \
     extern const LhKernel lh_kernel_##word;                                                        \
     static uint64_t word##_bytes(const LhKernelArgs *a, uint32_t element_bytes)                    \
@@ -55,7 +55,7 @@ lh_product_is_of_experts(const LhKernel *kernel)
         return lh_layer_bytes(&lh_kernel_##word, a, element_bytes);                                \
     }
 
-/* Operands as most rows have them. */
+/* Operands of most rows. */
 #define LH_HIDDEN(name, access)                                                                    \
     {                                                                                              \
         name, LH_OPERAND_##access, LH_TENSOR_HIDDEN, LH_ELEMENT_EITHER                             \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Linear attention in blocks: within a block, with all earlier tokens through their state, the
- * state itself, and the gradients of these.
+ * state itself, and the gradients.
  */
 #include "kernels/sizes.h"
 
@@ -11,7 +11,7 @@ static uint64_t
 linear_intra_flops(const LhKernelArgs *a)
 {
     const LhLinearTiles t = lh_linear_tiles(a);
-    const uint64_t decays = t.count > 2 ? t.count - 2 : 0; /* of a state that holds something */
+    const uint64_t decays = t.count > 2 ? t.count - 2 : 0; /* of nonempty states */
 
     return 4 * (uint64_t)a->batch * a->heads * a->head_dim * t.pairs +
            lh_state_flops(a, t.before + t.behind + decays);
@@ -26,9 +26,8 @@ linear_intra_memory_bytes(const LhKernelArgs *a, uint32_t element_bytes)
 }
 
 /*
- * Linear attention among the tokens of a call, forward: o += ((q k^T) D) v with D[i][j] =
- * decay^(i - j) under the mask; no softmax, no scale. Distances are those of rows, so only a
- * causal mask takes a decay.
+ * Linear attention among the tokens of a call, forward: o += ((q k^T) D) v with D[i][j] = decay^(i
+ * - j) under the mask; no softmax, no scale. Distances are in rows, so decay needs a causal mask.
  */
 const LhKernel lh_kernel_linear_intra = {
     .name = "linear_intra",
@@ -101,12 +100,12 @@ linear_state_memory_bytes(const LhKernelArgs *a, uint32_t element_bytes)
 }
 
 /*
- * The state behind the tokens of a call: state = decay^n state + sum of decay^(n-1-i) k_i^T v_i.
- * With `first` it is the tokens' own, to which linear_carry adds what comes from before.
+ * The state after the tokens of a call: state = decay^n state + sum of decay^(n-1-i) k_i^T v_i.
+ * With `first` it holds these tokens alone; linear_carry then adds earlier ones.
  */
 const LhKernel lh_kernel_linear_state = {
     .name = "linear_state",
-    .summary = "takes keys and values into the state of linear attention",
+    .summary = "adds keys and values to the state of linear attention",
     .effect = LH_EFFECT_STATE_SUM,
     .cost = LH_COST_GEMM,
     .operands = {
@@ -135,7 +134,7 @@ linear_carry_memory_bytes(const LhKernelArgs *a, uint32_t element_bytes)
 }
 
 /*
- * Passes a state, or its gradient, over the n = nq + nk tokens of a block (one of the two is 0):
+ * Carries a state, or its gradient, over the n = nq + nk tokens of a block (one of the two is 0):
  * target = decay^n source + target; with `first` target = decay^n source.
  */
 const LhKernel lh_kernel_linear_carry = {
@@ -169,13 +168,13 @@ linear_prefix_memory_bytes(const LhKernelArgs *a, uint32_t element_bytes)
 }
 
 /*
- * Adds up the states of blocks of n = nq + nk tokens each (one of the two is 0), which come in the
- * order of the blocks: source i of m counts decay^((m-1-i) n), the last one wholly. Gradients (nq)
- * are added up from the other side: decay^(i n), the first one wholly.
+ * Sums the states of consecutive blocks of n = nq + nk tokens each (one of the two is 0), in the
+ * order of the blocks: source i of m has the factor decay^((m-1-i) n), the last one 1. Gradients
+ * (nq) are summed from the other side: decay^(i n), the first one has 1.
  */
 const LhKernel lh_kernel_linear_prefix = {
     .name = "linear_prefix",
-    .summary = "adds up the states of blocks one after another, decayed",
+    .summary = "sums the decayed states of consecutive blocks",
     .effect = LH_EFFECT_STATE_PREFIX,
     .cost = LH_COST_MEMORY,
     .operands = {
@@ -190,7 +189,10 @@ const LhKernel lh_kernel_linear_prefix = {
 
 /* ---- linear_intra_bwd ---- */
 
-/* dq with the states of the tokens before; then dk and dv, backwards, with their gradients. */
+/*
+ * Flops of dq with the states of earlier tokens; then dk and dv, in reverse order, with the states'
+ * gradients.
+ */
 static uint64_t
 linear_intra_bwd_flops(const LhKernelArgs *a)
 {
@@ -201,7 +203,7 @@ linear_intra_bwd_flops(const LhKernelArgs *a)
            lh_state_flops(a, 3 * t.before + 2 * t.behind + 2 * decays);
 }
 
-/* Of several tiles the way back reads do, k and v a second time. */
+/* With several tiles the reverse pass reads do, k and v a second time. */
 static uint64_t
 linear_intra_bwd_memory_bytes(const LhKernelArgs *a, uint32_t element_bytes)
 {
@@ -236,8 +238,8 @@ const LhKernel lh_kernel_linear_intra_bwd = {
 /* ---- linear_inter_bwd ---- */
 
 /*
- * Backward of linear_inter in q: dq_i += decay^(i+1) do_i state^T. What the state's gradient gets
- * is linear_dstate's.
+ * Backward of linear_inter in q: dq_i += decay^(i+1) do_i state^T. linear_dstate computes the
+ * gradient of the state.
  */
 const LhKernel lh_kernel_linear_inter_bwd = {
     .name = "linear_inter_bwd",
@@ -273,11 +275,11 @@ linear_state_bwd_memory_bytes(const LhKernelArgs *a, uint32_t element_bytes)
 }
 
 /*
- * Backward of linear_state in k and v, given the gradient of the state behind the tokens.
+ * Backward of linear_state in k and v, from the gradient of the state after the tokens.
  */
 const LhKernel lh_kernel_linear_state_bwd = {
     .name = "linear_state_bwd",
-    .summary = "gradients of k and v through the state behind them",
+    .summary = "gradients of k and v through the state after them",
     .effect = LH_EFFECT_STATE_APPLY,
     .cost = LH_COST_GEMM,
     .operands = {
@@ -309,8 +311,8 @@ linear_dstate_memory_bytes(const LhKernelArgs *a, uint32_t element_bytes)
 
 /*
  * The gradient of the state before the tokens of a call: dstate = decay^n dstate + sum of
- * decay^(i+1) q_i^T do_i. With `first` it is the tokens' own, to which linear_carry adds what comes
- * from behind.
+ * decay^(i+1) q_i^T do_i. With `first` it holds these tokens alone; linear_carry then adds later
+ * ones.
  */
 const LhKernel lh_kernel_linear_dstate = {
     .name = "linear_dstate",

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Cross-entropy over a vocabulary that may be cut among ranks: each has `width` columns of the
- * logits, from token `first` on. loss_stats leaves three numbers of every row; with those of all
- * ranks, loss gives every one of them the gradient of its logits, and the loss itself.
- * Targets beyond the vocabulary count nothing: such rows have no loss and no gradient.
+ * Cross-entropy over a vocabulary that may be divided among ranks: each has `width` columns of the
+ * logits, from token `first` on. loss_stats writes three numbers per row. From those of all ranks,
+ * loss computes the gradient of the rank's logits and the loss itself. Targets beyond the
+ * vocabulary are ignored: their rows have no loss and no gradient.
  */
 #include "kernels/layer.h"
 
-/* logits, tokens, numbers of this rank. */
+/* Operands: logits, tokens, numbers of this rank. */
 static uint64_t
 stats_elements(const LhKernelArgs *a, unsigned operand)
 {
@@ -16,7 +16,7 @@ stats_elements(const LhKernelArgs *a, unsigned operand)
                           : LH_LOSS_STATS * a->rows.rows;
 }
 
-/* logits, tokens, numbers of all ranks, dlogits, value. */
+/* Operands: logits, tokens, numbers of all ranks, dlogits, value. */
 static uint64_t
 loss_elements(const LhKernelArgs *a, unsigned operand)
 {
@@ -32,14 +32,16 @@ loss_elements(const LhKernelArgs *a, unsigned operand)
     }
 }
 
-/* x - max, its exponential, the sum. */
+/* Per element: x - max, its exponential, the sum. */
 static uint64_t
 stats_flops(const LhKernelArgs *a)
 {
     return 3 * lh_rows_elements(a);
 }
 
-/* x - max, its exponential, over the sum, over the tokens; and the numbers of a row put together.
+/*
+ * Per element: x - max, its exponential, two quotients (by sum and tokens); plus the merge of a
+ * row's numbers.
  */
 static uint64_t
 loss_flops(const LhKernelArgs *a)
@@ -65,7 +67,7 @@ const LhKernel lh_kernel_loss_stats = {
 
 const LhKernel lh_kernel_loss = {
     .name = "loss",
-    .summary = "dlogits = (softmax - target) / tokens, and value += the rows' share of the loss",
+    .summary = "dlogits = (softmax - target) / tokens; value += the rows' share of the loss",
     .args = LH_ARGS_ROWS,
     .effect = LH_EFFECT_LAYER,
     .cost = LH_COST_MEMORY,

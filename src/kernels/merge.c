@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Results of blocks of attention: added up, normalised, rounded.
+ * Merges, normalises and rounds the results of attention blocks.
  */
 #include "kernels/sizes.h"
 
@@ -65,7 +65,7 @@ merge_lse_memory_bytes(const LhKernelArgs *a, uint32_t element_bytes)
 /*
  * Merges the normalised output of a block (o, lse) into fp32 (out, lse), as ring-flash-attention
  * does: out -= sigmoid(lse_block - lse) (out - o); lse -= log sigmoid(lse - lse_block). With
- * `first` it only stores. Out may be a block itself, of the activation's type; it is priced alike.
+ * `first` it only stores. Out may be a block itself, of the activation's type, with the same cost.
  * Traffic is that of the public code, one PyTorch kernel per operation: cast of o, difference,
  * product, difference.
  */
@@ -100,8 +100,8 @@ merge_stat_memory_bytes(const LhKernelArgs *a, uint32_t element_bytes)
 }
 
 /*
- * Adds the lse of a normalised block to a running lse: what TransformerEngine does after every step
- * of its ring, long before it touches the outputs themselves.
+ * Adds the lse of a normalised block to a running lse. TransformerEngine does so after every step
+ * of its ring, before it corrects the outputs.
  */
 const LhKernel lh_kernel_merge_stat = {
     .name = "merge_stat",
@@ -134,13 +134,13 @@ weigh_out_memory_bytes(const LhKernelArgs *a, uint32_t element_bytes)
 }
 
 /*
- * Adds the o of a normalised block to an fp32 sum, weighed by exp(lse of the block - lse), lse
- * being that of all keys: the output correction of TransformerEngine, one fused kernel per block
+ * Adds the o of a normalised block to an fp32 sum, weighted by exp(lse of the block - lse), where
+ * lse is that of all keys: the output correction of TransformerEngine, one fused kernel per block
  * after the last step of its ring.
  */
 const LhKernel lh_kernel_weigh_out = {
     .name = "weigh_out",
-    .summary = "adds the o of a normalised block, weighed by the lse of all keys, to an fp32 sum",
+    .summary = "adds the o of a normalised block, weighted by the lse of all keys, to an fp32 sum",
     .effect = LH_EFFECT_ADD,
     .cost = LH_COST_MEMORY,
     .operands = {
@@ -169,8 +169,8 @@ normalise_memory_bytes(const LhKernelArgs *a, uint32_t element_bytes)
 }
 
 /*
- * Ends an accumulator: o = acc / l, lse = m + log l. Systems that do this inside the last attention
- * call save its traffic.
+ * Finalises an accumulator: o = acc / l, lse = m + log l. Systems that do this inside the last
+ * attention call save its traffic.
  */
 const LhKernel lh_kernel_normalise = {
     .name = "normalise",
@@ -196,8 +196,7 @@ round_out_memory_bytes(const LhKernelArgs *a, uint32_t element_bytes)
 }
 
 /*
- * Ends an fp32 accumulator (out, lse) that is normalised already: rounds o to the activation's
- * type.
+ * Finalises a normalised fp32 accumulator (out, lse): rounds o to the activation's type.
  */
 const LhKernel lh_kernel_round_out = {
     .name = "round_out",
@@ -223,12 +222,12 @@ copy_out_memory_bytes(const LhKernelArgs *a, uint32_t element_bytes)
 }
 
 /*
- * Ends an accumulator (out, lse) of the activation's type that is normalised already: o and lse
- * become tensors of their own.
+ * Finalises a normalised accumulator (out, lse) of the activation's type: copies it to separate
+ * tensors o and lse.
  */
 const LhKernel lh_kernel_copy_out = {
     .name = "copy_out",
-    .summary = "gives a normalised accumulator (o, lse) as o and lse",
+    .summary = "copies a normalised accumulator (o, lse) to o and lse",
     .effect = LH_EFFECT_DERIVE,
     .cost = LH_COST_MEMORY,
     .operands = {

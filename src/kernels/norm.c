@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Norms of rows, with weights: y = x / sqrt(mean(x^2) + epsilon) w (rms_norm); or of x less its
- * mean, with w and then a bias in one operand (layer_norm). Gradients compute the row's statistics
- * again from x.
+ * Norms of rows, with weights: y = x / sqrt(mean(x^2) + epsilon) w (rms_norm); layer_norm subtracts
+ * the mean of x first and adds a bias, which follows w in the same operand. Gradients recompute the
+ * row's statistics from x.
  */
 #include "kernels/layer.h"
 
-/* Elements of the weights: of layer_norm, w and then the bias. */
+/* Elements of x or of the weights; those of layer_norm are w and then the bias. */
 static uint64_t
 rms_elements(const LhKernelArgs *a, bool is_weights)
 {
@@ -19,7 +19,7 @@ layer_elements(const LhKernelArgs *a, bool is_weights)
     return is_weights ? 2 * a->rows.width : lh_rows_elements(a);
 }
 
-/* Forward x, w, y; backward x, w, dy, dx, dw. */
+/* Operands: forward x, w, y; backward x, w, dy, dx, dw. */
 static uint64_t
 rms_norm_elements(const LhKernelArgs *a, unsigned operand)
 {
@@ -32,21 +32,21 @@ layer_norm_elements(const LhKernelArgs *a, unsigned operand)
     return layer_elements(a, operand == 1 || operand == 4);
 }
 
-/* Additions to what dx held. */
+/* Additions to the previous dx. */
 static uint64_t
 added(const LhKernelArgs *a)
 {
     return a->rows.adds ? lh_rows_elements(a) : 0;
 }
 
-/* Square and sum, two factors; mean, epsilon and root of a row. */
+/* Per element: square and sum, two factors; per row: mean, epsilon and root. */
 static uint64_t
 rms_norm_flops(const LhKernelArgs *a)
 {
     return 4 * lh_rows_elements(a) + 3 * a->rows.rows;
 }
 
-/* The same statistics; dy w, x r, their product summed, r (dy w - x r c); dw. */
+/* The same statistics; then dy w, x r, sum of their products, r (dy w - x r c); dw. */
 static uint64_t
 rms_norm_bwd_flops(const LhKernelArgs *a)
 {
@@ -80,11 +80,10 @@ layer_norm_bwd_flops(const LhKernelArgs *a)
         .operand_elements = of##_elements,                                                         \
     };
 
-NORM(rms_norm, "y = x w over the root of the mean square of its row", rms_norm,
-     LH_HIDDEN("y", WRITE))
+NORM(rms_norm, "y = x w / root mean square of its row", rms_norm, LH_HIDDEN("y", WRITE))
 NORM(rms_norm_bwd, "dx and dw += gradients of rms_norm", rms_norm, LH_HIDDEN("dy", READ),
      LH_HIDDEN("dx", UPDATE), LH_OF_WEIGHTS("dw", UPDATE, GRADIENT))
-NORM(layer_norm, "y = x less its row's mean, over its deviation, times w, plus bias", layer_norm,
+NORM(layer_norm, "y = (x - row mean) / row deviation times w, plus bias", layer_norm,
      LH_HIDDEN("y", WRITE))
 NORM(layer_norm_bwd, "dx and dw += gradients of layer_norm", layer_norm, LH_HIDDEN("dy", READ),
      LH_HIDDEN("dx", UPDATE), LH_OF_WEIGHTS("dw", UPDATE, GRADIENT))

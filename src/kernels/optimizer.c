@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * AdamW on a shard of the parameters, with gradients scaled down to a largest norm, and the sum of
- * squares that the norm comes from. The clock counts steps; each call raises it by one.
+ * AdamW on a shard of the parameters, with gradients clipped to a maximum norm, and the sum of
+ * squares for that norm. The clock counts steps; each call increments it.
  */
 #include "kernels/layer.h"
 
 enum { GRADIENT, NORM, CLOCK };
 
-/* gradient, norm. */
+/* Operands: gradient, norm. */
 static uint64_t
 norm_elements(const LhKernelArgs *a, unsigned operand)
 {
     return operand == GRADIENT ? a->optimizer.count : 1;
 }
 
-/* gradient, norm, clock, then moments at @moments, and tensors like the weights. */
+/* Operands: gradient, norm, clock, then moments at @moments, and tensors like the weights. */
 static uint64_t
 state_elements(const LhKernelArgs *a, unsigned operand, unsigned moments)
 {
@@ -41,8 +41,10 @@ norm_flops(const LhKernelArgs *a)
     return 2 * a->optimizer.count;
 }
 
-/* Scale of the gradient 1, moments 3 and 4, their correction 2, root, epsilon, quotient, decay 2,
- * step 2. */
+/*
+ * Flops per parameter: gradient scale 1, moments 3 and 4, their correction 2, root, epsilon,
+ * quotient, decay 2, step 2.
+ */
 static uint64_t
 adam_flops(const LhKernelArgs *a)
 {
@@ -63,12 +65,12 @@ adam_flops(const LhKernelArgs *a)
         .operand_elements = elements,                                                              \
     };
 
-OPTIMIZER(grad_norm, "norm += the sum of the gradient's squares", norm_flops, norm_elements,
+OPTIMIZER(grad_norm, "norm += sum of the squared gradient", norm_flops, norm_elements,
           LH_FP32("norm", UPDATE, NUMBERS))
-OPTIMIZER(adam, "a step of AdamW on weights in fp32, and w = these, rounded", adam_flops,
+OPTIMIZER(adam, "AdamW step on fp32 master weights; w = rounded master weights", adam_flops,
           adam_elements, LH_FP32("norm", READ, NUMBERS), LH_FP32("clock", UPDATE, NUMBERS),
           LH_FP32("master", UPDATE, MASTER), LH_FP32("moments", UPDATE, MOMENTS),
           LH_OF_WEIGHTS("w", WRITE, WEIGHT))
-OPTIMIZER(adam_fp32, "a step of AdamW on weights that are in fp32 themselves", adam_flops,
-          adam_fp32_elements, LH_FP32("norm", READ, NUMBERS), LH_FP32("clock", UPDATE, NUMBERS),
+OPTIMIZER(adam_fp32, "AdamW step on fp32 weights", adam_flops, adam_fp32_elements,
+          LH_FP32("norm", READ, NUMBERS), LH_FP32("clock", UPDATE, NUMBERS),
           LH_FP32("moments", UPDATE, MOMENTS), LH_FP32("w", UPDATE, WEIGHT))

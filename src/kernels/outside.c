@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Calls that stand for the layer around an attention module: its projections, forward and backward,
- * and whatever else reads its activations. Their work is not in the program of a module, and so
- * they have neither flops nor traffic; they are there for what they say of contents and of order.
+ * Placeholder calls for the layer around an attention module: its projections, forward and
+ * backward, and other readers of its activations. Their work is not in the program of a module, so
+ * they have neither flops nor traffic. They state data dependencies and order.
  */
 #include "kernels/kernel.h"
 

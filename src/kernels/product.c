@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Products of activations with weights, outside attention: y = x w, and the gradients of x and w.
- * Those of attention's output have the tensor by heads in place of x. Those of experts have each a
- * part of the rows, as `route` says (experts.c).
+ * For attention's output, the tensor by heads takes the place of x. For experts, each has a part of
+ * the rows, given by `route` (experts.c).
  */
 #include "kernels/layer.h"
 
@@ -31,7 +31,7 @@ y_elements(const LhKernelArgs *a)
     return a->product.m * a->product.n;
 }
 
-/* What a router has said of each of the rows. */
+/* Elements of the router's choices for the rows. */
 static uint64_t
 router_elements(const LhKernelArgs *a)
 {
@@ -80,7 +80,7 @@ wgrad_elements(const LhKernelArgs *a, unsigned operand)
         .product = result,                                                                         \
     };
 
-PRODUCT(product, "y = x w, of matrices m x k and k x n", LH_EFFECT_DERIVE, LH_PRODUCT_Y,
+PRODUCT(product, "y = x w, matrices m x k and k x n", LH_EFFECT_DERIVE, LH_PRODUCT_Y,
         forward_elements, LH_HIDDEN("x", READ), LH_OF_WEIGHTS("w", READ, WEIGHT),
         LH_HIDDEN("y", WRITE))
 PRODUCT(product_dgrad, "dx += dy w^T, the gradient of x in y = x w", LH_EFFECT_LAYER, LH_PRODUCT_DX,
@@ -89,7 +89,7 @@ PRODUCT(product_dgrad, "dx += dy w^T, the gradient of x in y = x w", LH_EFFECT_L
 PRODUCT(product_wgrad, "dw += x^T dy, the gradient of w in y = x w", LH_EFFECT_LAYER, LH_PRODUCT_DW,
         wgrad_elements, LH_HIDDEN("x", READ), LH_HIDDEN("dy", READ),
         LH_OF_WEIGHTS("dw", UPDATE, GRADIENT))
-PRODUCT(out_product, "y = o w, of attention's output by heads", LH_EFFECT_LAYER, LH_PRODUCT_Y,
+PRODUCT(out_product, "y = o w, attention's output by heads", LH_EFFECT_LAYER, LH_PRODUCT_Y,
         forward_elements, LH_BY_HEADS("o", READ, O, ACTIVATION), LH_OF_WEIGHTS("w", READ, WEIGHT),
         LH_HIDDEN("y", WRITE))
 PRODUCT(out_product_dgrad, "do += dy w^T, the gradient of o in y = o w", LH_EFFECT_LAYER,

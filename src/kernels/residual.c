@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sums and copies outside attention, element by element.
+ * Elementwise sums and copies outside attention.
  */
 #include "kernels/layer.h"
 
@@ -39,9 +39,9 @@ residual_elements(const LhKernelArgs *a, unsigned operand)
 
 ELEMENTS(residual, "z = x + y, element by element", LH_EFFECT_DERIVE, each_element,
          LH_HIDDEN("x", READ), LH_HIDDEN("y", READ), LH_HIDDEN("z", WRITE))
-ELEMENTS(add_hidden, "y += x, of activations outside attention", LH_EFFECT_LAYER, one_unless_first,
+ELEMENTS(add_hidden, "y += x, activations outside attention", LH_EFFECT_LAYER, one_unless_first,
          LH_HIDDEN("x", READ), LH_HIDDEN("y", UPDATE))
-ELEMENTS(accumulate, "y += x, of gradients of weights", LH_EFFECT_LAYER, one_unless_first,
+ELEMENTS(accumulate, "y += x, gradients of weights", LH_EFFECT_LAYER, one_unless_first,
          LH_OF_WEIGHTS("x", READ, GRADIENT), LH_OF_WEIGHTS("y", UPDATE, GRADIENT))
 ELEMENTS(cast_hidden, "converts activations outside attention between e bytes and fp32",
          LH_EFFECT_LAYER, lh_no_flops, LH_HIDDEN("x", READ),

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From rows outside attention (q; k and then v) to tensors by heads, of one segment, and back. On
- * the way q and k are rotated: elements i and i + d/2 of a head, at position p, by the angle
- * p base^(-2i/d). A base of 0 leaves them as they are. Linear attention takes silu of q and k
- * before that. Outputs of attention come back as they are.
+ * Converts one segment's rows outside attention (q; k then v) to tensors by heads, and back. q and
+ * k are rotated: elements i and i + d/2 of a head, at position p, by the angle p base^(-2i/d). Base
+ * 0: no rotation. Linear attention applies silu to q and k first. Outputs of attention change
+ * layout only.
  */
 #include "kernels/layer.h"
 
-#define ROTATION_FLOPS 3 /* of an element: two products and a sum */
+#define ROTATION_FLOPS 3 /* per element: two products and a sum */
 
 static uint64_t
 tokens(const LhKernelArgs *a)
@@ -27,7 +27,7 @@ kv_elements(const LhKernelArgs *a)
     return 2 * tokens(a) * a->to_heads.groups * a->to_heads.head_dim;
 }
 
-/* silu(x) = x / (1 + exp(-x)), and its gradient, of which exp(-x) is a part again. */
+/* silu(x) = x / (1 + exp(-x)), and its gradient, which recomputes exp(-x). */
 #define SILU_FLOPS 4
 #define SILU_BWD_FLOPS 8
 
@@ -37,7 +37,7 @@ rotation_flops(const LhKernelArgs *a, uint64_t elements)
     return a->to_heads.base != 0 ? ROTATION_FLOPS * elements : 0;
 }
 
-/* Of kv, k alone is turned. */
+/* In kv only k is rotated. */
 #define FLOPS(word, elements, more)                                                                \
     static uint64_t word##_flops(const LhKernelArgs *a)                                            \
     {                                                                                              \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Attention whose scores are written out: products with whole rows of them, their softmax, and the
+ * Attention with scores in memory: products with whole rows of scores, their softmax, and the
  * gradients of both.
  */
 #include "kernels/sizes.h"
@@ -15,12 +15,12 @@ scores_memory_bytes(const LhKernelArgs *a, uint32_t element_bytes)
 }
 
 /*
- * Scores of query rows with keys, q k^T, without scale and mask: every one is computed. In fp32,
+ * Scores of query rows with keys, q k^T, without scale and mask: all are computed. They are fp32,
  * since rounded ones would shift the log-sum-exp by more than its other errors.
  */
 const LhKernel lh_kernel_scores = {
     .name = "scores",
-    .summary = "scores of queries with keys, written out",
+    .summary = "scores of queries with keys, to memory",
     .effect = LH_EFFECT_SCORES,
     .cost = LH_COST_GEMM,
     .operands = {
@@ -35,7 +35,7 @@ const LhKernel lh_kernel_scores = {
 
 /* ---- scores_softmax ---- */
 
-/* A scale, a difference, a power, a sum and a quotient per score; a logarithm and a sum per row. */
+/* Scale, difference, power, sum and quotient per score; logarithm and sum per row. */
 static uint64_t
 scores_softmax_flops(const LhKernelArgs *a)
 {
@@ -51,8 +51,8 @@ scores_softmax_memory_bytes(const LhKernelArgs *a, uint32_t element_bytes)
 }
 
 /*
- * Softmax of complete rows of scores under the mask, which comes in here and hides nothing earlier.
- * What it hides gets probability 0. Includes the scale of the logits.
+ * Softmax of complete rows of scores. Applies the mask, which no earlier kernel does: masked keys
+ * get probability 0. Includes the scale of the logits.
  */
 const LhKernel lh_kernel_scores_softmax = {
     .name = "scores_softmax",
@@ -79,11 +79,11 @@ scores_o_memory_bytes(const LhKernelArgs *a, uint32_t element_bytes)
 }
 
 /*
- * o += p v, of probabilities that are written out and values.
+ * o += p v, with probabilities from memory.
  */
 const LhKernel lh_kernel_scores_o = {
     .name = "scores_o",
-    .summary = "output of attention from written-out probabilities",
+    .summary = "output of attention from probabilities in memory",
     .effect = LH_EFFECT_SCORES_APPLY,
     .cost = LH_COST_GEMM,
     .operands = {
@@ -105,11 +105,11 @@ scores_dv_memory_bytes(const LhKernelArgs *a, uint32_t element_bytes)
 }
 
 /*
- * dv = p^T do: what the query rows add to the gradients of the values, for all keys of the call.
+ * dv = p^T do: contribution of the query rows to the gradients of all values of the call.
  */
 const LhKernel lh_kernel_scores_dv = {
     .name = "scores_dv",
-    .summary = "gradient of values from written-out probabilities",
+    .summary = "gradient of values from probabilities in memory",
     .effect = LH_EFFECT_SCORES_APPLY,
     .cost = LH_COST_GEMM,
     .operands = {
@@ -125,11 +125,11 @@ const LhKernel lh_kernel_scores_dv = {
 /* ---- scores_dp ---- */
 
 /*
- * Gradient of the probabilities of query rows, do v^T, under no mask.
+ * Gradient of the probabilities of query rows, do v^T, without mask.
  */
 const LhKernel lh_kernel_scores_dp = {
     .name = "scores_dp",
-    .summary = "gradient of written-out probabilities",
+    .summary = "gradient of probabilities in memory",
     .effect = LH_EFFECT_SCORES,
     .cost = LH_COST_GEMM,
     .operands = {
@@ -144,7 +144,7 @@ const LhKernel lh_kernel_scores_dp = {
 
 /* ---- scores_softmax_bwd ---- */
 
-/* Two for the row's sum, a difference and two products per score. */
+/* Per score: product and sum for the row's sum, a difference and two products. */
 static uint64_t
 scores_softmax_bwd_flops(const LhKernelArgs *a)
 {
@@ -158,8 +158,8 @@ scores_softmax_bwd_memory_bytes(const LhKernelArgs *a, uint32_t element_bytes)
 }
 
 /*
- * Gradient of scores through softmax, of complete rows: ds = scale p (dp - sum of p dp). The mask
- * is in the probabilities, which are 0 where it hides.
+ * Gradient of scores through softmax, for complete rows: ds = scale p (dp - sum of p dp). The mask
+ * needs no step here: masked probabilities are 0.
  */
 const LhKernel lh_kernel_scores_softmax_bwd = {
     .name = "scores_softmax_bwd",
@@ -184,7 +184,7 @@ const LhKernel lh_kernel_scores_softmax_bwd = {
  */
 const LhKernel lh_kernel_scores_dq = {
     .name = "scores_dq",
-    .summary = "gradient of queries from that of written-out scores",
+    .summary = "gradient of queries from that of scores in memory",
     .effect = LH_EFFECT_SCORES_APPLY,
     .cost = LH_COST_GEMM,
     .operands = {
@@ -200,11 +200,11 @@ const LhKernel lh_kernel_scores_dq = {
 /* ---- scores_dk ---- */
 
 /*
- * dk = ds^T q: what the query rows add to the gradients of the keys, for all keys of the call.
+ * dk = ds^T q: contribution of the query rows to the gradients of all keys of the call.
  */
 const LhKernel lh_kernel_scores_dk = {
     .name = "scores_dk",
-    .summary = "gradient of keys from that of written-out scores",
+    .summary = "gradient of keys from that of scores in memory",
     .effect = LH_EFFECT_SCORES_APPLY,
     .cost = LH_COST_GEMM,
     .operands = {

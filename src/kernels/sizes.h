@@ -7,7 +7,7 @@
 
 #include "kernels/kernel.h"
 
-/* B nq h: rows of q, over sequences and heads; each has d elements and one of every statistic. */
+/* B nq h: rows of q, over sequences and heads. Each has d elements and one of every statistic. */
 static inline uint64_t
 lh_rows(const LhKernelArgs *a)
 {
@@ -28,7 +28,7 @@ lh_kv_elements(const LhKernelArgs *a)
     return 2 * (uint64_t)a->batch * a->nk * a->groups * a->head_dim;
 }
 
-/* Of an elementwise call: on q (nk is 0), or on k and v (nq is 0). */
+/* Elements of an elementwise call: on q (nk is 0), or on k and v (nq is 0). */
 static inline uint64_t
 lh_elements(const LhKernelArgs *a)
 {
@@ -42,14 +42,14 @@ lh_k_elements(const LhKernelArgs *a)
     return lh_kv_elements(a) / 2;
 }
 
-/* B h nq nk: scores of all query rows with all keys of a call. */
+/* B h nq nk: scores of all query rows and all keys of a call. */
 static inline uint64_t
 lh_score_elements(const LhKernelArgs *a)
 {
     return lh_rows(a) * a->nk;
 }
 
-/* Flops of one product of 2 d for each pair; of scores that are written out, all pairs. */
+/* Flops of one product, 2 d per pair; of scores in memory, all pairs. */
 static inline uint64_t
 lh_score_flops(const LhKernelArgs *a)
 {
@@ -63,15 +63,14 @@ lh_state_elements(const LhKernelArgs *a)
     return (uint64_t)a->batch * a->heads * a->head_dim * a->head_dim;
 }
 
-/* Flops of attention on the pairs of a block, 2 d for each product: two forward (s = q k^T, p v)
- * ... */
+/* Forward flops of attention on the pairs of a block: two products (s = q k^T, p v) of 2 d each. */
 static inline uint64_t
 lh_pair_flops_forward(const LhKernelArgs *a)
 {
     return 4 * (uint64_t)a->batch * a->heads * a->head_dim * a->pairs;
 }
 
-/* ... and five backward: s = q k^T again, dp = do v^T, dv, dk, dq. */
+/* Backward flops: five products: s = q k^T again, dp = do v^T, dv, dk, dq. */
 static inline uint64_t
 lh_pair_flops_backward(const LhKernelArgs *a)
 {
@@ -79,7 +78,7 @@ lh_pair_flops_backward(const LhKernelArgs *a)
 }
 
 /*
- * Linear attention among the tokens of a causal call works in tiles of LH_LINEAR_TILE tokens: pairs
+ * Causal linear attention among the tokens of a call works in tiles of LH_LINEAR_TILE tokens: pairs
  * within a tile, earlier tiles through their state, which stays on chip. Under other masks every
  * pair counts.
  */
@@ -88,8 +87,8 @@ lh_pair_flops_backward(const LhKernelArgs *a)
 typedef struct {
     uint64_t count;  /* tiles; 0: pair by pair */
     uint64_t pairs;  /* within tiles */
-    uint64_t before; /* tokens of all tiles but the last: those that a state takes in */
-    uint64_t behind; /* of all but the first: those that read it */
+    uint64_t before; /* tokens of all tiles but the last, which go into a state */
+    uint64_t behind; /* tokens of all tiles but the first, which read it */
 } LhLinearTiles;
 
 static inline LhLinearTiles

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a kernel call returns. Plain C: shared with device code.
+ * Status of a kernel call. Plain C: shared with device code.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a buffer holds. Kernels state it of their operands, schedules of their slots; the verifier
- * holds the two against each other, and reports count memory by it.
+ * Kinds of tensors that a buffer holds. Kernels state them for their operands, schedules for their
+ * slots. The verifier compares the two; reports count memory by kind.
  */
 #pragma once
 
@@ -23,26 +23,26 @@ typedef enum {
     LH_TENSOR_DSTATE,
     LH_TENSOR_HIDDEN, /* activations outside attention */
     LH_TENSOR_WEIGHT,
-    LH_TENSOR_K, /* k, v, dk, dv each alone */
+    LH_TENSOR_K, /* k, v, dk, dv one by one */
     LH_TENSOR_V,
     LH_TENSOR_DK,
     LH_TENSOR_DV,
-    LH_TENSOR_SCORES,   /* q k^T of query rows with some keys, without scale and mask */
-    LH_TENSOR_PROBS,    /* softmax of complete rows of these */
-    LH_TENSOR_DSCORES,  /* do v^T; from the gradient of softmax on, that of scores */
-    LH_TENSOR_TOKENS,   /* numbers of tokens, 32 bits each, as inputs or targets */
+    LH_TENSOR_SCORES,   /* q k^T of query rows and some keys, without scale and mask */
+    LH_TENSOR_PROBS,    /* softmax of complete rows of scores */
+    LH_TENSOR_DSCORES,  /* do v^T; after the softmax gradient, the gradient of the scores */
+    LH_TENSOR_TOKENS,   /* token ids, 32 bits, inputs or targets */
     LH_TENSOR_GRADIENT, /* of weights */
     LH_TENSOR_MASTER,   /* weights in fp32 */
     LH_TENSOR_MOMENTS,  /* of the optimizer: the first, then the second, fp32 */
-    LH_TENSOR_NUMBERS,  /* a few fp32 numbers: of a row in the loss, norms, counts of steps */
+    LH_TENSOR_NUMBERS,  /* some fp32 numbers: loss statistics of a row, norms, step counts */
     LH_TENSOR_KINDS,
-    LH_TENSOR_ANY = LH_TENSOR_KINDS, /* of operands only, never of a slot */
+    LH_TENSOR_ANY = LH_TENSOR_KINDS, /* for operands only, never for a slot */
 } LhTensorKind;
 
 /* Indexed by LhTensorKind, NULL-terminated: "q", "kv", "acc", ... */
 extern const char *const lh_tensor_names[];
 
-/* What belongs to the model and to no tokens: weights, and what goes with them. */
+/* Whether a kind belongs to the model, not to tokens of attention: weights and their companions. */
 static inline bool
 lh_tensor_is_of_model(LhTensorKind kind)
 {
@@ -53,7 +53,7 @@ lh_tensor_is_of_model(LhTensorKind kind)
     return (kinds >> kind & 1) != 0;
 }
 
-/* What no tensor of attention can be made of without products: all that lies outside it. */
+/* Whether a kind lies outside attention: turning it into a tensor of attention takes a product. */
 static inline bool
 lh_tensor_is_outside(LhTensorKind kind)
 {
