@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * On a CPU; what they do say the rows, kernels/activation.c. In fp64, by blocks of a row.
+ * CPU versions of kernels/activation.c, in fp64, by blocks of a row.
  */
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/kernels.h"
@@ -10,12 +10,12 @@
 #define BLOCK 256U
 #define LINES 5U
 
-/* A block of a row of an operand, or of one of the halves that its rows have. */
+/* A line: a block of a row of an operand, or of one of the halves of its rows. */
 typedef struct {
     unsigned operand, halves, half;
 } Line;
 
-/* A function of elements: some lines are read, the others are written. */
+/* An elementwise function: the first @read lines are inputs, the others outputs. */
 typedef struct {
     unsigned read, lines;
     Line line[LINES];
@@ -92,7 +92,7 @@ glu_bwd(double (*x)[BLOCK], uint64_t count)
     }
 }
 
-/* sqrt(2 / pi), and the factor of the cube. */
+/* sqrt(2 / pi), and the factor of the cubic term. */
 #define GELU_SCALE 0.79788456080286535588
 #define GELU_CUBE 0.044715
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* On a CPU; what each of them does says its row, kernels/attention.c. */
+/* CPU versions of kernels/attention.c. */
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/kernels.h"
 
-/* What all of them read, and the accumulator or o. */
+/* Common operands of the forward kernels: inputs, and the accumulator or o. */
 static LhForward
 forward_of(const LhCall *call)
 {
@@ -76,7 +76,10 @@ const LhCpuKernel lh_cpu_kernel_attention_block = {
 
 /* ---- attention_bwd ---- */
 
-/* Both, but for operand 2: delta, or o, which it is computed from. */
+/*
+ * Common part of both backward kernels; operand 2 (delta, or o, from which it is computed) is left
+ * to them.
+ */
 static bool
 prepare_backward(const LhCall *call, LhBackward *b)
 {
@@ -145,7 +148,7 @@ dot_reference(const LhRows *a, const void *x, const LhRows *b, const void *y)
     return sum;
 }
 
-/* Blocks of fp32 products into fp64 lanes. */
+/* Sums blocks of fp32 products in fp64 lanes. */
 static double
 dot_fast(const LhRows *a, const void *x, const LhRows *b, const void *y)
 {

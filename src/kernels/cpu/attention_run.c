@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The references of attention, forward and backward, row by row in fp64, as the formulas stand.
+ * References of attention, forward and backward: row by row in fp64, directly from the formulas.
  */
 #include "kernels/cpu/attention_run.h"
 
@@ -14,8 +14,10 @@ round_up(uint64_t x, uint64_t multiple)
     return (x + multiple - 1) / multiple * multiple;
 }
 
-/* Floats of the fast version, for the widest panels (32 columns) and tiles of 64 rows; the
- * references' fp64 rows are less. The last term is for alignment. */
+/*
+ * Floats of the fast version, for the widest panels (32 columns) and tiles of 64 rows; the
+ * references' fp64 rows need less. The last term is for alignment.
+ */
 uint64_t
 lh_attention_forward_scratch(const LhKernelArgs *args)
 {
@@ -65,7 +67,7 @@ distance_weight(const float *decay, const Pair *p)
     return decay == NULL ? 1 : (double)decay[LH_DECAY_BEFORE + p->i - p->j];
 }
 
-/* The logit under the mask, or the weight of linear attention. */
+/* Returns the logit under the mask, or the weight of linear attention. */
 static double
 score(const LhForward *f, const Pair *p)
 {
@@ -76,8 +78,10 @@ score(const LhForward *f, const Pair *p)
     return product(&f->q, &f->k, p) * lh_attention_scale(f->args->scale, f->args->head_dim);
 }
 
-/* Turns logits into e^(x - m), m the new maximum, and stores m and l; returns what the earlier
- * output is multiplied by. */
+/*
+ * Replaces logits by e^(x - m), m the new maximum, and stores m and l. Returns the factor for the
+ * earlier output.
+ */
 static double
 soften(const LhForward *f, const Pair *p, double *x, double *sum)
 {
@@ -120,7 +124,7 @@ forward_row(const LhForward *f, Pair p)
         o[c] = f->load && factor != 0 ? factor * lh_element_get(out, f->o.storage, c) : 0;
     for (p.j = 0; p.j < f->args->nk; p.j++) {
         const void *v = lh_rows_at(&f->v, p.b, p.j, p.group);
-        /* Rows that the mask hides are not read: they may hold anything. */
+        /* Masked rows are not read: their contents are undefined. */
         const bool seen = lh_mask_allows(f->args, &f->q, &f->k, p.i, p.j);
 
         for (uint32_t c = 0; c < dim && seen; c++)
@@ -143,7 +147,7 @@ lh_attention_forward_reference(const LhForward *f)
     }
 }
 
-/* The weight p of a pair and ds, the gradient of its q k. */
+/* Computes the weight p of a pair and ds, the gradient of its q k. */
 static bool
 gradients(const LhBackward *w, const Pair *p, double *weight, double *ds)
 {

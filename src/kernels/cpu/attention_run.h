@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Attention with data: what all its kernels, softmax and linear, have in common. Their rows in the
- * table say which tensors are which, and call the reference or the level's fast version.
+ * Common parts of all attention kernels, softmax and linear. Their rows in the table map operands
+ * to tensors and call the reference or the level's fast version.
  */
 #pragma once
 
 #include "kernels/cpu/rows.h"
 
 /*
- * o, and with it m and l or lse. Of linear attention (`linear`) there are no statistics and the
- * weight of a pair is q k decay[i - j]; decay NULL is 1.
+ * Forward: o, with m and l or lse. Linear attention (`linear`) has no statistics; the weight of a
+ * pair is q k decay[i - j]. decay NULL: 1.
  */
 typedef struct {
     const LhKernelArgs *args;
@@ -18,11 +18,13 @@ typedef struct {
     bool load;      /* o, m and l hold earlier blocks */
     bool normalise; /* o is divided by l */
     bool linear;
-    const float *decay; /* nq of them, after LH_DECAY_BEFORE zeros */
+    const float *decay; /* nq values, after LH_DECAY_BEFORE zeros */
     void *scratch;
 } LhForward;
 
-/* delta is computed from o if it has no data of its own. `linear`: neither they nor lse are used.
+/*
+ * Backward: delta is computed from o if it has no data of its own. `linear` uses neither of them
+ * nor lse.
  */
 typedef struct {
     const LhKernelArgs *args;
@@ -34,12 +36,12 @@ typedef struct {
     void *scratch;
 } LhBackward;
 
-/* Weights of the keys right behind a query, that tiles read and the mask removes. */
+/* Weights of the keys after a query, which tiles read and the mask removes. */
 #define LH_DECAY_BEFORE 64
 
 void lh_attention_forward_reference(const LhForward *f);
 void lh_attention_backward_reference(const LhBackward *b);
 
-/* Scratch of both versions, in bytes. */
+/* Scratch bytes of both versions. */
 uint64_t lh_attention_forward_scratch(const LhKernelArgs *args);
 uint64_t lh_attention_backward_scratch(const LhKernelArgs *args);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One element between its storage type and arithmetic: bf16 and fp16 are rounded to nearest even,
- * by way of fp32.
+ * Conversions of one element between its storage type and arithmetic. bf16 and fp16 are rounded to
+ * nearest even, from fp32.
  */
 #pragma once
 
@@ -50,7 +50,7 @@ lh_fp16_to_float(uint16_t h)
 
     if (magnitude >= 0x7c00) /* infinities and NaNs */
         return lh_bits_float(sign | 0x7f800000 | (magnitude & 0x3ff) << 13);
-    /* Exponents count from 15 in fp16 and from 127 in fp32; a product makes subnormals normal. */
+    /* The exponent bias is 15 in fp16 and 127 in fp32; the product also normalises subnormals. */
     return lh_bits_float(sign | lh_float_bits(lh_bits_float(magnitude << 13) * 0x1p112f));
 }
 

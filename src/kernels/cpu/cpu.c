@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which level the fast kernels run on.
+ * Selects the level that the fast kernels run on.
  */
 #include "kernels/cpu/cpu.h"
 
@@ -36,7 +36,7 @@ lh_cpu(void)
 {
     const LhCpuLevel *level = atomic_load_explicit(&current, memory_order_acquire);
 
-    /* Threads that come here together find the same. */
+    /* Concurrent threads compute the same value. */
     if (level == NULL) {
         level = widest();
         atomic_store_explicit(&current, level, memory_order_release);

@@ -142,7 +142,7 @@ combine_reference(const RowPair *r)
     }
 }
 
-/* Elements from @first on of a row that counts @by times; zeros if that is 0: it is not read. */
+/* Reads elements from @first on of a row with factor @by; if that is 0, zeros without a read. */
 static void
 take_block(float *block, const LhRows *rows, const void *row, double by, uint64_t first,
            uint64_t count)
@@ -261,7 +261,7 @@ const LhCpuKernel lh_cpu_kernel_copy = {
 
 /* ---- zero ---- */
 
-/* Statistics behind the elements become those of no key: m or lse -inf, l 0. */
+/* Sets the statistics after the elements to those of no key: m or lse -inf, l 0. */
 static void
 clear_stats(unsigned char *stats, uint64_t bytes, uint64_t rows)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* On a CPU; what they do say the rows, kernels/embed.c. */
+/* CPU versions of kernels/embed.c. */
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/kernels.h"
 
@@ -22,7 +22,10 @@ prepare(const LhCall *call, unsigned table, unsigned rows, Embedding *e)
            lh_matrix_flat(&e->rows, call, rows, a->rows.rows, a->rows.width);
 }
 
-/* Whether the table has the row of token @row; which one. What pads the last rank's is nobody's. */
+/*
+ * Finds the table row of token @row. Returns false if this rank does not have it, or if it is
+ * padding.
+ */
 static bool
 find(const Embedding *e, uint64_t row, uint64_t *index)
 {
@@ -65,8 +68,10 @@ embed(const LhCall *call)
     return LH_STATUS_OK;
 }
 
-/* Rows of one token after the other, in order: the first of a row of the table, and the next of
- * each; NONE behind the last. */
+/*
+ * Chains of rows with the same token, in order: first row of each table row, next row of each row;
+ * NONE ends a chain.
+ */
 #define NONE UINT64_MAX
 
 typedef struct {
@@ -97,7 +102,7 @@ chain_rows(const Embedding *e, void *scratch)
     return c;
 }
 
-/* All rows of one token, rounded once. */
+/* Sums all rows of one token, rounded once. */
 static void
 add_token(const Embedding *e, const Chains *c, uint64_t index)
 {

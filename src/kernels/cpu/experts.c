@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * On a CPU; what they do say the rows, kernels/experts.c. Sums are in fp64. The rows of an expert
- * follow each other in the order in which rows choose it: whoever goes through the choices in order
- * finds the place of each by counting.
+ * CPU versions of kernels/experts.c. Sums are in fp64. An expert's rows are in the order of the
+ * rows that chose it, so counting the choices in order gives the place of each.
  */
 #include "kernels/cpu/experts.h"
 
@@ -51,7 +50,7 @@ is_among(const uint32_t *chosen, uint32_t count, uint32_t expert)
     return false;
 }
 
-/* The expert of the largest logit that is not chosen yet; of equal ones the first. */
+/* Returns the expert with the largest logit not yet chosen; of equal ones the first. */
 static uint32_t
 choose(const double *logits, uint32_t experts, const uint32_t *chosen, uint32_t count)
 {
@@ -142,9 +141,9 @@ route_bwd(const LhCall *call)
     return LH_STATUS_OK;
 }
 
-/* ---- the way there and back ---- */
+/* ---- dispatch and combine ---- */
 
-/* Rows and the same rows sorted by expert; `next` is the place of the next one of each expert. */
+/* Rows, and the same rows sorted by expert; `next` is the next place of each expert. */
 typedef struct {
     LhMatrix rows, sorted, route;
     uint32_t choices;
@@ -169,7 +168,7 @@ prepare(Way *w, const LhCall *call, unsigned rows, unsigned sorted)
            lh_route_firsts(&w->route, choices, a->experts.experts, w->next);
 }
 
-/* Where choice @choice has its row; to be asked of all of them in order. */
+/* Returns the place of choice @choice; call it for all choices in order. */
 static uint64_t
 next_place(Way *w, uint64_t choice)
 {
@@ -205,8 +204,10 @@ dispatch(const LhCall *call)
     return LH_STATUS_OK;
 }
 
-/* A row becomes the sum of its copies at @places, each times its weight if @weighed; @adds: with
- * what it holds. */
+/*
+ * Sets a row to the sum of its copies at @places, each times its weight if @weighed; @adds adds to
+ * its contents.
+ */
 static void
 sum_row(const Way *w, uint64_t row, const uint64_t *places, bool weighed, bool adds)
 {
@@ -260,7 +261,10 @@ dispatch_bwd(const LhCall *call)
     return sum_rows(call, false, !call->args->first);
 }
 
-/* The gradient of the copy at @place of a row whose gradient is dy, and of the copy's weight. */
+/*
+ * Computes the gradient of the copy at @place from the row's dy; returns the gradient of the copy's
+ * weight.
+ */
 static double
 weigh_row_bwd(const Way *w, const LhMatrix *dx, uint64_t choice, uint64_t place)
 {
@@ -297,7 +301,7 @@ combine_bwd(const LhCall *call)
     return LH_STATUS_OK;
 }
 
-/* A number for each expert, one more, and one for each choice of a row. */
+/* One number per expert, one more, and one per choice of a row. */
 static uint64_t
 scratch_bytes(const LhKernelArgs *a)
 {

@@ -15,7 +15,7 @@ block(uint64_t size, uint64_t most, uint64_t multiple)
     return rounded < most ? rounded : most;
 }
 
-/* Blocks of a, b and c, and a line of a or b. */
+/* Bytes of the blocks of a, b and c, and of a line of a or b. */
 static uint64_t
 fast_bytes(uint64_t rows, uint64_t columns, uint64_t depth)
 {
@@ -33,7 +33,7 @@ lh_gemm_scratch_bytes(uint64_t rows, uint64_t columns, uint64_t depth)
                   (columns + depth + larger(columns, depth)) * sizeof(double));
 }
 
-/* Row @row of a, however it lies. */
+/* Reads row @row of a, transposed or not. */
 static void
 load_a(const LhGemm *g, uint64_t row, double *a)
 {

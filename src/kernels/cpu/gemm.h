@@ -1,34 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A product of matrices, c = a b, that are operands of the layer outside attention, with either of
- * the factors transposed.
+ * Matrix product c = a b on operands of the layer outside attention; each factor may be transposed.
  */
 #pragma once
 
 #include "kernels/cpu/matrix.h"
 
-/* Blocks that the fast version takes at a time: rows and columns of c, and the length of the sums
- * that are made in registers and then added up. */
+/*
+ * Blocks of the fast version: rows and columns of c, and the length of a sum in registers before it
+ * is added to c.
+ */
 #define LH_GEMM_ROWS 256U
 #define LH_GEMM_COLUMNS 512U
 #define LH_GEMM_DEPTH 256U
-/* Panels of every level are parts of these. */
+/* Panels of every level divide these. */
 #define LH_GEMM_PANEL_ROWS 8U
 #define LH_GEMM_PANEL_COLUMNS 32U
 
 typedef struct {
     const LhMatrix *a, *b, *c;
     uint64_t a_row, b_row, c_row;  /* first rows of the operands */
-    uint64_t rows, columns, depth; /* of c, c, and the sums */
+    uint64_t rows, columns, depth; /* of c, c, and terms per sum */
     bool a_transposed;             /* its rows are steps of depth */
     bool b_transposed;             /* its rows are columns of c */
-    bool add;                      /* to what c holds */
+    bool add;                      /* adds to c */
     void *scratch;
 } LhGemm;
 
-/* Bytes of scratch memory for the reference and for the fast version (LhCpuLevel.gemm), whichever
- * of a product's dimensions are rows, columns and depth. */
+/*
+ * Scratch bytes for the reference and the fast version (LhCpuLevel.gemm). The order of the
+ * product's dimensions does not matter.
+ */
 uint64_t lh_gemm_scratch_bytes(uint64_t rows, uint64_t columns, uint64_t depth);
 
-/* In fp64. */
+/* Computes the product in fp64. */
 void lh_gemm_reference(const LhGemm *g);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* On a CPU; what each of them does says its row, kernels/linear.c. */
+/* CPU versions of kernels/linear.c. */
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/linear_run.h"
@@ -117,7 +117,7 @@ const LhCpuKernel lh_cpu_kernel_linear_state = {
 
 /* ---- linear_carry ---- */
 
-/* In fp64 and bound by memory: reference and fast version. */
+/* Reference and fast version: in fp64, bound by memory. */
 static enum lh_status
 linear_carry_run(const LhCall *call)
 {
@@ -141,8 +141,10 @@ const LhCpuKernel lh_cpu_kernel_linear_carry = {
 
 /* ---- linear_prefix ---- */
 
-/* In fp64 and bound by memory: reference and fast version. The sum goes by Horner's rule, away from
- * the source that counts least. */
+/*
+ * Reference and fast version: in fp64, bound by memory. Sums by Horner's rule, starting with the
+ * most decayed source.
+ */
 static enum lh_status
 linear_prefix_run(const LhCall *call)
 {

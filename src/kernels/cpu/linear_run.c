@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Weights and references of linear attention's products with the state, in fp64 as the formulas
- * stand.
+ * Weights and references of linear attention's products with the state, in fp64, directly from the
+ * formulas.
  */
 #include "kernels/cpu/linear_run.h"
 
@@ -43,7 +43,7 @@ lh_decay_table(const LhKernelArgs *args, float *table)
     return table;
 }
 
-/* A tile of 64 rows, in and out, the state as panels, one row, and its sum. */
+/* Room for a tile of 64 rows (in and out), the state as panels, one row, and its sum. */
 uint64_t
 lh_state_scratch(const LhKernelArgs *args)
 {
@@ -52,7 +52,7 @@ lh_state_scratch(const LhKernelArgs *args)
     return 4 * (d * (2 * d + 2 * 64 + 2) + 16 * 16);
 }
 
-/* Whole cache lines, so that what follows is aligned. */
+/* Rounds up to whole cache lines, so that what follows is aligned. */
 uint64_t
 lh_weights_scratch(uint64_t rows)
 {

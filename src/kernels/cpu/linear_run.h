@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The products of linear attention with the state; see attention_run.h for those among tokens.
+ * Products of linear attention with the state; attention_run.h has those among tokens.
  *
- * Token i of a call, of n, adds decay^(n-1-i) k_i^T v_i to the state behind the last token, and
- * reads decay^(i+1) of the state before the first.
+ * Token i of n of a call adds decay^(n-1-i) k_i^T v_i to the state after the last token, and reads
+ * decay^(i+1) times the state before the first.
  */
 #pragma once
 
 #include "kernels/cpu/attention_run.h"
 
-/* out_i (+)= sum over the heads that share out's: weight_i in_i M, M the state or its transpose. */
+/*
+ * out_i (+)= sum over the heads that share out's head: weight_i in_i M, M the state or its
+ * transpose.
+ */
 typedef struct {
     const LhKernelArgs *args;
     LhRows in, out;
@@ -20,7 +23,7 @@ typedef struct {
     void *scratch;
 } LhStateApply;
 
-/* state = keep state + sum over i of weight_i x_i^T y_i; keep 0: the state is not read. */
+/* state = keep state + sum over i of weight_i x_i^T y_i; with keep 0 the state is not read. */
 typedef struct {
     const LhKernelArgs *args;
     LhRows x, y;
@@ -34,16 +37,19 @@ typedef struct {
 void lh_state_apply_reference(const LhStateApply *s);
 void lh_state_sum_reference(const LhStateSum *s);
 
-/* decay^exponent, exponent >= 0; a decay of 0, or above 1, is none. Never overflows. */
+/* Returns decay^exponent, exponent >= 0; 1 if the decay is 0 or above 1. Never overflows. */
 double lh_decay_power(const LhKernelArgs *args, uint64_t exponent);
 
-/* Weights decay^(i+1) of queries and decay^(n-1-i) of keys, into @weights of @rows. */
+/* Write the weights decay^(i+1) of queries and decay^(n-1-i) of keys to @weights of @rows. */
 void lh_decay_queries(const LhKernelArgs *args, double *weights, uint64_t rows);
 void lh_decay_keys(const LhKernelArgs *args, double *weights, uint64_t rows);
 
-/* The weights of LhForward and LhBackward, LH_DECAY_BEFORE + nq of them; NULL if there is none. */
+/*
+ * Fills and returns the weights of LhForward and LhBackward, LH_DECAY_BEFORE + nq values; NULL
+ * without decay.
+ */
 const float *lh_decay_table(const LhKernelArgs *args, float *table);
 
-/* Scratch in bytes: of the two products, of the weights of @rows rows before it. */
+/* Scratch bytes: of the two products; of the weights of @rows rows before it. */
 uint64_t lh_state_scratch(const LhKernelArgs *args);
 uint64_t lh_weights_scratch(uint64_t rows);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Linear attention among the tokens of a causal call, in tiles of LH_LINEAR_TILE tokens: the pairs
- * of a tile by the level's attention, all earlier tiles by their state. Time is linear in the
- * tokens. Results of a tile are summed up in fp32 and rounded once.
+ * Causal linear attention among the tokens of a call, in tiles of LH_LINEAR_TILE tokens: pairs
+ * within a tile by the level's attention, all earlier tiles by their state. Time is linear in the
+ * tokens. A tile's results are summed in fp32 and rounded once.
  */
 #include "kernels/cpu/linear_tiles.h"
 #include "kernels/cpu/cpu.h"
 #include "kernels/sizes.h"
 
-/* Scratch memory, given out in whole cache lines; without a base it is only counted. */
+/* Scratch memory, allocated in whole cache lines; without a base it is only counted. */
 typedef struct {
     unsigned char *base;
     uint64_t used;
@@ -23,7 +23,7 @@ take(Memory *m, uint64_t bytes)
     return taken;
 }
 
-/* What the tiles of a call share. */
+/* State shared by the tiles of a call. */
 typedef struct {
     const LhKernelArgs *args;
     const LhCpuLevel *cpu;
@@ -149,7 +149,7 @@ take_in(const Tiles *t, const LhKernelArgs *args, LhRows x, LhRows y, const doub
     t->cpu->state_sum(&s);
 }
 
-/* f's own scratch holds the decay table, and after it what belongs to the tiles. */
+/* f's scratch holds the decay table, then the memory of the tiles. */
 void
 lh_linear_forward_tiles(const LhForward *f)
 {
@@ -178,7 +178,7 @@ lh_linear_forward_tiles(const LhForward *f)
     }
 }
 
-/* dq, and what the tokens of a tile add to their own dk and dv. */
+/* Computes dq, and the tile's own contribution to dk and dv. */
 static void
 backward_tile(const Tiles *t, const LhBackward *b, uint64_t first)
 {
@@ -204,7 +204,10 @@ backward_tile(const Tiles *t, const LhBackward *b, uint64_t first)
     store(t, &t->sum, &dq, args.nq, b->load);
 }
 
-/* What the tokens of a tile get from later ones; @t's state is now the state's gradient. */
+/*
+ * Adds the contribution of later tokens to a tile's dk and dv; @t's state now holds the state's
+ * gradient.
+ */
 static void
 backward_through_state(const Tiles *t, const LhBackward *b, uint64_t first)
 {
@@ -244,7 +247,7 @@ tiles_scratch(const LhKernelArgs *a, bool backward, uint64_t pairs_scratch)
     return own + (pairs_scratch > products ? pairs_scratch : products);
 }
 
-/* Behind the decay table: the whole call's, or the tiles' and that of one of them. */
+/* Scratch after the decay table: of the whole call, or of the tiles and one tile's attention. */
 uint64_t
 lh_linear_forward_scratch(const LhKernelArgs *a)
 {

@@ -7,8 +7,8 @@
 #include "kernels/cpu/attention_run.h"
 
 /*
- * The fast version among the tokens of a causal call, in tiles (sizes.h). Scratch in bytes is that
- * of the reference, too.
+ * Fast version for causal calls, in tiles (sizes.h). The scratch bytes also suffice for the
+ * reference.
  */
 void lh_linear_forward_tiles(const LhForward *f);
 void lh_linear_backward_tiles(const LhBackward *b);

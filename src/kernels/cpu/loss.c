@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * On a CPU; what they do say the rows, kernels/loss.c. In fp64, by blocks of a row.
+ * CPU versions of kernels/loss.c, in fp64, by blocks of a row.
  */
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/kernels.h"
@@ -12,7 +12,7 @@
 
 enum { MAXIMUM, SUM, TARGET };
 
-/* Columns of a rank that are tokens: of the last one, perhaps not all. */
+/* Columns of a rank that are tokens; the last rank may have fewer. */
 static uint64_t
 columns_of(const LhKernelArgs *a)
 {
@@ -55,7 +55,7 @@ sum_of(const LhMatrix *logits, uint64_t columns, uint64_t row, double maximum)
     return sum;
 }
 
-/* The column of a row's target; false if another rank has it, or nobody. */
+/* Finds the column of a row's target. Returns false if this rank does not have it. */
 static bool
 find_target(const LhKernelArgs *a, const LhMatrix *tokens, uint64_t row, uint64_t *column)
 {
@@ -108,7 +108,7 @@ prepare(const LhCall *call, Loss *l)
            lh_matrix_flat(&l->value, call, 4, 1, 1);
 }
 
-/* The numbers of a row over all columns, from those of each rank. */
+/* Merges the numbers of a row from all ranks. */
 static void
 join_stats(const Loss *l, uint64_t row, double all[LH_LOSS_STATS])
 {
@@ -128,7 +128,7 @@ join_stats(const Loss *l, uint64_t row, double all[LH_LOSS_STATS])
     }
 }
 
-/* @weight: of a row in the mean; 0 where it has no target. */
+/* @weight: factor of the row in the mean; 0 without a target. */
 static void
 write_gradient(const Loss *l, uint64_t row, const double stats[LH_LOSS_STATS], double weight)
 {

@@ -4,7 +4,7 @@
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/rows.h"
 
-/* Each part of a view can hold @bytes. */
+/* Whether each part of a view has at least @bytes. */
 static bool
 holds(const LhView *view, uint64_t bytes)
 {
@@ -60,7 +60,7 @@ least(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* Row @row outside is row local of sequence b of member t of segment s. */
+/* Row @row outside is row local of sequence b of member t's part of segment s. */
 static unsigned char *
 at_heads(const LhMatrix *m, uint64_t row, uint64_t column, uint64_t *run)
 {

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* On a CPU; what each of them does says its row, kernels/merge.c. */
+/* CPU versions of kernels/merge.c. */
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/kernels.h"
 
 #include <math.h>
 
-/* Defines NAME_reference() and NAME_cpu(): operand 0 is added to operand TARGET, both weighed as
- * NAME_weigh() says. */
+/*
+ * Defines NAME_reference() and NAME_cpu(): operand 0 is added to operand TARGET with the factors of
+ * NAME_weigh().
+ */
 #define COMBINES(NAME, TARGET)                                                                     \
     static enum lh_status NAME##_reference(const LhCall *call)                                     \
     {                                                                                              \
@@ -21,7 +23,7 @@
 
 /* ---- merge ---- */
 
-/* Whatever is -inf, or an empty target, has weight 0 and is not subtracted from. */
+/* A source with m = -inf and an empty target have weight 0; -inf - -inf is never computed. */
 static LhFactors
 merge_weigh(const LhCall *call, uint64_t sequence, uint64_t row, uint32_t head)
 {
@@ -74,7 +76,7 @@ merge_lse_weigh(const LhCall *call, uint64_t sequence, uint64_t row, uint32_t he
     }
     smaller = exp(-fabs(block - out));
     *lse = (float)(fmax(block, out) + log1p(smaller));
-    /* Sigmoids of the difference and of its opposite, which add up to 1. */
+    /* Sigmoids of the difference and of its negative; they sum to 1. */
     if (block > out)
         return (LhFactors){ .target = smaller / (1 + smaller), .source = 1 / (1 + smaller) };
     return (LhFactors){ .target = 1 / (1 + smaller), .source = smaller / (1 + smaller) };
@@ -125,7 +127,7 @@ const LhCpuKernel lh_cpu_kernel_merge_stat = {
 
 /* ---- weigh_out ---- */
 
-/* A block without keys (lse -inf) has no weight. */
+/* A block without keys (lse -inf) has weight 0. */
 static LhFactors
 weigh_out_weigh(const LhCall *call, uint64_t sequence, uint64_t row, uint32_t head)
 {

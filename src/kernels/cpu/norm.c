@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * On a CPU; what they do say the rows, kernels/norm.c. In fp64, row by row; the sums over rows that
- * gradients of weights are stay in scratch memory until the last row.
+ * CPU versions of kernels/norm.c, in fp64, row by row. Weight gradients are summed over rows in
+ * scratch memory and written after the last row.
  */
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/kernels.h"
@@ -10,7 +10,7 @@
 
 enum { X, W, Y, DY = Y, DX, DW };
 
-/* One row: x less @mean times @scale is what the weights apply to. */
+/* Statistics of a row: the weights apply to (x - @mean) @scale. */
 typedef struct {
     double mean, scale;
     double dot, sum; /* backward: means of dy w (x - mean) scale, and of dy w */
@@ -42,7 +42,7 @@ prepare(const LhCall *call, bool centred, bool backward, Norm *n)
                           lh_matrix_flat(&n->dw, call, DW, 1, weights)));
 }
 
-/* Lines of x and dy, weights and the sums of their gradients. */
+/* Bytes of lines of x and dy, the weights and the sums of their gradients. */
 static uint64_t
 rms_scratch_bytes(const LhKernelArgs *a)
 {
@@ -92,7 +92,7 @@ forward(const LhCall *call, bool centred)
     return LH_STATUS_OK;
 }
 
-/* What a row gives to the gradients of the weights, and what its dx needs; dy becomes dy w. */
+/* Adds a row to the weight gradients and computes the means for its dx; dy becomes dy w. */
 static void
 read_gradient(const Norm *n, uint64_t row, Row *r)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * On a CPU; what they do say the rows, kernels/optimizer.c. In fp64, by blocks of the shard.
+ * CPU versions of kernels/optimizer.c, in fp64, by blocks of the shard.
  */
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/kernels.h"
@@ -37,7 +37,7 @@ grad_norm(const LhCall *call)
     return LH_STATUS_OK;
 }
 
-/* The operands of a step; master is the weights themselves where these are in fp32. */
+/* Operands of a step; master is the weights themselves if they are fp32. */
 typedef struct {
     const LhKernelArgs *a;
     LhMatrix gradient, norm, clock, master, first, second, rounded;
@@ -45,7 +45,7 @@ typedef struct {
     double first_correction, second_correction; /* of the moments' bias */
 } Step;
 
-/* The first or the second moments, which each part has one after the other. */
+/* Finds the first or the second moments, which each part stores one after the other. */
 static bool
 find_moments(const LhCall *call, unsigned operand, unsigned index, LhMatrix *moments)
 {
@@ -74,7 +74,7 @@ prepare(const LhCall *call, unsigned master, unsigned moments, unsigned rounded,
            lh_matrix_flat(&s->rounded, call, rounded, 1, count);
 }
 
-/* Raises the clock, and finds what it and the norm decide. */
+/* Increments the clock and computes the factors that depend on it and on the norm. */
 static void
 begin(Step *s)
 {
@@ -87,7 +87,7 @@ begin(Step *s)
     s->second_correction = 1 - pow(s->a->optimizer.beta2, clock);
 }
 
-/* Gradient, first and second moment, weight of one parameter. */
+/* Updates first moment, second moment and weight of one parameter from its gradient. */
 static void
 move(const Step *s, double g, double *m, double *v, double *w)
 {

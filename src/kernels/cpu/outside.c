@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* On a CPU: nothing to do; why says kernels/outside.c. */
+/* CPU versions of kernels/outside.c: nothing to compute. */
 #include "kernels/cpu/kernels.h"
 
 static enum lh_status

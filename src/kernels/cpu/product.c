@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * On a CPU; what they do say the rows, kernels/product.c. All are one product of matrices, with
- * other operands as its factors; experts are products one after the other, of as many rows as each
- * has.
+ * CPU versions of kernels/product.c. All are one matrix product with different operands as factors.
+ * Experts are consecutive products, each of the expert's rows.
  */
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/experts.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/layer.h"
 
-#define ROUTE 3 /* the operand of experts' products that says whose rows are whose */
+#define ROUTE 3 /* operand of experts' products that maps rows to experts */
 
-/* What an operand is: rows and columns, of all experts. Of attention's output, x is by heads. */
+/*
+ * Shape of an operand: rows and columns over all experts, and which factor it is. With attention's
+ * output, x is by heads.
+ */
 typedef struct {
     uint64_t rows, width;
     bool is_x, is_w;
@@ -31,7 +33,7 @@ describe(const LhKernelArgs *a, LhProductResult result, Shape shapes[3])
     shapes[2] = result == LH_PRODUCT_Y ? y : result == LH_PRODUCT_DX ? x : w;
 }
 
-/* Segments that y has: what is by heads has as many. */
+/* Segments of y; the operand by heads has as many. */
 static uint64_t
 segments_of(const LhCall *call, LhProductResult result)
 {
@@ -64,7 +66,7 @@ prepare(const LhCall *call, const LhKernel *kernel, LhMatrix operands[3], Shape 
     return true;
 }
 
-/* The first row of each expert, and behind the last one their number. */
+/* Finds the first row of each expert and, last, the number of rows. */
 static bool
 find_firsts(const LhCall *call, const LhKernel *kernel, uint64_t *firsts)
 {
@@ -79,7 +81,7 @@ find_firsts(const LhCall *call, const LhKernel *kernel, uint64_t *firsts)
     return true;
 }
 
-/* Whole lines of scratch memory. */
+/* Rounded up to whole scratch lines. */
 static uint64_t
 firsts_bytes(const LhKernelArgs *a)
 {
@@ -88,8 +90,10 @@ firsts_bytes(const LhKernelArgs *a)
     return (bytes + LH_SCRATCH_ALIGN - 1) / LH_SCRATCH_ALIGN * LH_SCRATCH_ALIGN;
 }
 
-/* Puts the product at the rows of an expert, which lie from its entry of @firsts to the next one.
- * Returns how many there are. */
+/*
+ * Points the product at the rows of an expert, from its entry of @firsts to the next. Returns their
+ * number.
+ */
 static uint64_t
 place_expert(LhGemm *g, const LhKernelArgs *a, LhProductResult result, const Shape shapes[3],
              const uint64_t *firsts, uint64_t expert)

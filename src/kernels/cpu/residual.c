@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* On a CPU; what they do say the rows, kernels/residual.c. */
+/* CPU versions of kernels/residual.c. */
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/kernels.h"
 
 #define BLOCK 512U
 
-/* Elements [first, first + count) of operands 0 to @last - 1 are added up into operand @last; with
- * @again, to what that holds. By way of fp32. */
+/*
+ * Sums elements [first, first + count) of operands 0 to @last - 1 in fp32 into operand @last; with
+ * @again adds to its contents.
+ */
 static void
 add_block(const LhMatrix *operands, unsigned last, bool again, uint64_t first, uint64_t count)
 {

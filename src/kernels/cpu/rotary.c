@@ -1,33 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* On a CPU; what they do say the rows, kernels/rotary.c. */
+/* CPU versions of kernels/rotary.c. */
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/kernels.h"
 
 #include <math.h>
 
-/* What is done to the elements on the way. */
+/* Operation on the elements besides the layout change. */
 typedef enum {
     ROTATE,
     SILU_AND_ROTATE,
     MOVE,
 } Way;
 
-/* Tensors by heads, of which the first alone is turned, and the row outside. */
+/* Tensors by heads, of which only the first is rotated, and the row outside. */
 typedef struct {
     const LhKernelArgs *a;
     unsigned tensors;
     LhMatrix by_heads[2]; /* q; or k and v */
     LhMatrix outside;
-    LhMatrix forward; /* rows of the forward pass, of silu's gradient */
+    LhMatrix forward; /* rows of the forward pass, for silu's gradient */
     Way way;
     bool back;      /* from heads to rows */
-    bool gradient;  /* of silu: forward is there */
+    bool gradient;  /* of silu: forward is set */
     double *line;   /* one head's elements */
-    double *before; /* and those of the forward pass */
-    double *angles; /* of a token: cosine, sine, for each half of a head's elements */
+    double *before; /* the same of the forward pass */
+    double *angles; /* of a token: cosine and sine for each half of a head */
 } Rotation;
 
-/* Which operands a kernel has where. */
+/* Operand numbers of a kernel. */
 typedef struct {
     unsigned by_heads, outside, forward;
     unsigned tensors; /* by heads: 1, or 2 for k and v */
@@ -72,7 +72,7 @@ scratch_bytes(const LhKernelArgs *a)
     return 3 * (uint64_t)a->to_heads.head_dim * sizeof(double);
 }
 
-/* Where the token of row @row outside stands in the sequence. */
+/* Returns the position in the sequence of the token of row @row outside. */
 static double
 position_of(const LhKernelArgs *a, uint64_t row)
 {
@@ -117,7 +117,7 @@ sigmoid(double x)
     return 1 / (1 + exp(-x));
 }
 
-/* silu of the line; or, back, its gradient at the forward pass's line. */
+/* Applies silu to the line, or its gradient at the forward pass's line. */
 static void
 apply_silu(const Rotation *r)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A tensor of an operand, cut into parts along its rows: [B][n][heads][dim]. Kernels address rows
- * by their index over all parts.
+ * A tensor of an operand, divided into parts along its rows: [B][n][heads][dim]. Kernels address
+ * rows by their index over all parts.
  */
 #pragma once
 
@@ -17,7 +17,7 @@ typedef struct {
     uint32_t heads;
     uint32_t dim;
     enum lh_storage storage;
-    uint64_t first; /* the row that counts as row 0 */
+    uint64_t first; /* index of the row that counts as row 0 */
 } LhRows;
 
 /* Bytes of a tensor of @batch sequences in one part. */
@@ -27,7 +27,7 @@ lh_rows_bytes(const LhRows *t, uint32_t batch)
     return (uint64_t)batch * t->part_rows * t->heads * t->dim * lh_storage_bytes(t->storage);
 }
 
-/* The dim elements of one row and head. */
+/* Returns the dim elements of one row and head. */
 static inline void *
 lh_rows_at(const LhRows *t, uint64_t sequence, uint64_t row, uint32_t head)
 {
@@ -73,14 +73,14 @@ lh_element_put(void *data, enum lh_storage storage, uint64_t index, double x)
     }
 }
 
-/* A row's statistic: fp32, dim 1. */
+/* Returns a row's statistic: fp32, dim 1. */
 static inline float *
 lh_stat_at(const LhRows *t, uint64_t sequence, uint64_t row, uint32_t head)
 {
     return lh_rows_at(t, sequence, row, head);
 }
 
-/* Tensors of an operand. The operands of one call: lh_rows_q(call, 0) is q, and so on. */
+/* Tensors of an operand of one call: lh_rows_q(call, 0) is q, and so on. */
 static inline LhRows
 lh_rows_of(const LhCall *call, unsigned operand, uint64_t rows, uint32_t heads, uint32_t dim)
 {
@@ -116,7 +116,7 @@ lh_rows_k(const LhCall *call, unsigned operand)
     return lh_rows_of(call, operand, a->nk, a->groups, a->head_dim);
 }
 
-/* v, or dv, behind k or dk. */
+/* v or dv, stored after k or dk. */
 static inline LhRows
 lh_rows_v(const LhCall *call, unsigned operand)
 {
@@ -126,7 +126,7 @@ lh_rows_v(const LhCall *call, unsigned operand)
     return v;
 }
 
-/* Statistic @index (m and l, or lse alone) of an accumulator. */
+/* Statistic @index of an accumulator: m and l, or lse alone. */
 static inline LhRows
 lh_rows_acc_stat(const LhCall *call, unsigned operand, unsigned index)
 {
@@ -139,8 +139,10 @@ lh_rows_acc_stat(const LhCall *call, unsigned operand, unsigned index)
     return stat;
 }
 
-/* Whether every operand's parts divide its rows: the queries' and the keys' are told apart by
- * @key_operands, a set of bits. */
+/*
+ * Whether every operand's parts divide its rows; @key_operands is the bit set of operands with key
+ * rows.
+ */
 static inline bool
 lh_parts_divide(const LhCall *call, unsigned operands_count, unsigned key_operands)
 {
@@ -153,7 +155,7 @@ lh_parts_divide(const LhCall *call, unsigned operands_count, unsigned key_operan
     return true;
 }
 
-/* The token at which row @row of an operand like @rows stands, under LH_MASK_POSITIONS. */
+/* Returns the token position of row @row of an operand like @rows, under LH_MASK_POSITIONS. */
 static inline uint64_t
 lh_row_position(const LhRowsPosition *at, uint64_t stride, const LhRows *rows, uint64_t row)
 {
@@ -162,7 +164,7 @@ lh_row_position(const LhRowsPosition *at, uint64_t stride, const LhRows *rows, u
     return (uint64_t)(at->start + part * at->part_step) + row % rows->part_rows * stride;
 }
 
-/* The mask of a call with operands like @q and @k: whether query row @i sees key row @j. */
+/* Whether query row @i sees key row @j under the mask of a call with operands like @q and @k. */
 static inline bool
 lh_mask_allows(const LhKernelArgs *a, const LhRows *q, const LhRows *k, uint64_t i, uint64_t j)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* On a CPU; what each of them does says its row, kernels/scores.c. */
+/* CPU versions of kernels/scores.c. */
 #include "kernels/cpu/attention_run.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/scores_run.h"
 
 #include <math.h>
 
-/* Runs a product whose operands @scores, @by_query and @by_key are. */
+/* Runs a product with the operands @scores, @by_query and @by_key. */
 static enum lh_status
 multiply(const LhCall *call, unsigned scores, unsigned by_query, unsigned by_key,
          void (*product)(const LhScoresProduct *p))
@@ -41,8 +41,10 @@ const LhCpuKernel lh_cpu_kernel_scores = {
 
 /* ---- scores_softmax ---- */
 
-/* Turns scores into probabilities and returns the row's lse. @lse and @keys are as the rows of
- * queries and keys lie. */
+/*
+ * Turns scores into probabilities and returns the row's lse. @lse and @keys give the layout of the
+ * query and key rows.
+ */
 static double
 soften(const LhKernelArgs *a, const LhRows *lse, const LhRows *keys, uint64_t i, double *row)
 {
@@ -62,7 +64,7 @@ soften(const LhKernelArgs *a, const LhRows *lse, const LhRows *keys, uint64_t i,
     return sum > 0 ? most + log(sum) : -INFINITY;
 }
 
-/* In fp64 and bound by memory: reference and fast version. */
+/* Reference and fast version: in fp64, bound by memory. */
 static enum lh_status
 scores_softmax_run(const LhCall *call)
 {
@@ -148,7 +150,7 @@ scratch_bytes(const LhKernelArgs *a)
     return 2 * lh_scores_row_scratch(a);
 }
 
-/* In fp64 and bound by memory: reference and fast version. */
+/* Reference and fast version: in fp64, bound by memory. */
 static enum lh_status
 scores_softmax_bwd_run(const LhCall *call)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Products with scores. The fast versions convert the keys of a head once and go row by row, each
- * sum along contiguous numbers, many at a time.
+ * Products with scores. The fast versions convert the keys of a head once and work row by row on
+ * contiguous vectors.
  */
 #include "kernels/cpu/scores_run.h"
 
@@ -56,7 +56,7 @@ lh_scores_store(const LhScores *s, const double *row, uint64_t sequence, uint64_
 
 /* ---- references ---- */
 
-/* A score's place. */
+/* Indices of a score. */
 typedef struct {
     uint64_t b, i, j;
     uint32_t head;
@@ -84,7 +84,7 @@ group_of(const LhScoresProduct *p, uint32_t head)
     return head / (p->args->heads / p->args->groups);
 }
 
-/* q k^T, or do v^T, of one pair. */
+/* Returns q k^T, or do v^T, of one pair. */
 static double
 product(const LhScoresProduct *p, const Place *at)
 {
@@ -112,7 +112,7 @@ lh_scores_reference(const LhScoresProduct *p)
     }
 }
 
-/* A row of scores times the keys, or values, of its head: added to the row of q. */
+/* Adds a row of scores times the keys, or values, of its head to the row of q. */
 static void
 apply_row_reference(const LhScoresProduct *p, Place at)
 {
@@ -177,7 +177,7 @@ lh_scores_transposed_reference(const LhScoresProduct *p)
 
 /* ---- fast versions ---- */
 
-/* What the scratch memory is used for. */
+/* Layout of the scratch memory. */
 typedef struct {
     float *keys;  /* [nk][d], or [d][nk] */
     float *row;   /* [nk] */
@@ -194,7 +194,7 @@ work_of(const LhScoresProduct *p)
     return w;
 }
 
-/* So many numbers at a time, which are as aligned as one of them. */
+/* A vector of LANES numbers with the alignment of one. */
 #define LANES 16
 typedef float Lanes
     __attribute__((vector_size(LANES * sizeof(float)), aligned(sizeof(float)), may_alias));
@@ -294,7 +294,7 @@ transposed_row(const LhScoresProduct *p, const Work *w, const Place *at)
         add_scaled(w->keys + j * d, w->row[j], w->query, d);
 }
 
-/* @row for every query row of the heads that share @group. */
+/* Calls @row for every query row of the heads that share @group. */
 static void
 for_rows(const LhScoresProduct *p, const Work *w, uint64_t b, uint32_t group,
          void (*row)(const LhScoresProduct *p, const Work *w, const Place *at))

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Masks by tiles, for the fast versions. Whatever the mask, a query sees an interval of positions:
- * of the sequence's tokens under LH_MASK_POSITIONS, of the call's key rows under the others. The
- * intervals of a tile's queries and the positions of its keys are found once a call, so that a pair
- * of tiles is judged by four comparisons.
+ * Masks by tiles, for the fast versions. Under any mask a query sees an interval of positions:
+ * token positions under LH_MASK_POSITIONS, key rows of the call under the others. The intervals of
+ * a tile's queries and the positions of its keys are computed once per call; four comparisons then
+ * classify a pair of tiles.
  */
 #pragma once
 
 #include "kernels/cpu/rows.h"
 
-#define LH_TILE 64 /* rows of queries and of keys worked on at a time */
+#define LH_TILE 64 /* query and key rows per tile */
 
-/* Positions fit 31 bits: sequences have at most 2^31 tokens. */
+/* Positions fit in 31 bits: sequences have at most 2^31 tokens. */
 typedef struct {
-    int32_t first[LH_TILE], last[LH_TILE]; /* what each query sees; nothing if first > last */
+    int32_t first[LH_TILE], last[LH_TILE]; /* interval that each query sees; empty if first >
+                                              last */
     int32_t first_min, first_max, last_min, last_max;
 } LhTileQueries;
 
@@ -29,13 +30,13 @@ typedef struct {
 
 typedef enum {
     LH_TILE_HIDDEN, /* no query sees a key */
-    LH_TILE_PARTLY, /* some may */
+    LH_TILE_PARTLY, /* some queries may see some keys */
     LH_TILE_SEEN,   /* all queries see all keys */
 } LhTileSight;
 
 uint64_t lh_tile_mask_bytes(const LhKernelArgs *args);
 
-/* The mask of a call with operands like @q and @k, in @memory of as many bytes. */
+/* Builds the mask of a call with operands like @q and @k in @memory of lh_tile_mask_bytes(). */
 LhTileMask lh_tile_mask(const LhKernelArgs *args, const LhRows *q, const LhRows *k, void *memory);
 
 static inline LhTileSight

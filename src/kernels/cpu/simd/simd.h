@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Vectors, their exponential, panels and tile products for the files simd_*.c, which are compiled
+ * Vectors, their exponential, panels and tile products for the files simd_*.c. These are compiled
  * once per level: LH_LEVEL names it, and the compiler's target decides the width.
  *
  * Products are C[rows][columns] (+)= A B with C in memory and one block of C, LH_MR rows by one or
- * two vectors, in registers. B lies in panels of LH_NR columns, so that a step of depth reads whole
- * consecutive vectors; elements of A are broadcast, at two strides that are constants of the call.
+ * two vectors, in registers. B is stored in panels of LH_NR columns, so that a step of depth reads
+ * whole consecutive vectors. Elements of A are broadcast, at two strides that are constants of the
+ * call.
  */
 #pragma once
 
@@ -17,7 +18,7 @@
 
 #define LH_JOIN_(a, b) lh_##a##_##b
 #define LH_JOIN(a, b) LH_JOIN_(a, b)
-/* The level's own name of a function or object: lh_forward_avx512. */
+/* A function's or object's name at this level, such as lh_forward_avx512. */
 #define LH_SIMD(name) LH_JOIN(name, LH_LEVEL)
 
 #if defined(__AVX512F__)
@@ -41,7 +42,7 @@ _Static_assert(LH_TILE % LH_MR == 0 && LH_TILE % LH_NR == 0, "tiles are whole pa
 #endif
 
 typedef float LhVector __attribute__((vector_size(4 * LH_VL)));
-/* In memory, aligned or not. */
+/* In memory: aligned, and unaligned. */
 typedef float LhVectorAligned __attribute__((vector_size(4 * LH_VL), may_alias));
 typedef float LhVectorAny __attribute__((vector_size(4 * LH_VL), may_alias, aligned(4)));
 typedef int32_t LhLanes __attribute__((vector_size(4 * LH_VL)));
@@ -78,7 +79,7 @@ lh_load_lanes(const int32_t *p)
     return *(const LhLanesAny *)p;
 }
 
-/* Lane by lane, a where the mask's bits are set, else b. */
+/* Per lane, a where the mask's bits are set, else b. */
 LH_INLINE LhVector
 lh_select(LhLanes mask, LhVector a, LhVector b)
 {
@@ -92,9 +93,9 @@ lh_max(LhVector a, LhVector b)
 }
 
 /*
- * e^x to about 1e-7, 0 below -87.3 (so for -inf), for x up to 88. x = n ln 2 + r: adding 1.5 2^23
- * rounds n to an integer that stands in the low bits, whence it goes to the exponent; e^r is the
- * polynomial of Cephes' expf.
+ * e^x to about 1e-7, for x up to 88; 0 below -87.3 (and for -inf). x = n ln 2 + r: adding 1.5 2^23
+ * rounds n to an integer in the low bits, which are shifted to the exponent; e^r is the polynomial
+ * of Cephes' expf.
  */
 LH_INLINE LhVector
 lh_exp(LhVector x)
@@ -127,7 +128,7 @@ lh_least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* Memory of a call, given out from its scratch in whole cache lines. */
+/* Scratch of a call, allocated in whole cache lines. */
 typedef struct {
     float *next;
 } LhScratch;
@@ -141,14 +142,13 @@ lh_take(LhScratch *s, size_t floats)
     return taken;
 }
 
-#define LH_ROWS_AHEAD 8 /* converting so many rows takes longer than memory does to answer */
+#define LH_ROWS_AHEAD 8 /* converting this many rows takes longer than a memory access */
 
 /*
- * Row @row of @rows is about to be read: the row LH_ROWS_AHEAD further on is asked for or, where
- * that is beyond the last one, one of the next head's first rows. Rows of a head lie as far apart
- * as all heads are long, and processors ask by themselves only for what lies close together.
- * (Inline also since gcc takes a function that does nothing else for one without effect, and leaves
- * out its calls.)
+ * Prefetches the row LH_ROWS_AHEAD after row @row of @rows, or, beyond the last, one of the first
+ * rows of the next head. Rows of a head are all heads' length apart, too far for the hardware
+ * prefetcher. Inline also because gcc considers a function that only prefetches free of effects and
+ * removes its calls.
  */
 LH_INLINE void
 lh_expect_row(const LhRows *t, uint64_t sequence, uint64_t row, uint64_t rows, uint32_t head)
@@ -170,27 +170,30 @@ lh_expect_row(const LhRows *t, uint64_t sequence, uint64_t row, uint64_t rows, u
 
 typedef struct {
     float *c;
-    size_t c_stride;      /* from row to row */
+    size_t c_stride;      /* distance of rows */
     size_t rows, columns; /* rounded up: LH_MR must divide rows' memory, LH_VL columns' */
     size_t depth;
     const float *a;
-    size_t a_panel; /* from LH_MR rows to the next */
+    size_t a_panel; /* distance of panels of LH_MR rows */
     const float *b;
-    size_t b_panel; /* from LH_NR columns to the next */
-    bool add;       /* to what C holds */
+    size_t b_panel; /* distance of panels of LH_NR columns */
+    bool add;       /* adds to C */
 } LhProduct;
 
-/* From an element of A to the next row's, and to the next in depth: constants. */
+/* Distances in A, to the next row and to the next step of depth: constants. */
 typedef struct {
     size_t row, depth;
 } LhStrides;
 
-/* One block. The sum starts at zero and is added to C at the end: shorter chains round less. */
+/*
+ * Computes one block. The sum starts at zero and is added to C at the end: shorter chains round
+ * less.
+ */
 LH_INLINE void
 lh_block(const LhProduct *p, float *c, const float *a, const float *b, LhStrides of_a,
          unsigned vectors)
 {
-    const size_t depth = p->depth, c_stride = p->c_stride; /* no store can alias these */
+    const size_t depth = p->depth, c_stride = p->c_stride; /* local: no store can alias these */
     const bool add = p->add;
     LhVector sum[LH_MR][2];
 
@@ -242,14 +245,18 @@ lh_product(const LhProduct *p, LhStrides of_a)
     }
 }
 
-/* A in panels of LH_MR rows (a_panel floats each); in a tile [depth][LH_TILE]; in one [rows][..].
+/*
+ * A in panels of LH_MR rows (a_panel floats each); as a tile [depth][LH_TILE]; as a tile
+ * [rows][..].
  */
 void LH_SIMD(product_panels)(const LhProduct *p);
 void LH_SIMD(product_columns)(const LhProduct *p);
 void LH_SIMD(product_rows)(const LhProduct *p);
 
-/* Rows [first, first + count) of @rows of one head, converted, times @scale and, if given,
- * weights[row]. */
+/*
+ * Rows [first, first + count) of @rows of one head, converted, times @scale and, if given,
+ * weights[row].
+ */
 typedef struct {
     const LhRows *tensor;
     uint64_t sequence, first;
@@ -262,16 +269,18 @@ typedef struct {
 } LhPack;
 
 /*
- * A tile of at most LH_TILE rows, of which only what products read is written: short tiles cost as
- * much as they have rows. With rows in lanes: [LH_TILE / width][dim][width]; zeros beyond count, up
- * to a whole vector.
+ * Packs a tile of at most LH_TILE rows and writes only the part that products read: the cost of a
+ * short tile is proportional to its rows. Rows are lanes: [LH_TILE / width][dim][width]; zeros
+ * beyond count, up to a whole vector.
  */
 void LH_SIMD(pack_lanes)(const LhPack *p, float *target, size_t width);
 
-/* In panels of columns: [dim / width][LH_TILE][width]; zeros beyond dim. */
+/* Packs a tile in panels of columns: [dim / width][LH_TILE][width]; zeros beyond dim. */
 void LH_SIMD(pack_rows)(const LhPack *p, float *target, size_t width);
 
-/* Weights [key][query] of a pair of tiles become @hidden where the query does not see the key. */
+/*
+ * Sets the weights [key][query] of a pair of tiles to @hidden where the query does not see the key.
+ */
 void LH_SIMD(hide)(float *weights, const LhTileQueries *q, const LhTileKeys *k, size_t rows,
                    size_t keys, float hidden);
 

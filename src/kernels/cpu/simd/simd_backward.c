@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Attention backward in tiles of LH_TILE keys by LH_TILE queries: five products, all in one pass,
- * keys outside, so that dk and dv of a tile stay near and dq is added up in scratch. Everything of
- * a head is converted and packed once in the two forms that the products need. The order of all
- * sums is fixed. Linear attention replaces the exponential by weights of distance.
+ * Attention backward in tiles of LH_TILE keys by LH_TILE queries: five products in one pass. Keys
+ * are the outer loop, so dk and dv of a tile stay in cache and dq is summed in scratch. All tensors
+ * of a head are converted and packed once, in the two forms that the products need. The order of
+ * all sums is fixed. Linear attention uses distance weights instead of the exponential.
  */
 #include "kernels/cpu/simd/simd.h"
 
@@ -15,7 +15,7 @@ typedef struct {
     uint64_t sequence;
     uint32_t head, group;
     size_t dim, columns, lanes_tile, rows_tile; /* floats of a packed tile */
-    /* Packed, by tile: with rows in lanes, and in panels of columns. */
+    /* Packed by tile: with rows in lanes, and in panels of columns. */
     float *k_lanes, *v_lanes, *k_rows;
     float *q_lanes, *do_lanes, *q_rows, *do_rows;
     float *dq, *dk, *dv;       /* [row][columns], fp32 sums */
@@ -30,7 +30,7 @@ scale_of(const Backward *w)
     return w->b->linear ? 1 : (float)lh_attention_scale(w->b->args->scale, w->b->args->head_dim);
 }
 
-/* Where a tile goes: rows in lanes of @width, and, if there is a target, in panels of columns. */
+/* Targets of a packed tile: rows in lanes of @width and, unless NULL, panels of columns. */
 typedef struct {
     float *lanes;
     size_t width;
@@ -70,7 +70,7 @@ begin_group(const Backward *w)
     memset(w->dv, 0, padded * w->columns * sizeof(float));
 }
 
-/* rowsum(do * o) in fp64: it is subtracted from numbers of its own size. */
+/* rowsum(do * o), in fp64 since it is subtracted from numbers of similar size. */
 static float
 delta_of(const Backward *w, uint64_t i)
 {
@@ -102,7 +102,7 @@ begin_head(const Backward *w)
     for (uint64_t i = 0; i < padded && !b->linear; i++) {
         const float lse = i < nq ? *lh_stat_at(&b->lse, w->sequence, i, w->head) : INFINITY;
 
-        /* Rows without a key, and rows beyond the last: e^(s - inf) = 0. */
+        /* Rows without keys and rows beyond the last: e^(s - inf) = 0. */
         w->lse[i] = lse == -INFINITY ? INFINITY : lse;
         w->delta[i] = i < nq ? delta_of(w, i) : 0;
     }
@@ -125,7 +125,7 @@ differentiate(const Backward *w, uint64_t i, size_t rows, size_t keys)
     }
 }
 
-/* P = S D, dS = dP D, D the weights of distance. */
+/* P = S D, dS = dP D, D the distance weights. */
 static void
 differentiate_linear(const Backward *w, uint64_t i, uint64_t j, size_t rows, size_t keys)
 {
@@ -140,7 +140,7 @@ differentiate_linear(const Backward *w, uint64_t i, uint64_t j, size_t rows, siz
     }
 }
 
-/* The products of a pair of tiles: scores and dP, whose depth is the head's dimension. */
+/* The inner products of a pair of tiles: scores and dP; depth is the head dimension. */
 static void
 multiply_in(const Backward *w, size_t i, size_t j, size_t rows, size_t keys)
 {
@@ -189,7 +189,7 @@ multiply_out(const Backward *w, size_t i, size_t j, size_t rows, size_t keys)
     LH_SIMD(product_columns)(&p);
 }
 
-/* Hidden scores become weights of 0: e^-inf, or, in linear attention, 0 at once. */
+/* Masked scores get weight 0: by e^-inf, or, in linear attention, directly. */
 static void
 backward_tiles(const Backward *w, uint64_t i, uint64_t j, LhTileSight sight)
 {
@@ -226,7 +226,7 @@ backward_head(const Backward *w)
     }
 }
 
-/* Rounds sums into their tensor, on top of what it holds if the gradients go on. */
+/* Rounds sums to their tensor; adds to its contents if the gradients accumulate. */
 static void
 write_rows(const Backward *w, const LhRows *tensor, uint64_t rows, float *sums, float scale)
 {
@@ -261,7 +261,10 @@ backward_group(Backward *w)
         backward_head(w);
         write_rows(w, &w->b->dq, a->nq, w->dq, scale_of(w));
     }
-    /* dk and dv have as many heads as k and v: all the same if that is one for every query head. */
+    /*
+     * dk and dv have as many heads as k and v, so either index works when every query head has its
+     * own.
+     */
     w->head = end - 1;
     write_rows(w, &w->b->dk, a->nk, w->dk, 1);
     write_rows(w, &w->b->dv, a->nk, w->dv, 1);

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Attention forward in tiles of LH_TILE queries by LH_TILE keys (Dao's FlashAttention, one thread).
- * Scores are computed transposed, S^T = K Q^T, so that queries lie in lanes: maxima and sums of
- * rows need no shuffles, and S^T is at once the left factor of P V. k and v are converted and
- * packed once per key-value head, q once per tile. Bound by multiply-adds; about 1 in 10 goes to
- * exponentials.
+ * Scores are computed transposed, S^T = K Q^T, with queries in lanes: row maxima and sums need no
+ * shuffles, and S^T is directly the left factor of P V. k and v are converted and packed once per
+ * key-value head, q once per tile. Bound by multiply-adds; exponentials take about 1/10.
  */
 #include "kernels/cpu/simd/simd.h"
 
 #include <math.h>
 
-/* Of one key-value head: its packed keys and values, and the tile of queries being worked on. */
+/* State of one key-value head: packed keys and values, and the current tile of queries. */
 typedef struct {
     const LhForward *f;
     LhTileMask mask;
@@ -74,7 +73,7 @@ begin_tile(Forward *w, uint64_t i, size_t rows)
     }
 }
 
-/* P^T = e^(S^T - m) and the new m and l; returns in @factors what o is multiplied by. */
+/* P^T = e^(S^T - m) and the new m and l; sets @factors to the factors for o. */
 static void
 soften(const Forward *w, size_t rows, size_t keys, float factors[LH_TILE])
 {
@@ -84,7 +83,7 @@ soften(const Forward *w, size_t rows, size_t keys, float factors[LH_TILE])
 
         for (size_t k = 0; k < keys; k++)
             m = lh_max(m, lh_load(w->weights + k * LH_TILE + r));
-        /* Rows without a key so far have m = -inf, and -inf - -inf would be no number. */
+        /* Rows without keys so far have m = -inf; -inf - -inf would be NaN. */
         base = lh_select(m == -INFINITY, (LhVector){ 0 }, m);
         for (size_t k = 0; k < keys; k++) {
             float *at = w->weights + k * LH_TILE + r;
@@ -111,7 +110,7 @@ rescale(const Forward *w, size_t rows, const float factors[LH_TILE])
     }
 }
 
-/* Linear attention: weights by distance. Lane r of key row k is i + r - j - k behind. */
+/* Linear attention: distance weights. Lane r of key row k has distance i + r - j - k. */
 static void
 decay(const Forward *w, uint64_t i, uint64_t j, size_t rows, size_t keys)
 {

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The fast product of matrices outside attention. Blocks of both factors are converted and packed
- * into panels, whatever they lie in; a block of the result stays in fp32 until its sums are
- * complete. Sums are cut at the same places whatever the blocks and parts are, so that results do
- * not depend on these.
+ * Fast matrix product outside attention. Blocks of both factors, in any layout, are converted and
+ * packed into panels; a block of the result stays in fp32 until its sums are complete. Sums are
+ * split at fixed places, so results do not depend on blocks and parts.
  */
 #include "kernels/cpu/simd/simd.h"
 
-/* What a factor's block is packed from: lanes of a panel, and steps of depth. */
+/* Source of a factor's block: lanes of a panel, and steps of depth. */
 typedef struct {
     const LhMatrix *from;
-    uint64_t lane, lanes, step, steps; /* the first one, and how many */
+    uint64_t lane, lanes, step, steps; /* first and number of each */
     bool rows_are_steps;
     size_t width; /* of a panel */
     float *line;
@@ -22,7 +21,7 @@ panel_of(const Packing *p, float *target, size_t lane)
     return target + lane / p->width * p->width * p->steps + lane % p->width;
 }
 
-/* Rows are lanes: each goes into one lane, step by step. */
+/* Packs rows as lanes: each row fills one lane, step by step. */
 static void
 pack_lanes_of_rows(const Packing *p, float *target)
 {
@@ -36,7 +35,7 @@ pack_lanes_of_rows(const Packing *p, float *target)
     }
 }
 
-/* Rows are steps: each is cut among all panels. */
+/* Packs rows as steps: each row is divided among all panels. */
 static void
 pack_steps_of_rows(const Packing *p, float *target)
 {
@@ -60,7 +59,7 @@ pack(const Packing *p, float *target)
         pack_lanes_of_rows(p, target);
 }
 
-/* A block of c, and where the factors' blocks and lines go. */
+/* A block of c, and memory for the factors' blocks and lines. */
 typedef struct {
     const LhGemm *g;
     uint64_t row, rows, column, columns;
@@ -68,7 +67,7 @@ typedef struct {
     size_t stride; /* of c */
 } Block;
 
-/* The first row of an operand that a lane or a step stands for. */
+/* Packings of a block's factors: the operand's first row offsets the lanes or the steps. */
 static Packing
 packing_of_a(const Block *x, uint64_t step, uint64_t steps)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The row of a level of the processor: its fast kernels, whether the processor has it, and how many
- * multiplications and additions it does.
+ * The table row of a processor level: its fast kernels, the check for processor support, and the
+ * multiply-add peak.
  */
 #include "kernels/cpu/simd/simd.h"
 
 #define SUMS 12U
 
-/* Every processor with AVX2 converts fp16 too (F16C); not all compilers can ask for that. */
+/* Every processor with AVX2 has F16C (fp16 conversion) too; not all compilers can test for it. */
 static bool
 has(void)
 {
@@ -22,7 +22,7 @@ has(void)
 #endif
 }
 
-/* As many chains as hide the latency of an addition at two per cycle. */
+/* Uses enough chains to hide the latency of two additions per cycle. */
 static uint64_t
 multiply_adds(uint64_t rounds, float *result)
 {
@@ -32,7 +32,7 @@ multiply_adds(uint64_t rounds, float *result)
     for (unsigned i = 0; i < SUMS; i++)
         sum[i] = lh_splat((float)i);
     for (uint64_t r = 0; r < rounds; r++) {
-        /* Keeps the compiler from working the loop out. */
+        /* Prevents constant folding of the loop. */
         __asm__ volatile("" : : "m"(x), "m"(y));
         LH_UNROLL
         for (unsigned i = 0; i < SUMS; i++)

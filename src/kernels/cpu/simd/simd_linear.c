@@ -5,7 +5,7 @@
  */
 #include "kernels/cpu/simd/simd.h"
 
-/* M, or its transpose, in panels of columns: [d / LH_NR][d][LH_NR]. */
+/* Packs M, or its transpose, in panels of columns: [d / LH_NR][d][LH_NR]. */
 static void
 pack_state(float *target, const float *state, size_t dim, bool transpose)
 {
@@ -75,8 +75,10 @@ write_tile(const Apply *w, uint64_t i)
     }
 }
 
-/* Rows of one head of the output. Heads that share it are added up in a tile, the states of all of
- * them packed again for each: a tile's product is as long as 64 such packings. */
+/*
+ * Computes the rows of one head of the output. Heads that share it are summed in a tile. Their
+ * states are packed again for each tile: its product costs as much as 64 such packings.
+ */
 static void
 apply_head(Apply *w)
 {

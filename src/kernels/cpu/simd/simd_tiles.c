@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What every fast kernel is made of: conversion, packing, tile products.
+ * Building blocks of the fast kernels: conversion, packing, tile products.
  */
 #include "kernels/cpu/simd/simd.h"
 
@@ -96,7 +96,7 @@ LH_SIMD(from_fp32)(void *target, enum lh_storage storage, const float *source, u
     }
 }
 
-/* Converts row @index of the pack into its room and returns the factor that is still to come. */
+/* Converts row @index of the pack into its room and returns the factor still to be applied. */
 static float
 fetch(const LhPack *p, size_t index)
 {
