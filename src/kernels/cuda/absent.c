@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What stands for the GPU's kernels where there was no nvcc: none of them.
+ * Replaces the CUDA kernels in builds without nvcc: an empty table.
  */
 #include "kernels/cuda/attention/rows_of_tensors.h"
 #include "kernels/cuda/rows/elementwise.h"

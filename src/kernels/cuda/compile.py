@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Compiles for a GPU and keeps what ptxas says of every kernel: compile.py LOG COMMAND...
+"""Compiles for a GPU and logs what ptxas reports of every kernel: compile.py LOG COMMAND...
 
-The log holds ptxas's lines of COMMAND, which is called with -Xptxas -v; tools/check-registers.py
-reads them. Everything else that COMMAND prints passes through.
+COMMAND is called with -Xptxas -v. The log holds ptxas's lines, for tools/check-registers.py; all
+other output of COMMAND passes through.
 """
 
 import subprocess
@@ -13,7 +13,7 @@ import sys
 def main():
     log, *command = sys.argv[1:]
     done = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
-    # A line of a kernel's stack and spills has no mark of its own.
+    # Lines about a kernel's stack and spills have no prefix.
     said = [line.startswith("ptxas info") or "bytes stack frame" in line
             for line in done.stderr.splitlines()]
     lines = done.stderr.splitlines()

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What kernels of all families share: rows of tensors, elements, and how a launch ends.
+ * Common device code of all kernels: rows of tensors, elements, and the status of a launch.
  */
 #pragma once
 
@@ -17,7 +17,7 @@ namespace lh
 
 constexpr unsigned WARP = 32;
 
-/* The first element of a row and head; @bytes of a row are dim elements. */
+/* Returns the first element of a row and head; @bytes is the size of its dim elements. */
 __device__ inline unsigned char *
 row_at(const LhCudaRows &t, uint32_t sequence, uint32_t row, uint32_t head, uint32_t bytes)
 {
@@ -27,7 +27,7 @@ row_at(const LhCudaRows &t, uint32_t sequence, uint32_t row, uint32_t head, uint
            (((uint64_t)sequence * t.part_rows + local) * t.heads + head) * bytes;
 }
 
-/* A statistic of a row and head. */
+/* Returns a statistic of a row and head. */
 __device__ inline float *
 stat_at(const LhCudaRows &t, uint32_t sequence, uint32_t row, uint32_t head)
 {
@@ -76,7 +76,7 @@ from_float<__half>(float x)
     return __float2half_rn(x);
 }
 
-/* What the launch just made comes to. */
+/* Returns the status of the last launch. */
 inline enum lh_status
 launched(void)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From a call to what launchers take, for the C files of this folder.
+ * Converts a call's tensors to launcher arguments, for the C files of this folder.
  */
 #pragma once
 

@@ -48,7 +48,7 @@ lh_cuda_tensor(LhRows rows)
 LhCudaLine
 lh_cuda_line(const LhMatrix *m, uint64_t pitch, uint64_t offset)
 {
-    /* A group lies in one part if parts are whole groups; the last one need not be full. */
+    /* Groups do not cross parts if parts are whole groups; the last part may be partly filled. */
     const bool one = m->part_elements >= m->width;
 
     return (LhCudaLine){ .data = m->data,
@@ -63,8 +63,10 @@ lh_cuda_line(const LhMatrix *m, uint64_t pitch, uint64_t offset)
                                     is_aligned(m->part_bytes) && is_at_aligned(m->data) };
 }
 
-/* Rounded up, a division by a number of up to 2^31 is a product with 33 bits, of which the first is
- * 1 and the others are the factor. */
+/*
+ * Division by a number of up to 2^31 as a product, rounded up, with a 33-bit number: its leading
+ * bit is 1, the others are the factor.
+ */
 LhCudaDigit
 lh_cuda_digit(uint64_t size, uint64_t stride)
 {
@@ -86,8 +88,7 @@ digit_is_aligned(const LhCudaDigit *d)
     return d->size <= 1 || is_aligned((uint64_t)d->stride);
 }
 
-/* Whether groups of columns lie together, every row begins aligned, and so does what follows when
- * the columns of a slice are at their end. */
+/* Whether groups of columns are contiguous and aligned in every row and in every slice. */
 static bool
 is_grouped(const LhCudaMatrix *m, uint64_t width)
 {
@@ -113,7 +114,7 @@ by_heads(LhCudaMatrix *to, const LhMatrix *m)
     const uint64_t part_width = m->width / m->slices;
     const uint64_t row = part_width * lh_storage_bytes(m->storage);
 
-    /* Rows outside count rows of a member, sequences, members, segments. */
+    /* Row digits outside: rows of a member, sequences, members, segments. */
     to->rows[0] = lh_cuda_digit(m->member_rows, row);
     to->rows[1] = lh_cuda_digit(m->batch, row * m->member_rows * m->members);
     to->rows[2] = lh_cuda_digit(m->members, row * m->member_rows);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-// Places in matrices, see operands.h.
+// Element addresses in matrices, see operands.h.
 #pragma once
 
 #include "kernels/cuda/values.cuh"
@@ -13,7 +13,7 @@ divide(uint32_t x, const LhCudaDigit &by)
     return (__umulhi(x, by.factor) + x) >> by.shift;
 }
 
-// The offset of a row in bytes; of matrices cut anywhere, none.
+// Returns the byte offset of a row; 0 with `cut`.
 __device__ inline int64_t
 row_offset(const LhCudaMatrix &m, uint32_t row)
 {
@@ -31,7 +31,7 @@ row_offset(const LhCudaMatrix &m, uint32_t row)
     return offset + row * m.rest;
 }
 
-// An element; @row_offset is that of its row.
+// Returns the address of an element; @row_offset is that of its row.
 __device__ inline unsigned char *
 element_at(const LhCudaMatrix &m, int64_t row_offset, uint32_t row, uint32_t column)
 {
@@ -46,7 +46,7 @@ element_at(const LhCudaMatrix &m, int64_t row_offset, uint32_t row, uint32_t col
            (column - slice * m.column.size) * size_of(m.storage);
 }
 
-// Up to a group of columns from @column on; @count of them exist.
+// Reads up to a group of columns from @column on, of which @count exist.
 template <int N>
 __device__ inline void
 get_columns(const LhCudaMatrix &m, uint32_t row, uint32_t column, int count, float (&x)[N])

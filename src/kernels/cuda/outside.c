@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* On a GPU: nothing to do; why says kernels/outside.c. */
+/* CUDA versions of kernels/outside.c: nothing to compute. */
 #include "kernels/cuda/table.h"
 
 static enum lh_status

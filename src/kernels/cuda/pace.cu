@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-// Time on a GPU. One thread waits: that leaves the multiprocessors to the kernels beside it.
+// Time on a GPU. One thread waits, which leaves the SMs to concurrent kernels.
 #include "kernels/cuda/device.cuh"
 #include "kernels/cuda/pace.h"
 
@@ -7,7 +7,7 @@ namespace
 {
 using namespace lh;
 
-constexpr uint64_t REST_NS = 1000; // at most, so that little is slept beyond the moment
+constexpr uint64_t REST_NS = 1000; // longest sleep, to limit the overshoot of the deadline
 
 __device__ inline uint64_t
 clock_ns()
@@ -24,7 +24,7 @@ stamp_clock(uint64_t *cell)
     *cell = clock_ns();
 }
 
-// nanosleep takes up to twice what it is asked for.
+// nanosleep may take twice the requested time, so each sleep is at most half of the rest.
 __global__ void
 pace(const __grid_constant__ LhCudaPace p)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Time on a GPU: a stream that waits until its clock has come to a moment. The clock counts
+ * Time on a GPU: makes a stream wait until the GPU's clock reaches a deadline. The clock counts
  * nanoseconds and is the same for all streams of a GPU.
  */
 #pragma once
@@ -9,9 +9,9 @@
 
 #include <stdint.h>
 
-/* A moment that is @took_ns behind the later of two: *begun, and @others_ns behind *epoch. */
+/* A deadline: max(*begun, *epoch + others_ns) + took_ns. */
 typedef struct {
-    const uint64_t *epoch, *begun; /* in the device's memory, from lh_cuda_stamp() */
+    const uint64_t *epoch, *begun; /* device memory, written by lh_cuda_stamp() */
     uint64_t others_ns, took_ns;
 } LhCudaPace;
 
@@ -19,9 +19,9 @@ typedef struct {
 extern "C" {
 #endif
 
-/* Writes what the clock says to @cell, in the device's memory. */
+/* Enqueues a write of the clock to @cell, in device memory. */
 enum lh_status lh_cuda_stamp(uint64_t *cell, void *stream);
-/* What is enqueued behind it begins no earlier than that moment. */
+/* Enqueues a wait for the deadline; later work in the stream begins after it. */
 enum lh_status lh_cuda_pace(const LhCudaPace *pace, void *stream);
 
 #ifdef __cplusplus

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The few instructions of PTX that C++ has no word for: one function each, and nothing else.
+ * PTX instructions without a C++ equivalent, one function each.
  */
 #pragma once
 
@@ -17,7 +17,7 @@ shared_address(const void *p)
     return (uint32_t)__cvta_generic_to_shared(p);
 }
 
-/* 16 bytes, or 4, from global to shared memory; zeros if not @valid. */
+/* Copy 16 or 4 bytes from global to shared memory; zeros if not @valid. */
 __device__ inline void
 copy16(uint32_t to, const void *from, bool valid)
 {
@@ -34,14 +34,14 @@ copy4(uint32_t to, const void *from, bool valid)
                  : "memory");
 }
 
-/* The copies since the last one of these are a group. */
+/* Closes a group of copies: those since the last call. */
 __device__ inline void
 copies_commit(void)
 {
     asm volatile("cp.async.commit_group;\n" ::: "memory");
 }
 
-/* Until at most the last N groups of this thread are on their way. */
+/* Waits until at most the last N groups of this thread are pending. */
 template <int N>
 __device__ inline void
 copies_wait(void)
@@ -49,7 +49,7 @@ copies_wait(void)
     asm volatile("cp.async.wait_group %0;\n" ::"n"(N) : "memory");
 }
 
-/* Two numbers, or four words, to shared memory, in one access. */
+/* Store two numbers, or four words, to shared memory in one access. */
 __device__ inline void
 store_pair(uint32_t to, float x, float y)
 {
@@ -64,7 +64,7 @@ store_words(uint32_t to, uint4 x)
                  : "memory");
 }
 
-/* Four 8 x 8 matrices, the rows of each at the addresses of 8 lanes. */
+/* Loads four 8 x 8 matrices; the lanes give the addresses of their rows, 8 lanes per matrix. */
 __device__ inline void
 load_matrices(uint32_t (&r)[4], uint32_t row)
 {
@@ -83,7 +83,7 @@ load_matrices_transposed(uint32_t (&r)[4], uint32_t row)
                  : "memory");
 }
 
-/* c (16 x 8) += a (16 x 16) b (16 x 8), the elements of a and b being of type T. */
+/* c (16 x 8) += a (16 x 16) b (16 x 8); a and b have type T. */
 template <typename T>
 __device__ inline void multiply(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1);
 
@@ -107,7 +107,7 @@ multiply<__half>(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
-/* 2^x, within 2^-22 of it; subnormal results are 0. */
+/* 2^x with relative error 2^-22; subnormal results are 0. */
 __device__ inline float
 exp2_fast(float x)
 {
@@ -117,7 +117,7 @@ exp2_fast(float x)
     return y;
 }
 
-/* Two elements in a word, the first one in its low half. */
+/* Packs two elements in a word, the first in its low half. */
 template <typename T> __device__ inline uint32_t pack(float low, float high);
 
 template <>

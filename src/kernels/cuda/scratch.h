@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A call's scratch memory, given out piece by piece; without memory it is only counted.
+ * Allocates pieces of a call's scratch memory; without memory it only counts them.
  */
 #pragma once
 

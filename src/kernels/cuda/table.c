@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The table of the GPU's kernels, from the list in meson.build.
+ * The table of the CUDA kernels, from the list in meson.build.
  */
 #include "kernels/cuda/table.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-// Rows of attention's tensors: a team of lanes, as many as a row has groups of elements, has one
-// row of one head at a time.
+// Rows of attention's tensors. A team of lanes, one lane per group of elements, processes one row
+// of one head at a time.
 #pragma once
 
 #include "kernels/cuda/values.cuh"
@@ -14,8 +14,8 @@ struct Place {
     uint32_t head;
 };
 
-// @index counts heads first, then rows, then sequences. Most calls fit 32 bits, which divide
-// faster.
+// Splits @index: heads count first, then rows, then sequences. Most calls fit in 32 bits, which
+// divide faster.
 __device__ inline Place
 place_of(uint64_t index, uint64_t rows, uint32_t heads)
 {

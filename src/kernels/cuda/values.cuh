@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-// Elements of the three storage types, one or a group at a time, and fp32 arithmetic's view of
-// them.
+// Elements of the three storage types, one or a group at a time, converted from and to fp32.
 #pragma once
 
 #include "kernels/cuda/device.cuh"
@@ -12,8 +11,8 @@
 namespace lh
 {
 
-// Elements that a thread takes at a time, one after the other: 16 bytes of the widest operand's. So
-// the requests of a warp, each for a line of such groups, have whole sectors of all operands.
+// Consecutive elements per thread: 16 bytes of the widest operand's. The requests of a warp, each
+// for a line of such groups, then cover whole sectors of all operands.
 constexpr int GROUP = LH_CUDA_GROUP, FP32_GROUP = 4;
 constexpr unsigned ALL_LANES = 0xffffffffU;
 
@@ -65,7 +64,7 @@ pack(float low, float high, uint32_t storage)
     return *reinterpret_cast<const uint32_t *>(&pair);
 }
 
-// A whole group, aligned to its bytes; of fp32 there are FP32_GROUPs only.
+// Reads a whole group, aligned to its bytes; fp32 has FP32_GROUPs only.
 template <int N>
 __device__ inline void
 get_group(const unsigned char *at, uint32_t storage, float (&x)[N])
@@ -110,7 +109,7 @@ put_group(unsigned char *at, uint32_t storage, const float (&x)[N])
             make_uint2(pack(x[0], x[1], storage), pack(x[2], x[3], storage));
 }
 
-// The first @count elements of a group, which lie together; the others read as 0 and are not
+// Read and write the first @count elements of a contiguous group; the others read as 0 and are not
 // written. @whole: the group is complete and aligned.
 template <int N>
 __device__ inline void
@@ -143,7 +142,7 @@ put_some(unsigned char *at, uint32_t storage, int count, bool whole, const float
             put(at + i * size, storage, x[i]);
 }
 
-// Up to a group of what is left of @size elements from @first on.
+// Returns the number of elements, at most a group, from @first to @size.
 template <int N, typename Size>
 __device__ inline int
 count_at(Size first, Size size)
@@ -151,7 +150,7 @@ count_at(Size first, Size size)
     return static_cast<int>(min(size - first, static_cast<Size>(N)));
 }
 
-// Calls with the elements of a group as a type's value: those of fp32 if an operand has these.
+// Calls @call with the group size as an integral constant: FP32_GROUP if an operand is fp32.
 template <typename Call>
 inline enum lh_status
 with_group(bool any_fp32, Call call)
@@ -166,7 +165,7 @@ is_fp32(uint32_t storage)
     return storage == LH_STORAGE_FP32;
 }
 
-// Sums and maxima over a block, the same in all of its threads; always in the same order.
+// Sums and maxima over a block, in a fixed order; all of its threads get the result.
 enum Fold { SUM, MAXIMUM };
 
 __device__ inline float

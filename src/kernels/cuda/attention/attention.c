@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attention on a GPU: calls as the launchers take them. What they do say the rows,
- * kernels/attention.c. */
+/* CUDA versions of kernels/attention.c: converts calls to launcher arguments. */
 #include "kernels/cuda/attention/attention.h"
 
 #include "kernels/cuda/host.h"
@@ -12,9 +11,9 @@
 #define GRID_MAX 65535U /* of its second and third dimension */
 #define DIM_MAX 256U
 
-/* ---- what can be called ---- */
+/* ---- supported calls ---- */
 
-/* Whether all rows of an operand are aligned to that many bytes, the operand's own elements too. */
+/* Whether all rows of an operand are aligned to @bytes, its elements to their size. */
 static bool
 aligned(const LhView *view, LhRows rows, uint64_t bytes)
 {
@@ -24,7 +23,7 @@ aligned(const LhView *view, LhRows rows, uint64_t bytes)
            (view->parts == 1 || view->part_bytes % bytes == 0);
 }
 
-/* Statistics behind elements of 16 bits may stand where no fp32 number can be read. */
+/* Statistics after 16-bit elements may be misaligned for fp32. */
 static bool
 can_hold_stat(const LhView *view, LhCudaRows stat)
 {
@@ -38,7 +37,9 @@ is_narrow(enum lh_storage storage)
     return storage == LH_STORAGE_BF16 || storage == LH_STORAGE_FP16;
 }
 
-/* What calls have in common: @inputs, a set of bits, are the operands of the activations' type. */
+/*
+ * Fills in the common part of a call; @inputs is the bit set of operands of the activations' type.
+ */
 static bool
 prepare(const LhCall *call, unsigned inputs, unsigned key_operands, unsigned operands_count,
         LhCudaAttention *a)
@@ -74,8 +75,10 @@ prepare(const LhCall *call, unsigned inputs, unsigned key_operands, unsigned ope
     return true;
 }
 
-/* A tensor that is written: @rows of an operand. False if its type is neither the activations' nor
- * fp32. */
+/*
+ * Sets @target to an output tensor, @rows of an operand. Returns false if its type is neither the
+ * activations' nor fp32.
+ */
 static bool
 result(const LhCall *call, const LhCudaAttention *a, unsigned operand, LhRows rows,
        LhCudaResult *target)
@@ -169,7 +172,7 @@ launch_backward(const LhCudaBackward *w, void *stream)
     return status;
 }
 
-/* A GPU that can run one of the two kernels but not the other runs neither. */
+/* Checks both kernels first: if the GPU cannot run one of them, neither is launched. */
 static enum lh_status
 ask_for_backward(LhCudaBackward *w, void *stream)
 {
@@ -181,8 +184,10 @@ ask_for_backward(LhCudaBackward *w, void *stream)
     return status;
 }
 
-/* Operands q, do, .., lse, kv, dq, dkv; delta is the caller's, to be computed first if there is
- * @delta. */
+/*
+ * Operands q, do, .., lse, kv, dq, dkv. delta is set by the caller; with @delta it is computed
+ * first.
+ */
 static enum lh_status
 run_backward(const LhCall *call, LhCudaBackward *w, const LhCudaDelta *delta, void *stream)
 {
@@ -233,7 +238,7 @@ delta_of(const LhCall *call, unsigned dout, unsigned o, LhCudaRows delta)
                           .storage = call->operands[dout].storage };
 }
 
-/* delta is in scratch, behind the mask's. */
+/* delta is in scratch, after the mask. */
 static enum lh_status
 attention_bwd_o(const LhCall *call, void *stream)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the launchers of attention take. Plain C: seen by nvcc and by attention.c.
+ * Arguments of attention's launchers. Plain C, for nvcc and attention.c.
  */
 #pragma once
 
@@ -11,25 +11,27 @@
 extern "C" {
 #endif
 
-/* A tensor that is added to, and hence may be of two types. */
+/* An output tensor, which may accumulate and hence have one of two types. */
 typedef struct {
     LhCudaRows rows;
     enum lh_storage storage;
-    bool chunks; /* 16 bytes at a time: all rows are aligned to that */
+    bool chunks; /* 4 elements at a time: all rows are aligned to that */
 } LhCudaResult;
 
-/* What a call's tensors have in common. */
+/* Common part of a call. */
 typedef struct {
     LhCudaMask mask;
     uint32_t batch, heads, groups, nq, nk, dim;
     float scale; /* > 0 */
     enum lh_storage storage;
-    bool chunks; /* of all that is read by 16 bytes at a time, as above */
-    bool asks;   /* launches nothing: only whether the GPU's blocks have the shared memory for it */
+    bool chunks; /* inputs are read 16 bytes at a time: all rows are aligned to that */
+    bool asks;   /* launches nothing; only checks whether blocks may use enough shared memory */
 } LhCudaAttention;
 
-/* o of a block, and with it m and l or lse: overwritten, or `load`: the block comes to what o, m
- * and l hold of earlier ones. `normalise`: o is divided by l. */
+/*
+ * Forward: o of a block, and m and l or lse. They are overwritten; with `load` the block is merged
+ * into what o, m and l hold of earlier ones. `normalise`: o is divided by l.
+ */
 typedef struct {
     LhCudaAttention a;
     LhCudaRows q, k, v;
@@ -38,7 +40,7 @@ typedef struct {
     bool load, normalise;
 } LhCudaForward;
 
-/* Gradients of a block, overwritten or added to. */
+/* Backward: gradients of a block, overwritten or added to. */
 typedef struct {
     LhCudaAttention a;
     LhCudaRows q, dout, k, v;
@@ -54,7 +56,7 @@ typedef struct {
     enum lh_storage storage; /* of do and o */
 } LhCudaDelta;
 
-/* Of 16 bits, and of fp32. LH_STATUS_UNSUPPORTED: blocks have too little shared memory. */
+/* For 16-bit types, and for fp32. LH_STATUS_UNSUPPORTED: too little shared memory per block. */
 enum lh_status lh_cuda_forward(const LhCudaForward *f, void *stream);
 enum lh_status lh_cuda_backward_keys(const LhCudaBackward *w, void *stream);
 enum lh_status lh_cuda_backward_queries(const LhCudaBackward *w, void *stream);

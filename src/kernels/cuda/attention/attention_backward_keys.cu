@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Gradients of keys and values of a block, of 16-bit elements, the same bits in every run: a block
- * of 4 warps has 64 keys of one key-value head, a warp 16 of them, and goes over the tiles of
- * queries that see them, of one query head after the other; nothing is added by atomics. Scores
- * stand transposed, in registers: they are the A operand of the products with do and q.
+ * Gradients of keys and values of a block, 16-bit elements; bitwise reproducible, without atomics.
+ * A block of 4 warps has 64 keys of one key-value head, a warp 16 of them. It iterates over the
+ * query heads that share the keys, and over the tiles of queries that see them. Scores are
+ * transposed, in registers: they are the A operand of the products with do and q.
  *
- * Where dk and dv of a warp do not fit the registers, a block has only some of their columns.
+ * If dk and dv of a warp do not fit in registers, a block computes only some of their columns.
  */
 #include "kernels/cuda/attention/tiles.cuh"
 
@@ -15,7 +15,7 @@ using namespace lh;
 
 constexpr int KEYS = 16 * WARPS;
 
-/* Queries of a tile, and columns of dk and dv. */
+/* Queries per tile, and columns of dk and dv per block. */
 template <int D> struct Shape;
 
 template <> struct Shape<64> {
@@ -36,7 +36,7 @@ template <> struct Shape<256> {
 
 template <int D> struct Layout {
     static constexpr int ROWS = Shape<D>::ROWS, COLUMNS = Shape<D>::COLUMNS;
-    static constexpr uint32_t TILE = 2 * D * ROWS; /* bytes of one of queries */
+    static constexpr uint32_t TILE = 2 * D * ROWS; /* bytes of a tile of queries */
     static constexpr uint32_t V = 2 * D * KEYS, Q = 2 * V, DOUT = Q + 2 * TILE;
     static constexpr uint32_t LSE = DOUT + 2 * TILE, DELTA = LSE + 2 * 4 * ROWS;
     static constexpr uint32_t PLACES = DELTA + 2 * 4 * ROWS, SIGHTS = PLACES + 2 * 4 * ROWS;
@@ -45,13 +45,13 @@ template <int D> struct Layout {
     static_assert(4 * COLUMNS * KEYS <= LSE, "a result fits");
 };
 
-/* A tile of queries of one head. */
+/* A step: a tile of queries of one head. */
 template <int N> struct Step {
     uint32_t head;
     TileWalk<N> queries;
 };
 
-/* Starts copying what a step needs. */
+/* Starts copying the operands of a step. */
 template <int D>
 __device__ inline void
 load_step(const LhCudaBackward &w, uint32_t tiles, unsigned char *memory,
@@ -74,7 +74,7 @@ load_step(const LhCudaBackward &w, uint32_t tiles, unsigned char *memory,
     step.queries.write_places((int32_t *)(memory + At::PLACES) + turn * At::ROWS, a.mask.q);
 }
 
-/* Scores become weights, and dp = v do^T becomes ds, but for the scale. */
+/* Turns scores into weights, and dp = v do^T into ds without the scale. */
 template <int N>
 __device__ inline void
 weigh(float (&s)[1][N / 8][4], float (&dp)[1][N / 8][4], const float *lse, const float *delta,
@@ -137,7 +137,8 @@ __launch_bounds__(THREADS) attention_backward_keys(const __grid_constant__ LhCud
             next.queries.seek(a.mask.q, sight, first);
         }
         copies_wait<0>();
-        __syncthreads(); /* this step's tiles have come, and nobody needs those before */
+        __syncthreads(); /* this step's tiles are complete, and all threads are done with the
+                            previous ones */
         if (next.head < (group + 1) * share)
             load_step<D>(w, tiles, memory, next, b, turn ^ 1);
         if (j0 + warp_row < a.nk && !own.misses(step.queries.places)) {

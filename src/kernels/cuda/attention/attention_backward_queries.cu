@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Gradients of the queries of a block, of 16-bit elements. As the forward kernel, but of each tile
- * of keys k serves twice: scores, dp = do v^T, then dq += ds k.
+ * Gradients of the queries of a block, 16-bit elements. As the forward kernel, but a tile of k is
+ * used twice: scores, dp = do v^T, then dq += ds k.
  */
 #include "kernels/cuda/attention/tiles.cuh"
 
@@ -9,7 +9,7 @@ namespace
 {
 using namespace lh;
 
-/* How many times 16 rows a warp has, and keys of a tile. */
+/* Groups of 16 rows per warp (M), and keys per tile. */
 template <int D> struct Shape;
 
 template <> struct Shape<64> : TileShape<2, 32> {
@@ -23,7 +23,7 @@ template <> struct Shape<256> : TileShape<1, 32> {
 
 template <int D> struct Layout {
     static constexpr int M = Shape<D>::M, KEYS = Shape<D>::KEYS, ROWS = 16 * M * WARPS;
-    static constexpr uint32_t TILE = 2 * D * KEYS; /* bytes of one of keys */
+    static constexpr uint32_t TILE = 2 * D * KEYS; /* bytes of a tile of keys */
     static constexpr uint32_t DOUT = 2 * D * ROWS, K = 2 * DOUT, V = K + 2 * TILE;
     static constexpr uint32_t PLACES = V + 2 * TILE, SIGHTS = PLACES + 2 * 4 * KEYS;
     static constexpr uint32_t BYTES = SIGHTS + 8 * ROWS;
@@ -31,12 +31,12 @@ template <int D> struct Layout {
     static_assert(4 * D * ROWS <= PLACES, "the result fits");
 };
 
-/* Of this thread's rows. */
+/* Statistics of this thread's rows. */
 template <int M> struct Statistics {
     float lse[M][2], delta[M][2]; /* lse in units of log 2 */
 };
 
-/* Scores and dp become ds, but for the scale; 0 where a row does not see a key. */
+/* Turns scores and dp into ds without the scale; 0 where a row does not see a key. */
 template <int M, int KEYS>
 __device__ inline void
 weigh(float (&s)[M][KEYS / 8][4], const float (&dp)[M][KEYS / 8][4], const Statistics<M> &x,
@@ -67,7 +67,7 @@ __launch_bounds__(THREADS) attention_backward_queries(const __grid_constant__ Lh
     const LhCudaAttention &a = w.a;
     const uint32_t lane = threadIdx.x % WARP, warp_row = threadIdx.x / WARP * 16 * M;
     const uint32_t head = blockIdx.y, b = blockIdx.z, group = head / (a.heads / a.groups);
-    const uint32_t q0 = (gridDim.x - 1 - blockIdx.x) * At::ROWS; /* rows that see much first */
+    const uint32_t q0 = (gridDim.x - 1 - blockIdx.x) * At::ROWS; /* longest rows first */
     const uint32_t last = min(q0 + At::ROWS, a.nq) - 1;
     const Sight sight = sight_of<keys_of>(a.mask, a.mask.q, q0, last);
     const Sight own = sight_of<keys_of>(a.mask, a.mask.q, min(q0 + warp_row, last),
@@ -99,7 +99,7 @@ __launch_bounds__(THREADS) attention_backward_queries(const __grid_constant__ Lh
 
         next.seek(a.mask.k, sight, keys.tile + 1);
         copies_wait<0>();
-        __syncthreads(); /* this tile has come, and nobody needs the one before */
+        __syncthreads(); /* this tile is complete, and all threads are done with the previous one */
         if (next.more()) {
             const uint32_t to = (turn ^ 1) * At::TILE;
 

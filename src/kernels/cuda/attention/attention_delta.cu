@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * delta = rowsum(do * o): a warp for each row and head, in fp32. Reads 2 d elements a row and
- * writes one; bound by memory.
+ * delta = rowsum(do * o): one warp per row and head, in fp32. Reads 2 d elements a row and writes
+ * one; bound by memory.
  */
 #include "kernels/call.h"
 #include "kernels/cuda/attention/attention.h"

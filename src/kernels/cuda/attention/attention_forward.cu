@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Attention of a block, forward, of 16-bit elements: tensor cores by mma.sync, which every GPU from
- * sm_80 on has. A block of 4 warps has 64 M query rows of one head, a warp 16 M of them, and goes
- * over the tiles of keys that they see; the next tile's k and v are copied meanwhile. Scores stay
- * in registers and are the A operand of the second product. What o, m and l hold of earlier blocks
- * is taken in at the end, where they are written.
+ * Attention of a block, forward, 16-bit elements, with tensor cores by mma.sync, which every GPU
+ * from sm_80 on has. A block of 4 warps has 64 M query rows of one head, a warp 16 M of them. It
+ * iterates over the tiles of keys that they see and copies the next tile's k and v meanwhile.
+ * Scores stay in registers and are the A operand of the second product. Earlier blocks' o, m and l
+ * are merged at the end, when the results are written.
  *
- * Reads q once, k and v once for each tile of queries of every head: 4 d bytes a key row, which
- * come from the L2, for 256 M d flops.
+ * Reads q once, and k and v once for each tile of queries of every head: 4 d bytes a key row, from
+ * the L2, for 256 M d flops.
  */
 #include "kernels/cuda/attention/tiles.cuh"
 
@@ -15,7 +15,7 @@ namespace
 {
 using namespace lh;
 
-/* How many times 16 rows a warp has, and keys of a tile: what fits the registers. */
+/* Groups of 16 rows per warp (M), and keys per tile, limited by registers. */
 template <int D> struct Shape;
 
 template <> struct Shape<64> : TileShape<2, 64> {
@@ -27,23 +27,22 @@ template <> struct Shape<128> : TileShape<2, 32> {
 template <> struct Shape<256> : TileShape<1, 32> {
 };
 
-/* The block's shared memory. The result takes the place of the tiles. */
+/* The block's shared memory. The result overwrites the tiles. */
 template <int D> struct Layout {
     static constexpr int M = Shape<D>::M, KEYS = Shape<D>::KEYS, ROWS = 16 * M * WARPS;
-    static constexpr uint32_t TILE = 2 * D * KEYS; /* bytes of one */
+    static constexpr uint32_t TILE = 2 * D * KEYS; /* bytes of a tile of keys */
     static constexpr uint32_t K = 2 * D * ROWS, V = K + 2 * TILE, PLACES = V + 2 * TILE;
     static constexpr uint32_t SIGHTS = PLACES + 2 * 4 * KEYS, BYTES = SIGHTS + 8 * ROWS;
 
     static_assert(4 * D * ROWS <= PLACES, "the result fits");
 };
 
-/* Logits in units of log 2: of each row the maximum so far, and the sum over this thread's columns.
- */
+/* Per row, logits in units of log 2: maximum so far, and sum over this thread's columns. */
 template <int M> struct Softmax {
     float top[M][2], sum[M][2];
 };
 
-/* Scores become weights; o is multiplied by what the maximum's growth asks for. */
+/* Turns scores into weights; rescales o and the sums to the new maximum. */
 template <int D, int M, int KEYS>
 __device__ inline void
 soften(Softmax<M> &x, float (&s)[M][KEYS / 8][4], float (&o)[M][D / 8][4], float scale)
@@ -62,7 +61,7 @@ soften(Softmax<M> &x, float (&s)[M][KEYS / 8][4], float (&o)[M][D / 8][4], float
 
             const float base = top == -CUDART_INF_F ? 0 : __fmul_rn(top, scale);
             const float factor =
-                exp2_fast(__fmul_rn(x.top[m][h], scale) - base); /* 0 for a row that starts */
+                exp2_fast(__fmul_rn(x.top[m][h], scale) - base); /* 0 for a row's first keys */
 
 #pragma unroll
             for (int n = 0; n < KEYS / 8; n++) {
@@ -96,7 +95,7 @@ __launch_bounds__(THREADS) attention_forward(const __grid_constant__ LhCudaForwa
     const LhCudaAttention &a = f.a;
     const uint32_t lane = threadIdx.x % WARP, warp_row = threadIdx.x / WARP * 16 * M;
     const uint32_t head = blockIdx.y, b = blockIdx.z, group = head / (a.heads / a.groups);
-    const uint32_t q0 = (gridDim.x - 1 - blockIdx.x) * At::ROWS; /* rows that see much first */
+    const uint32_t q0 = (gridDim.x - 1 - blockIdx.x) * At::ROWS; /* longest rows first */
     const uint32_t last = min(q0 + At::ROWS, a.nq) - 1;
     const Sight sight = sight_of<keys_of>(a.mask, a.mask.q, q0, last);
     const Sight own = sight_of<keys_of>(a.mask, a.mask.q, min(q0 + warp_row, last),
@@ -126,7 +125,7 @@ __launch_bounds__(THREADS) attention_forward(const __grid_constant__ LhCudaForwa
 
         next.seek(a.mask.k, sight, keys.tile + 1);
         copies_wait<0>();
-        __syncthreads(); /* this tile has come, and nobody needs the one before */
+        __syncthreads(); /* this tile is complete, and all threads are done with the previous one */
         if (next.more()) {
             const uint32_t to = (turn ^ 1) * At::TILE;
 

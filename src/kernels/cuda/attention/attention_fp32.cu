@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Attention of a block in fp32, forward and backward: plain multiply-adds, since what tensor cores
- * make of fp32 has 10 bits. A block has 32 rows of one head (queries; for dk and dv keys) and goes
- * over tiles of 32 rows of the other side. Its 128 threads are 8 x 16: a thread has 4 rows, and of
- * products every 16th column, or every 16th chunk of 4 of them.
+ * Attention of a block in fp32, forward and backward, with plain multiply-adds: tensor cores round
+ * fp32 to 10 bits. A block has 32 rows of one head (queries; keys for dk and dv) and iterates over
+ * tiles of 32 rows of the other side. Its 128 threads are 8 x 16: a thread has 4 rows, and of
+ * products every 16th column, or every 16th chunk of 4 columns.
  */
 #include "kernels/cuda/attention/tiles.cuh"
 
@@ -12,12 +12,13 @@ namespace
 using namespace lh;
 
 constexpr int TILE_ROWS = 32;
-constexpr int WEIGHTS = TILE_ROWS + 4; /* floats of a row of weights: no two rows meet in a bank */
+constexpr int WEIGHTS = TILE_ROWS + 4; /* floats of a row of weights, padded against bank
+                                          conflicts */
 
 /* A thread's part of the block. */
 struct Place {
-    uint32_t row;    /* the first of 4 in the tile */
-    uint32_t column; /* one, and that + 16 */
+    uint32_t row;    /* first of 4 rows in the tile */
+    uint32_t column; /* first column; the second is + 16 */
 };
 
 __device__ inline Place
@@ -26,7 +27,7 @@ own_place(void)
     return { threadIdx.x / 16 * 4, threadIdx.x % 16 };
 }
 
-/* Where chunk @chunk of a row is in a tile, in floats. */
+/* Returns the position in floats of chunk @chunk of a row of a tile. */
 template <int D>
 __device__ inline uint32_t
 floats_at(uint32_t row, uint32_t chunk)
@@ -34,7 +35,7 @@ floats_at(uint32_t row, uint32_t chunk)
     return row * D + ((chunk ^ (row & 7)) << 2);
 }
 
-/* Starts copying rows [@first, @first + 32); zeros behind the last row and column. */
+/* Starts copying rows [@first, @first + 32); zeros beyond the last row and column. */
 template <int D>
 __device__ inline void
 load_floats(float *tile, const LhCudaAttention &a, const LhCudaRows &t, uint32_t sequence,
@@ -61,8 +62,10 @@ load_floats(float *tile, const LhCudaAttention &a, const LhCudaRows &t, uint32_t
     }
 }
 
-/* s = x y^T of this thread's rows of x and columns, which are rows of y. Every fourth column is
- * summed up on its own, so that errors do not add up along the whole row. */
+/*
+ * s = x y^T for this thread's rows of x and columns, which are rows of y. Four partial sums per
+ * element limit the accumulated error.
+ */
 template <int D>
 __device__ inline void
 multiply_floats(float (&s)[4][2], const float *x, const float *y, Place at)
@@ -97,12 +100,12 @@ multiply_floats(float (&s)[4][2], const float *x, const float *y, Place at)
     }
 }
 
-/* A thread's rows and chunks of columns: every 16th. */
+/* A thread's rows and every 16th chunk of columns. */
 template <int D> struct Sums {
     float4 of[4][D / 64];
 };
 
-/* o += p y, where the rows of p have been written by the threads that share them. */
+/* o += p y. The threads that share rows of p have written them. */
 template <int D>
 __device__ inline void
 add_weighted(Sums<D> &o, const float *p, const float *y, Place at)
@@ -136,7 +139,7 @@ put_weights(float *p, const float (&s)[4][2], Place at)
     }
 }
 
-/* Over the 16 threads that share rows. */
+/* Sums over the 16 threads that share a row. */
 __device__ inline float
 sum_of_row(float x)
 {
@@ -153,7 +156,7 @@ top_of_row(float x)
     return x;
 }
 
-/* Stores this thread's columns of row @row of a result: keep times what is there, and come o. */
+/* Stores this thread's columns of row @row of a result: keep times the old values plus come o. */
 template <int D>
 __device__ inline void
 store_sums(const float4 (&o)[D / 64], const LhCudaResult &r, const LhCudaAttention &a,
@@ -171,7 +174,7 @@ store_sums(const float4 (&o)[D / 64], const LhCudaResult &r, const LhCudaAttenti
     }
 }
 
-/* What this thread's rows see. */
+/* Computes what this thread's rows see. */
 template <Interval (*SEES)(const LhCudaMask &, int32_t)>
 __device__ inline void
 own_sights(RowSight (&sights)[4], const LhCudaMask &mask, const LhCudaPlaces &places,
@@ -182,7 +185,7 @@ own_sights(RowSight (&sights)[4], const LhCudaMask &mask, const LhCudaPlaces &pl
         sights[i] = row_sight<SEES>(mask, places, min(first + i, last));
 }
 
-/* Whether this thread's rows see its columns of a tile, bit 2 i + j. */
+/* Whether this thread's rows see its columns of a tile, as bits 2 i + j. */
 __device__ inline uint32_t
 seen_pairs(const RowSight (&sights)[4], const TileWalk<TILE_ROWS> &tile, const LhCudaPlaces &places,
            Place at)
@@ -231,7 +234,7 @@ __launch_bounds__(THREADS, 1) attention_forward_fp32(const __grid_constant__ LhC
     for (keys.seek(a.mask.k, sight, 0); keys.more(); keys.seek(a.mask.k, sight, keys.tile + 1)) {
         float s[4][2];
 
-        __syncthreads(); /* nobody needs the tile before */
+        __syncthreads(); /* all threads are done with the previous tile */
         load_floats<D>(k, a, f.k, b, group, keys.tile * TILE_ROWS, a.nk);
         load_floats<D>(v, a, f.v, b, group, keys.tile * TILE_ROWS, a.nk);
         copies_commit();
@@ -282,7 +285,7 @@ __launch_bounds__(THREADS, 1) attention_forward_fp32(const __grid_constant__ LhC
     }
 }
 
-/* ds, but for the scale, of a pair: its weight is @w. */
+/* ds of a pair without the scale; @w is its weight. */
 __device__ inline float
 gradient(float w, float dp, float delta)
 {
@@ -316,7 +319,7 @@ __launch_bounds__(THREADS, 1) attention_backward_keys_fp32(const __grid_constant
             const uint32_t first = queries.tile * TILE_ROWS;
             float s[4][2], dp[4][2];
 
-            __syncthreads(); /* nobody needs the tiles before */
+            __syncthreads(); /* all threads are done with the previous tiles */
             load_floats<D>(q, a, w.q, b, head, first, a.nq);
             load_floats<D>(dout, a, w.dout, b, head, first, a.nq);
             if (threadIdx.x < TILE_ROWS) {
@@ -396,7 +399,7 @@ __launch_bounds__(THREADS, 1)
     for (keys.seek(a.mask.k, sight, 0); keys.more(); keys.seek(a.mask.k, sight, keys.tile + 1)) {
         float s[4][2], dp[4][2];
 
-        __syncthreads(); /* nobody needs the tiles before */
+        __syncthreads(); /* all threads are done with the previous tiles */
         load_floats<D>(k, a, w.k, b, group, keys.tile * TILE_ROWS, a.nk);
         load_floats<D>(v, a, w.v, b, group, keys.tile * TILE_ROWS, a.nk);
         copies_commit();
@@ -434,7 +437,7 @@ __launch_bounds__(THREADS, 1)
     }
 }
 
-/* Tiles of 32 x D floats, of 32 x 32 weights, and statistics of 32 rows. */
+/* Bytes of tiles of 32 x D floats, of 32 x 32 weights, and of statistics of 32 rows. */
 template <int D>
 constexpr unsigned
 shared_bytes(unsigned tiles, unsigned weights, unsigned stats)
@@ -442,7 +445,7 @@ shared_bytes(unsigned tiles, unsigned weights, unsigned stats)
     return 4 * (tiles * Memory<D>::TILE + weights * Memory<D>::WEIGHT + stats * TILE_ROWS);
 }
 
-/* Blocks for tiles of @rows rows of every head. */
+/* Grid: one block per tile of rows of every head. */
 dim3
 grid_of(const LhCudaAttention &a, uint32_t rows, uint32_t heads)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Linear attention on a GPU, through states: calls as products. What they do say the rows,
- * kernels/linear.c. Weights of decay lie on the rows or steps of a product's first factor.
+ * CUDA versions of kernels/linear.c that involve states: converts calls to products. Decay weights
+ * apply to the rows or steps of a product's first factor.
  */
 #include "kernels/cpu/linear_run.h"
 #include "kernels/cuda/attention/linear_decay.h"
@@ -27,7 +27,7 @@ of_state(const LhCall *call, unsigned operand, uint32_t heads)
     return lh_cuda_factor_of_stack(&stack, heads);
 }
 
-/* out (+)= weight in state, or its transpose, of the heads that share out's. */
+/* out (+)= weight in state, or its transpose, summed over the heads that share out's. */
 typedef struct {
     LhRows in, out;
     uint64_t rows;
@@ -185,7 +185,7 @@ linear_carry(const LhCall *call, void *stream)
     return lh_cuda_elements(&e, stream);
 }
 
-/* By Horner's rule, away from the source that counts least. */
+/* Horner's rule, starting with the most decayed source. */
 static enum lh_status
 linear_prefix(const LhCall *call, void *stream)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-// States of tiles: a thread has one number of a state, and goes from tile to tile.
+// Scan of the states of tiles: a thread has one element of a state and iterates over the tiles.
 #include "kernels/cuda/attention/linear.h"
 #include "kernels/cuda/device.cuh"
 
@@ -22,7 +22,7 @@ __launch_bounds__(THREADS) scan(const __grid_constant__ LhCudaScan s)
 
     for (uint32_t i = 0; i < s.tiles; i++) {
         float *state = states + (s.backward ? s.tiles - 1 - i : i) * s.elements;
-        // The last tile's own is nobody's, and not there.
+        // The last tile's own state is unused and not computed.
         const float own = i + 1 < s.tiles ? *state : 0.F;
 
         *state = sum;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * States of the tiles of linear attention, one behind the other: what each tile adds becomes what
- * lies before it (or behind it).
+ * Scan over the states of the tiles of linear attention: replaces each tile's own contribution by
+ * the decayed sum of those before it (or after it).
  */
 #pragma once
 

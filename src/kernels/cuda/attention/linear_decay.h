@@ -7,7 +7,7 @@
 #include "kernels/call.h"
 #include "kernels/cuda/product/product.h"
 
-/* Of a factor of 1, 0. */
+/* Returns log2 of the decay; 0 without decay. */
 float lh_cuda_log2_decay(const LhKernelArgs *args);
 
 /* decay^(i + 1) of query i. */

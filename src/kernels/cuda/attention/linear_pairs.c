@@ -2,7 +2,7 @@
 /*
  * Linear attention among the tokens of a call. Under a causal mask the pairs within tiles of
  * LH_LINEAR_TILE tokens are one product for all tiles, and the states of tiles another; a scan
- * makes of these what lies before each tile. Under other masks pairs are computed by LH_LINEAR_TILE
+ * turns these into the states before each tile. Under other masks pairs are computed LH_LINEAR_TILE
  * queries, or keys, at a time.
  */
 #include "kernels/cpu/linear_run.h"
@@ -24,8 +24,10 @@
             return status_;                                                                        \
     } while (0)
 
-/* A call of linear_intra or its gradient. Pairs are the weights of the first, gradients of weights
- * those of the second. */
+/*
+ * A call of linear_intra or its gradient. `pairs` holds the weights, `gradients` the gradients of
+ * the weights.
+ */
 typedef struct {
     const LhKernelArgs *a;
     void *stream;
@@ -33,11 +35,12 @@ typedef struct {
     LhCudaMask mask;
     void *of_mask;
     uint32_t tiles;                   /* of a causal call, else 0 */
-    unsigned char *pairs, *gradients; /* of all tiles; or of some queries and all keys, ... */
-    unsigned char *states, *dstates;  /* before, and behind each tile */
+    unsigned char *pairs, *gradients; /* of all tiles; or of a block of queries and all keys, or
+                                         of keys and all queries */
+    unsigned char *states, *dstates;  /* before and after each tile */
 } Intra;
 
-/* Rows that pairs have at a time where there are no tiles. */
+/* Rows per block of pairs without tiles. */
 static uint64_t
 block_of(uint64_t rows, uint64_t first)
 {
@@ -75,7 +78,7 @@ of_tiles(const Intra *w, unsigned char *data, bool states, uint32_t heads)
     return lh_cuda_factor_of_stack(&stack, heads);
 }
 
-/* A factor of rows of tokens: each tile's own. */
+/* A factor of rows of tokens; each tile has its own rows. */
 static bool
 of_tokens(LhCudaFactor *f, const LhRows *rows, uint32_t heads)
 {
@@ -96,7 +99,7 @@ product_of_tiles(const Intra *w, uint32_t heads, uint64_t rows, uint64_t columns
     return p;
 }
 
-/* Pairs of all tiles: x y^T under the mask. */
+/* Computes the pairs of all tiles: x y^T under the mask. */
 static enum lh_status
 multiply_tokens(const Intra *w, const LhRows *x, const LhRows *y, unsigned char *to)
 {
@@ -112,7 +115,7 @@ multiply_tokens(const Intra *w, const LhRows *x, const LhRows *y, unsigned char 
     return lh_cuda_multiply(&p, w->stream);
 }
 
-/* What lies before each tile, or behind it: the sum of weight x^T y of the others. */
+/* Computes the states before (or after) each tile: sums of weight x^T y over the other tiles. */
 static enum lh_status
 find_states(const Intra *w, const LhRows *x, const LhRows *y, bool backward)
 {
@@ -141,11 +144,11 @@ find_states(const Intra *w, const LhRows *x, const LhRows *y, bool backward)
     return status != LH_STATUS_OK ? status : lh_cuda_scan(&scan, w->stream);
 }
 
-/* A sum over pairs, and one through states, of each tile's rows. */
+/* Sum over pairs plus product with the state, for each tile's rows. */
 typedef struct {
     unsigned char *pairs, *states;
-    const LhRows *over; /* what is summed up by pairs */
-    const LhRows *rows; /* what meets the state */
+    const LhRows *over; /* rows summed with the weights of pairs */
+    const LhRows *rows; /* rows multiplied by the state */
     const LhRows *sum;
     LhCudaWeights weights;
     bool by_keys; /* pairs are transposed */
@@ -227,12 +230,12 @@ backward_tiles(const Intra *w)
     return sum_tiles(w, &dv);
 }
 
-/* Some queries and some keys of a call whose mask has no tiles. */
+/* A block of queries and keys of a call without tiles. */
 typedef struct {
     uint64_t q, queries, k, keys;
 } Block;
 
-/* Pairs of a block: x y^T under the mask. */
+/* Computes the pairs of a block: x y^T under the mask. */
 static enum lh_status
 multiply_block(const Intra *w, const Block *b, const LhRows *x, const LhRows *y, unsigned char *to)
 {
@@ -259,7 +262,10 @@ multiply_block(const Intra *w, const Block *b, const LhRows *x, const LhRows *y,
     return lh_cuda_multiply(&p, w->stream);
 }
 
-/* sum (+)= a block's pairs times what stands by its keys; or, by keys, by its queries. */
+/*
+ * sum (+)= a block's pairs times @over by its keys; or, with by_keys, transposed pairs times @over
+ * by its queries.
+ */
 typedef struct {
     unsigned char *pairs;
     const LhRows *over, *sum;
@@ -282,7 +288,7 @@ sum_block(const Intra *w, const Block *b, const BlockSum *s)
     p.terms[0].a_transposed = s->by_keys;
     p.terms[0].repeats = w->a->heads / heads;
     p.terms[0].depth.size = (uint32_t)(s->by_keys ? b->queries : b->keys);
-    /* What no pair reaches may hold anything. */
+    /* With an empty mask the pairs are undefined. */
     p.terms_count = w->mask.empty ? 0 : 1;
     p.keep = w->a->first ? 0 : 1;
     if (!lh_cuda_factor_of_rows(&p.terms[0].b, s->over, heads) ||
@@ -330,7 +336,9 @@ backward_pairs(const Intra *w)
     return LH_STATUS_OK;
 }
 
-/* Finds the mask; refuses what a CPU refuses, and more rows than device code counts. */
+/*
+ * Builds the mask. Rejects what the CPU version rejects, and more rows than device code can index.
+ */
 static enum lh_status
 prepare(const LhCall *call, Intra *w, bool backward, void *stream)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Masks of calls, for kernels on a GPU. */
+/* Masks of calls for CUDA kernels. */
 #include "kernels/cuda/attention/mask.h"
 
 #define TOKENS_MAX (UINT64_C(1) << 31)
@@ -48,7 +48,7 @@ places(const LhRowsPosition *at, uint64_t stride, uint64_t part_rows)
                            .part_rows = (uint32_t)part_rows };
 }
 
-/* Rows by their index, moved by @shift. */
+/* Places that are row indices plus @shift. */
 static LhCudaPlaces
 indices(int shift)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Numbers from a launch's arguments to memory.
+ * Writes numbers from a launch's arguments to device memory.
  */
 #include "kernels/cuda/attention/mask.h"
 #include "kernels/cuda/device.cuh"

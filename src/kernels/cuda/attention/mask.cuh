@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which places a row sees, and which tiles of rows see which tiles of others. The keys that a query
- * sees stand at an interval of places, and so do the queries that see a key; both ends of either
- * grow with the place, so that what the rows of a tile see follows from its first and last place.
+ * Which places a row sees, and which tiles of rows see which tiles of others. A query sees an
+ * interval of places, and so is a key seen by one. Both ends of an interval are monotonic in the
+ * place, so the first and last place of a tile determine what its rows see.
  */
 #pragma once
 
@@ -14,10 +14,10 @@
 namespace lh
 {
 
-/* A place where nobody stands, for what lies behind the last row. */
+/* Place of rows beyond the last, seen by none. */
 constexpr int32_t NOWHERE = -1;
 
-/* Places [first, last], none if first > last. */
+/* Places [first, last]; empty if first > last. */
 struct Interval {
     int32_t first, last;
 };
@@ -30,7 +30,7 @@ place_of(const LhCudaPlaces &p, uint32_t row)
     return (int32_t)(p.start + part * p.step + (row - part * p.part_rows) * p.stride);
 }
 
-/* The least and the greatest place of rows [@from, @to], to >= from. */
+/* Returns the least and the greatest place of rows [@from, @to], to >= from. */
 __device__ inline Interval
 places_of(const LhCudaPlaces &p, uint32_t from, uint32_t to)
 {
@@ -39,7 +39,7 @@ places_of(const LhCudaPlaces &p, uint32_t from, uint32_t to)
 
     if (a == b)
         return { begin, end };
-    /* Parts in between begin, and end, at places that go one way. */
+    /* The parts in between start and end at places that are monotonic in the part. */
     const int32_t part_end = (int32_t)((p.part_rows - 1) * p.stride);
     const int32_t second = (int32_t)(p.start + (a + 1) * p.step);
     const int32_t last = (int32_t)(p.start + b * p.step);
@@ -48,7 +48,7 @@ places_of(const LhCudaPlaces &p, uint32_t from, uint32_t to)
              max(end, max(second - (int32_t)p.step, last - (int32_t)p.step) + part_end) };
 }
 
-/* The document that holds @place. */
+/* Returns the document that holds @place. */
 __device__ inline Interval
 document_at(const LhCudaMask &m, int32_t place)
 {
@@ -66,7 +66,7 @@ document_at(const LhCudaMask &m, int32_t place)
              (int32_t)(m.document_ends[low] - 1) };
 }
 
-/* The keys that a query at @place sees. */
+/* Returns the keys that a query at @place sees. */
 __device__ inline Interval
 keys_of(const LhCudaMask &m, int32_t place)
 {
@@ -82,7 +82,7 @@ keys_of(const LhCudaMask &m, int32_t place)
     return keys;
 }
 
-/* The queries that see a key at @place. */
+/* Returns the queries that see a key at @place. */
 __device__ inline Interval
 queries_of(const LhCudaMask &m, int32_t place)
 {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows of attention's tensors on a GPU: calls as the launcher takes them. What they do say the
- * rows, kernels/{merge*,weigh_out,normalise,round_out,copy_out,take_*,join_dkv,expand_kv}.c. */
+/*
+ * CUDA versions of the kernels on rows of attention's tensors, kernels/merge.c and
+ * kernels/elementwise.c: converts calls to launcher arguments.
+ */
 #include "kernels/cuda/attention/rows_of_tensors.h"
 
 #include "kernels/cuda/host_operands.h"
@@ -14,7 +16,7 @@ is_known(const LhCudaTensor *t)
     return t->data == NULL || t->storage != LH_STORAGE_FP64;
 }
 
-/* Behind an odd number of 16-bit elements statistics are not. */
+/* Statistics after an odd number of 16-bit elements are misaligned. */
 static bool
 is_aligned(const LhCudaTensor *stat)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-// Rows of attention's tensors, combined. A team of lanes has a row of a head: each lane reads the
-// row's statistics, takes groups of its elements, and the first one writes the new statistics.
-// Bound by memory: what a factor of 0 hides is not read.
+// Combines rows of attention's tensors. A team of lanes has a row of a head: each lane reads the
+// row's statistics and processes groups of its elements; the first writes the new statistics. Bound
+// by memory: rows with factor 0 are not read.
 #include "kernels/cuda/attention/rows_of_tensors.h"
 #include "kernels/cuda/tensor.cuh"
 
@@ -14,7 +14,7 @@ constexpr unsigned THREADS = 256;
 
 struct Factors {
     float target, source;
-    float stats[2]; // of the target from now on
+    float stats[2]; // new statistics of the target
 };
 
 __device__ inline float
@@ -23,7 +23,7 @@ exp_or_zero(float x, float less)
     return x == NONE ? 0.F : expf(x - less);
 }
 
-// Whatever is -inf has weight 0 and is not subtracted from.
+// A source with m = -inf and an empty target have weight 0; -inf - -inf is never computed.
 __device__ inline Factors
 merge(const LhCudaCombination &c, const Place &p)
 {
@@ -40,8 +40,8 @@ merge(const LhCudaCombination &c, const Place &p)
     return f;
 }
 
-// A block without keys changes nothing; an empty target is replaced. Else the factors are sigmoids
-// of the difference and of its opposite.
+// A block without keys changes nothing; an empty target is replaced. Otherwise the factors are
+// sigmoids of the difference and of its negative.
 __device__ inline Factors
 merge_lse(const LhCudaCombination &c, const Place &p)
 {
@@ -129,7 +129,7 @@ __launch_bounds__(THREADS) combine(const __grid_constant__ LhCudaCombination c)
     const Place from = { to.sequence, to.row, to.head / c.share };
     const Factors f = factors_of(c, to);
 
-    __syncwarp(); // all lanes have read the statistics that the first one overwrites
+    __syncwarp(); // all lanes have read the statistics before the first overwrites them
     if (!there)
         return;
     if (c.target.data != nullptr)
@@ -140,7 +140,7 @@ __launch_bounds__(THREADS) combine(const __grid_constant__ LhCudaCombination c)
         stat_at(c.target_stat[1], to) = f.stats[1];
 }
 
-// The least power of 2 of lanes, up to a warp, that has a group each.
+// Least power of 2 of lanes, up to a warp, with at least a lane per group.
 uint32_t
 lanes_for(uint32_t dim, uint32_t group)
 {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Scores that are written out, on a GPU: calls as the launchers take them. What they do say the
- * rows, kernels/scores.c. */
+/* CUDA versions of kernels/scores.c: converts calls to launcher arguments. */
 #include "kernels/cpu/scores_run.h"
 
 #include "kernels/cuda/attention/softmax.h"
@@ -10,7 +9,7 @@
 #define RUNS(word, scratch)                                                                        \
     const LhCudaKernel lh_cuda_kernel_##word = { .run = word, .scratch_bytes = scratch };
 
-/* Rows of scores by the query and head, @heads of them at a time; columns by parts of the keys. */
+/* Sets @to to scores: rows by query and head, @heads at a time; columns by parts of the keys. */
 static bool
 find_scores(LhCudaMatrix *to, const LhScores *s, uint64_t rows, uint32_t heads)
 {
@@ -46,7 +45,7 @@ factor_of_scores(LhCudaFactor *f, const LhScores *s, uint32_t heads)
     return find_scores(&f->matrix, s, s->rows.part_rows, 1);
 }
 
-/* The operands scores, by query row, by key, in the order of lh_scores_prepare(). */
+/* Operands scores, by query row, by key, in the order of lh_scores_prepare(). */
 typedef struct {
     LhScoresProduct p;
     LhCudaFactor scores, q, k;
@@ -97,7 +96,7 @@ apply(const LhCall *call, void *stream)
     return lh_cuda_multiply(&p, stream);
 }
 
-/* k = scores^T q, over all heads that share k's */
+/* k = scores^T q, summed over all heads that share k's */
 static enum lh_status
 apply_transposed(const LhCall *call, void *stream)
 {
@@ -123,7 +122,7 @@ const LhCudaKernel lh_cuda_kernel_scores_dq = { .run = apply };
 const LhCudaKernel lh_cuda_kernel_scores_dv = { .run = apply_transposed };
 const LhCudaKernel lh_cuda_kernel_scores_dk = { .run = apply_transposed };
 
-/* Rows of all sequences, queries and heads. */
+/* Finds the rows of all sequences, queries and heads. */
 static bool
 find_rows(LhCudaMatrix *to, const LhCall *call, unsigned operand)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-// Softmax of rows of scores: a block has a row, and goes through it for the maximum, for the sum
-// and for the result. A row that is read again comes from the cache.
+// Softmax of rows of scores: one block per row, with one pass each for maximum, sum and result.
+// Repeated reads hit the cache.
 #include "kernels/cuda/attention/mask.cuh"
 #include "kernels/cuda/attention/softmax.h"
 #include "kernels/cuda/matrix.cuh"
@@ -12,7 +12,7 @@ using namespace lh;
 
 constexpr uint32_t THREADS = 128;
 
-// Logits in base e; -inf of what the row does not see, or has not.
+// Reads logits in base e; -inf for keys that are masked or beyond the row.
 template <int N>
 __device__ inline void
 get_logits(const LhCudaSoftmax &s, const Interval &seen, uint32_t column, float (&x)[N])
@@ -67,7 +67,7 @@ __launch_bounds__(THREADS, 1) softmax(const __grid_constant__ LhCudaSoftmax s)
         stat_at(s.lse, row) = sum > 0.F ? most + logf(sum) : -CUDART_INF_F;
 }
 
-// May work in place: a thread has read what it overwrites.
+// May work in place: a thread reads its elements before it overwrites them.
 template <int N>
 __global__ void
 __launch_bounds__(THREADS) softmax_bwd(const __grid_constant__ LhCudaSoftmax s)

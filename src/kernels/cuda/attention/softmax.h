@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Softmax of scores that are written out, and its gradient, row by row. Rows of scores are those of
- * all sequences, queries and heads, in this order.
+ * Softmax of scores in memory, and its gradient, row by row. Rows are those of all sequences,
+ * queries and heads, in this order.
  */
 #pragma once
 
@@ -23,7 +23,9 @@ extern "C" {
 #endif
 
 enum lh_status lh_cuda_softmax(const LhCudaSoftmax *s, void *stream);
-/* dscores = scale probs (scores - the sum of probs scores), where scores are the gradient of probs.
+/*
+ * dscores = scale probs (scores - the sum of probs scores), where `scores` holds the gradient of
+ * probs.
  */
 enum lh_status lh_cuda_softmax_bwd(const LhCudaSoftmax *s, void *stream);
 

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tiles of attention in shared memory, of 16-bit elements, and what warps do with them.
+ * Tiles of attention in shared memory, 16-bit elements, and warp-level operations on them.
  *
- * A tile has D columns, of which the call's head has `dim`; the others, and rows behind the last,
- * are zeros. Rows lie one behind the other, in chunks of 16 bytes, moved within a row such that the
- * same chunk of 8 rows in a row touches every bank once. A result comes back through a tile of
- * fp32.
+ * A tile has D columns, of which the head has `dim`; the others, and rows beyond the last, are
+ * zeros. Rows are consecutive, in chunks of 16 bytes, swizzled within a row so that the same chunk
+ * of 8 consecutive rows covers every bank once. Results go through a tile of fp32.
  */
 #pragma once
 
@@ -23,12 +22,12 @@ namespace lh
 constexpr int WARPS = 4, THREADS = 32 * WARPS;
 constexpr float LOG2E = 1.4426950408889634F, LN2 = 0.6931471805599453F;
 
-/* How many times 16 rows a warp has, and keys of a tile: what fits the registers. */
+/* Groups of 16 rows per warp (M), and keys per tile, limited by registers. */
 template <int TIMES, int COUNT> struct TileShape {
     static constexpr int M = TIMES, KEYS = COUNT;
 };
 
-/* Where chunk @chunk of row @row of a tile is, in bytes. */
+/* Returns the byte position of chunk @chunk of row @row of a tile. */
 template <int D>
 __device__ inline uint32_t
 chunk_at(uint32_t row, uint32_t chunk)
@@ -39,8 +38,11 @@ chunk_at(uint32_t row, uint32_t chunk)
     return row * 2 * D + ((chunk ^ (CHUNKS % 8 == 0 ? row & 7 : row >> 1 & 3)) << 4);
 }
 
-/* Where column @column, a multiple of 4, of a row of a tile of fp32 is, in floats: chunks are moved
- * such that a warp's results, which are pairs of 4 columns of 8 rows, meet no bank twice. */
+/*
+ * Returns the position in floats of column @column, a multiple of 4, in a row of an fp32 tile.
+ * Chunks are swizzled so that a warp's results, pairs of 4 columns of 8 rows, have no bank
+ * conflicts.
+ */
 template <int D>
 __device__ inline uint32_t
 float_at(uint32_t row, uint32_t column)
@@ -50,7 +52,7 @@ float_at(uint32_t row, uint32_t column)
     return row * D + (((column >> 2) ^ ((row & 3) << 1)) << 2) + (column & 3);
 }
 
-/* Walks over rows [first, first + ..) of a tensor, without a division for each. */
+/* Iterates over rows of a tensor without a division per row. */
 struct RowWalk {
     uint32_t part, local;
 
@@ -76,7 +78,7 @@ struct RowWalk {
     }
 };
 
-/* Four elements of so many bytes, as memory is read and written. */
+/* Four elements of BYTES each, as one access to memory. */
 template <unsigned BYTES> struct Chunk;
 
 template <> struct Chunk<2> {
@@ -87,7 +89,7 @@ template <> struct Chunk<4> {
     typedef uint4 Type;
 };
 
-/* Elements [0, count) of 16 bits at @from, count <= 8, in a chunk; zeros behind them. */
+/* Gathers 16-bit elements [0, count) at @from, count <= 8, in a chunk, padded with zeros. */
 __device__ inline uint4
 gather(const unsigned short *from, uint32_t count)
 {
@@ -138,9 +140,9 @@ load_tile(uint32_t tile, const LhCudaAttention &a, const LhCudaRows &t, uint32_t
     }
 }
 
-/* ---- products: a warp has 16 rows of its own of the result ---- */
+/* ---- products: each warp has its own 16 rows of the result ---- */
 
-/* The A operand: rows [row, row + 16) and columns [column, column + 16) of a tile. */
+/* Loads an A operand: rows [row, row + 16) and columns [column, column + 16) of a tile. */
 template <int D>
 __device__ inline void
 load_a(uint32_t (&a)[4], uint32_t tile, uint32_t row, uint32_t column)
@@ -150,8 +152,10 @@ load_a(uint32_t (&a)[4], uint32_t tile, uint32_t row, uint32_t column)
     load_matrices(a, tile + chunk_at<D>(row + lane % 16, column / 8 + lane / 16));
 }
 
-/* The B operand twice: rows [row, row + 16) are two times 8 columns of the product, and columns
- * [column, column + 16) are summed over. */
+/*
+ * Loads two B operands: rows [row, row + 16) are twice 8 columns of the product, and columns
+ * [column, column + 16) are summed over.
+ */
 template <int D>
 __device__ inline void
 load_b(uint32_t (&b)[4], uint32_t tile, uint32_t row, uint32_t column)
@@ -172,8 +176,8 @@ load_b_transposed(uint32_t (&b)[4], uint32_t tile, uint32_t row, uint32_t column
 }
 
 /*
- * s += x y^T of M times 16 rows of the tile at @x, from @row on, and N rows of the tile at @y, over
- * D columns.
+ * s += x y^T for M times 16 rows of the tile at @x, from @row on, and N rows of the tile at @y,
+ * over D columns.
  */
 template <typename T, int D, int M, int N>
 __device__ inline void
@@ -201,8 +205,8 @@ multiply_rows(float (&s)[M][N / 8][4], uint32_t x, uint32_t row, uint32_t y)
 }
 
 /*
- * o += p y of M times 16 rows of p, which are in registers as products leave them, and the N rows
- * of the tile at @y, of which columns [@column, @column + C) count.
+ * o += p y for M times 16 rows of p, in registers as products leave them, and columns [@column,
+ * @column + C) of the N rows of the tile at @y.
  */
 template <typename T, int D, int C, int M, int N>
 __device__ inline void
@@ -236,7 +240,7 @@ multiply_weights(float (&o)[M][C / 8][4], const float (&p)[M][N / 8][4], uint32_
 
 /* ---- results ---- */
 
-/* Puts M times 16 rows that a warp's products left, from row @row on, into a tile of fp32. */
+/* Stores a warp's M times 16 result rows, from row @row on, in a tile of fp32. */
 template <int C, int M>
 __device__ inline void
 put_result(uint32_t tile, uint32_t row, const float (&o)[M][C / 8][4])
@@ -256,7 +260,7 @@ put_result(uint32_t tile, uint32_t row, const float (&o)[M][C / 8][4])
     }
 }
 
-/* x = keep y + come x, of up to 4 numbers y that are at @at; then y = x. */
+/* Updates up to 4 numbers at @at: y = keep y + come x. */
 template <typename Y>
 __device__ inline void
 store_numbers(Y *at, const float (&x)[4], uint32_t count, bool chunk, float keep, float come)
@@ -279,8 +283,8 @@ store_numbers(Y *at, const float (&x)[4], uint32_t count, bool chunk, float keep
 
 /*
  * Stores a tile of ROWS x C results as rows [@first, ..) of a tensor with @rows rows, from column
- * @column on: @factors(row) says what the earlier numbers (0: they are not read) and the new ones
- * are multiplied by.
+ * @column on. @factors(row) returns the factors of the old numbers (0: they are not read) and of
+ * the new ones.
  */
 template <typename T, int C, int ROWS, typename Factors>
 __device__ inline void
@@ -313,8 +317,10 @@ store_tile(const float *tile, const LhCudaResult &r, const LhCudaAttention &a, u
     }
 }
 
-/* The statistics of row @row, of which a block's are (m, l) = @block: stores them, and returns what
- * o's earlier numbers and new ones are multiplied by. */
+/*
+ * Merges and stores the statistics of row @row; @block is the block's (m, l). Returns the factors
+ * of o's old and new numbers.
+ */
 __device__ inline float2
 finish_row(const LhCudaForward &f, float2 block, uint32_t b, uint32_t row, uint32_t head)
 {
@@ -341,9 +347,9 @@ finish_row(const LhCudaForward &f, float2 block, uint32_t b, uint32_t row, uint3
 
 /* ---- masks of tiles ---- */
 
-/* What the rows of a tile see, at least and at most. */
+/* Intervals seen by the rows of a tile. */
 struct Sight {
-    Interval least, most; /* of the row at the first place, and at the last */
+    Interval least, most; /* of the row at the first place, and of that at the last */
 
     __device__ inline bool
     misses(const Interval &places) const
@@ -358,7 +364,7 @@ struct Sight {
     }
 };
 
-/* What one row sees, such that a place is judged by one comparison. */
+/* Interval seen by one row, in a form that needs one comparison per place. */
 struct RowSight {
     uint32_t first, count;
 
@@ -369,7 +375,7 @@ struct RowSight {
     }
 };
 
-/* Of queries or of keys, as seen by the others: @rows at @places. */
+/* Computes what rows [from, to], queries or keys at @places, see of the other side. */
 template <Interval (*SEES)(const LhCudaMask &, int32_t)>
 __device__ inline Sight
 sight_of(const LhCudaMask &mask, const LhCudaPlaces &places, uint32_t from, uint32_t to)
@@ -390,11 +396,11 @@ row_sight(const LhCudaMask &mask, const LhCudaPlaces &places, uint32_t row)
 }
 
 /*
- * The tiles of the other side, in order, without those of which @sight sees nothing. Parts of which
- * it sees nothing are passed over at once.
+ * Iterates over the tiles of the other side, in order, and skips those of which @sight sees
+ * nothing. Whole parts of which it sees nothing are skipped at once.
  */
 template <int N> struct TileWalk {
-    uint32_t tile;   /* the one at hand; from `end` on there is none */
+    uint32_t tile;   /* the current one; none if tile * N >= rows */
     uint32_t rows;   /* of the other side */
     Interval places; /* of its rows */
 
@@ -404,14 +410,14 @@ template <int N> struct TileWalk {
         return tile * N < rows;
     }
 
-    /* Whether rows of @sight see all of it. */
+    /* Whether all rows of @sight see all of it. */
     __device__ inline bool
     seen_by(const Sight &sight) const
     {
         return rows - tile * N >= N && sight.sees_all(places);
     }
 
-    /* Where the rows of the tile stand, to @to; N threads or more. */
+    /* Writes the places of the tile's rows to @to; needs at least N threads. */
     __device__ inline void
     write_places(int32_t *to, const LhCudaPlaces &p) const
     {
@@ -421,7 +427,7 @@ template <int N> struct TileWalk {
             to[threadIdx.x] = row < rows ? place_of(p, row) : NOWHERE;
     }
 
-    /* To the first tile from @from on of which something is seen. */
+    /* Moves to the first tile from @from on of which something is seen. */
     __device__ inline void
     seek(const LhCudaPlaces &p, const Sight &sight, uint32_t from)
     {
@@ -440,8 +446,10 @@ template <int N> struct TileWalk {
     }
 };
 
-/* Scores of M times 16 rows and N of the other side, and what goes with them, become @by where a
- * row does not see a place. */
+/*
+ * Sets scores of M times 16 rows and N of the other side, and companions of the same shape, to @by
+ * where a row does not see a place.
+ */
 template <int M, int N, typename... Scores>
 __device__ inline void
 hide(const RowSight *sights, const int32_t *places, float by, Scores &...scores)
@@ -468,8 +476,10 @@ hide(const RowSight *sights, const int32_t *places, float by, Scores &...scores)
 
 /* ---- launches ---- */
 
-/* Calls @call with the first of these numbers of columns, in ascending order, that is enough for
- * heads of @dim elements, as a type's value. */
+/*
+ * Calls @call with the first of these numbers of columns, in ascending order, that holds heads of
+ * @dim elements, as an integral constant.
+ */
 template <int D, int... MORE, typename Call>
 enum lh_status
 with_columns(uint32_t dim, Call call)
@@ -481,7 +491,7 @@ with_columns(uint32_t dim, Call call)
     return dim <= D ? call(std::integral_constant<int, D>()) : LH_STATUS_UNSUPPORTED;
 }
 
-/* Whether this thread's GPU gives a block so many bytes of shared memory. */
+/* Whether the current GPU allows @bytes of shared memory per block. */
 inline enum lh_status
 has_shared(uint32_t bytes)
 {
@@ -494,7 +504,7 @@ has_shared(uint32_t bytes)
     return bytes <= (uint32_t)most ? LH_STATUS_OK : LH_STATUS_UNSUPPORTED;
 }
 
-/* @args says whether the kernel is launched, or only asked about. */
+/* Launches the kernel, or with `asks` in @args only checks that it can be launched. */
 template <typename Args>
 enum lh_status
 launch(void (*kernel)(Args), dim3 grid, uint32_t shared_bytes, const Args *args, void *stream)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows on their way to experts and back, and embeddings, on a GPU: calls as the launchers take
- * them. What they do say the rows, kernels/{experts,embed}.c. Experts that do not exist have no
- * rows. */
+/*
+ * CUDA versions of kernels/experts.c and kernels/embed.c: converts calls to launcher arguments.
+ * Choices of experts that do not exist have no rows.
+ */
 #include "kernels/cuda/product/experts.h"
 
 #include "kernels/cuda/host_operands.h"
@@ -61,7 +62,7 @@ route_bwd(const LhCall *call, void *stream)
 RUNS(route, NULL)
 RUNS(route_bwd, NULL)
 
-/* ---- the way there and back ---- */
+/* ---- dispatch and combine ---- */
 
 static LhCudaRouteParams
 route_params(const LhKernelArgs *a)
@@ -82,7 +83,7 @@ way_scratch(const LhKernelArgs *a)
     return s.used;
 }
 
-/* Finds the operands, and enqueues what finds places. */
+/* Finds the operands, and enqueues the kernels that compute places. */
 static enum lh_status
 prepare(const LhCall *call, unsigned rows, unsigned sorted, LhCudaWay *w, void *stream)
 {

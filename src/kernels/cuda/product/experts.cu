@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-// Rows on their way to experts and back, and rows of tables: a block has a row, whose elements its
-// threads take in groups. Sums go in the order of the rows, whatever runs first.
+// Dispatch of rows to experts, combine, and rows of tables: a block has a row, whose elements its
+// threads process in groups. Sums have a fixed order, that of the rows.
 #include "kernels/cuda/matrix.cuh"
 #include "kernels/cuda/product/experts.h"
 
@@ -30,7 +30,7 @@ token_of(const LhCudaMatrix &m, uint32_t row)
     return *reinterpret_cast<const uint32_t *>(element_at(m, row_offset(m, row), row, 0));
 }
 
-// The first place of an order whose key is not less.
+// Returns the first place of an order whose key is at least @key.
 __device__ inline uint32_t
 find_first(const LhCudaSort &o, uint32_t key)
 {
@@ -49,7 +49,7 @@ find_first(const LhCudaSort &o, uint32_t key)
 
 // ---- route ----
 
-// What no expert has comes last, and is nobody's.
+// Choices of experts that do not exist are sorted last and ignored.
 __global__ void
 __launch_bounds__(THREADS) read_experts(const __grid_constant__ LhCudaRoute r)
 {
@@ -74,8 +74,8 @@ __launch_bounds__(THREADS) find_places(const __grid_constant__ LhCudaRoute r)
         r.firsts[index] = find_first(r.order, index);
 }
 
-// The expert of the largest logit that comes behind @last in the order of choices: by logit, of
-// equal ones by number.
+// Returns the expert that follows @chosen, with logit @least, in the order of choices: by
+// decreasing logit, equal ones by number.
 __device__ inline uint32_t
 choose_next(const LhCudaChoice &c, uint32_t row, uint32_t chosen, float least)
 {
@@ -101,10 +101,10 @@ choose_next(const LhCudaChoice &c, uint32_t row, uint32_t chosen, float least)
             largest = x;
         }
     }
-    return best < c.experts ? best : 0; // nothing is larger than NaNs
+    return best < c.experts ? best : 0; // 0 if NaNs leave no candidate
 }
 
-// A warp has a row. Weights are written as exponentials first, and divided by their sum then.
+// One warp per row. Weights are first written as exponentials, then divided by their sum.
 __global__ void
 __launch_bounds__(THREADS) choose(const __grid_constant__ LhCudaChoice c)
 {
@@ -131,8 +131,8 @@ __launch_bounds__(THREADS) choose(const __grid_constant__ LhCudaChoice c)
     }
 }
 
-// dlogit = weight (dweight - the sum of weight dweight) of the chosen, 0 of all others. A warp has
-// a row, a lane an expert, and looks for it among the row's choices.
+// dlogit = weight (dweight - the sum of weight dweight) of the chosen, 0 of all others. One warp
+// per row; a lane searches the row's choices for its expert.
 __global__ void
 __launch_bounds__(THREADS) choose_bwd(const __grid_constant__ LhCudaChoice c)
 {
@@ -153,7 +153,7 @@ __launch_bounds__(THREADS) choose_bwd(const __grid_constant__ LhCudaChoice c)
     }
 }
 
-// ---- rows to experts and back ----
+// ---- dispatch and combine ----
 
 template <int N>
 __global__ void
@@ -193,7 +193,8 @@ __launch_bounds__(THREADS, 1) collect(const __grid_constant__ LhCudaWay w)
     }
 }
 
-// The gradient of a copy is its weight times the row's; that of its weight is their product's sum.
+// The gradient of a copy is its weight times the row's gradient; that of the weight is the sum of
+// the products of copy and row's gradient.
 template <int N>
 __global__ void
 __launch_bounds__(THREADS) collect_bwd(const __grid_constant__ LhCudaWay w)
@@ -222,7 +223,7 @@ __launch_bounds__(THREADS) collect_bwd(const __grid_constant__ LhCudaWay w)
 
 // ---- tables ----
 
-// The table's row of a token; `count`: it has none.
+// Returns the table row of a token, or `count` if this rank has none.
 __device__ inline uint32_t
 index_of(const LhCudaEmbedding &e, uint32_t row)
 {
@@ -257,7 +258,7 @@ __launch_bounds__(THREADS) read_tokens(const __grid_constant__ LhCudaEmbedding e
         e.keys[row] = index_of(e, row);
 }
 
-// A block has a row of the table, and adds up the rows of its token in their order.
+// A block has a row of the table and sums the rows of its token in their order.
 template <int N>
 __global__ void
 __launch_bounds__(THREADS) embed_bwd(const __grid_constant__ LhCudaEmbedding e)
@@ -285,7 +286,7 @@ __launch_bounds__(THREADS) embed_bwd(const __grid_constant__ LhCudaEmbedding e)
 
 // ---- launches ----
 
-// A block for each of @rows.
+// Launches @blocks blocks.
 template <class Argument>
 enum lh_status
 launch(void (*kernel)(Argument), uint32_t blocks, const Argument &a, void *stream)

@@ -1,24 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rows on their way to experts and back, and tables of rows: what goes by an order.
+ * Dispatch of rows to experts, combine, and tables of rows, which are indexed by a sorted order.
  */
 #pragma once
 
 #include "kernels/cuda/operands.h"
 #include "kernels/cuda/product/sort.h"
 
-/* What is made of route: the order of choices by expert, and from it the place of each. */
+/*
+ * Results computed from route: the order of choices by expert, and from it the place of each
+ * choice.
+ */
 typedef struct {
-    LhCudaMatrix route; /* an expert and a weight for each choice */
+    LhCudaMatrix route; /* an expert and a weight per choice */
     LhCudaSort order;
     uint32_t *keys;   /* of the order: the expert of each choice */
-    uint32_t *places; /* of each choice; NULL: not asked for */
-    uint64_t *firsts; /* of each expert, and of one more; NULL: not asked for */
+    uint32_t *places; /* of each choice; NULL: not needed */
+    uint64_t *firsts; /* first row of each expert, then the end; NULL: not needed */
     uint32_t experts;
 } LhCudaRoute;
 
 typedef struct {
-    LhCudaMatrix rows, sorted, route, result, weights; /* result: of sorted rows' gradients */
+    LhCudaMatrix rows, sorted, route, result, weights; /* result: gradients of sorted rows */
     const uint32_t *places;
     uint32_t count, choices, width;
     bool weighed, adds;
@@ -44,7 +47,7 @@ extern "C" {
 
 enum lh_status lh_cuda_route(const LhCudaRoute *r, void *stream);
 enum lh_status lh_cuda_dispatch(const LhCudaWay *w, void *stream);
-/* rows = the sum of their copies. */
+/* rows = the sum of their copies, weighted or not. */
 enum lh_status lh_cuda_collect(const LhCudaWay *w, void *stream);
 enum lh_status lh_cuda_collect_bwd(const LhCudaWay *w, void *stream);
 enum lh_status lh_cuda_choose(const LhCudaChoice *c, void *stream);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Products outside attention on a GPU: calls as the launcher takes them. What they do say the rows,
- * kernels/product.c. Experts are tiles of one product: as many rows each as route says. */
+/*
+ * CUDA versions of kernels/product.c: converts calls to launcher arguments. Experts are tiles of
+ * one product; route gives the rows of each.
+ */
 #include "kernels/cuda/product/product.h"
 
 #include "kernels/cuda/host_operands.h"
@@ -8,9 +10,9 @@
 #include "kernels/cuda/table.h"
 #include "kernels/layer.h"
 
-#define ROUTE 3 /* the operand of experts' products that says whose rows are whose */
+#define ROUTE 3 /* operand of experts' products that maps rows to experts */
 
-/* What an operand is: x, w or y, by the forward product's names. */
+/* Role of an operand: x, w or y of the forward product. */
 typedef enum { OF_X, OF_W, OF_Y } Role;
 
 static const Role roles[][3] = {
@@ -19,7 +21,7 @@ static const Role roles[][3] = {
     [LH_PRODUCT_DW] = { OF_X, OF_Y, OF_W },
 };
 
-/* Segments that y has: what is by heads has as many. */
+/* Segments of y; the operand by heads has as many. */
 static uint64_t
 segments_of(const LhCall *call, LhProductResult result)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-// Products of matrices of any element types, in fp32: a block has 64 x 64 of the result and takes
-// 16 steps of depth at a time, a thread 8 x 4 numbers. The numbers of the next steps come from
-// memory while those of these are multiplied.
+// Products of matrices of any element types, in fp32. A block has 64 x 64 of the result and takes
+// 16 steps of depth at a time, a thread 8 x 4 numbers. The numbers of the next steps are loaded
+// while the current ones are multiplied.
 //
 // A step's 64 numbers of a factor are a line of shared memory, in groups of 4: group g of step s at
-// g ^ (s / 4 * 2). So a warp that brings 16 steps each of 8 lanes writes to every bank once.
+// g ^ (s / 4 * 2). A warp that stores 16 steps each of 8 lanes then writes to every bank once.
 #include "kernels/cuda/product/product.cuh"
 
 namespace
@@ -15,14 +15,14 @@ constexpr uint32_t SIDE = 64, STEPS = 16, THREADS = 128;
 constexpr uint32_t ROWS = 8, COLUMNS = 4; // of a thread
 constexpr uint32_t SHARES = SIDE * STEPS / FP32_GROUP / THREADS;
 
-// Where a group begins in the line of a step.
+// Returns the position of a group in the line of a step.
 __device__ inline uint32_t
 place_of_group(uint32_t step, uint32_t group)
 {
     return (group ^ (step / FP32_GROUP * 2)) * FP32_GROUP;
 }
 
-// One factor as a block sees it: lanes are rows of a, or columns of b.
+// A factor for a block: lanes are rows of a, or columns of b.
 struct Factor {
     LhCudaMatrix matrix;
     uint32_t first_row, lane, lanes, depth;
@@ -38,8 +38,8 @@ factor_of(const LhCudaFactor &f, const Work &w, const Steps &s, uint32_t depth)
     return x;
 }
 
-// Group @index of those that a thread brings of a factor: of one row, lane or step. All groups of a
-// row are in one request of a warp.
+// Group @index of a thread's share of a factor: in one row, lane or step. One request of a warp
+// covers all groups of a row.
 struct Share {
     uint32_t row, column; // within the block's part
 };
@@ -53,8 +53,8 @@ share_of(bool rows_are_steps, uint32_t index)
     return { group / groups, group % groups * FP32_GROUP };
 }
 
-// What a row of the factor is multiplied by. Exponents are whole numbers until they are multiplied,
-// so that long distances lose nothing.
+// Weight of a row of the factor. Exponents are integers before the multiplication, so long
+// distances lose no precision.
 __device__ inline float
 weight_of(const LhCudaWeights &weights, uint32_t row)
 {
@@ -141,7 +141,7 @@ multiply(const Stage &stage, uint32_t across, uint32_t along, float (&sums)[ROWS
     }
 }
 
-// One term's factors, from the steps on.
+// Loads one term's factors, from steps @s on.
 __device__ inline void
 fetch_both(const LhCudaProduct &p, const Work &w, const Steps &s, float (&a)[SHARES][FP32_GROUP],
            float (&b)[SHARES][FP32_GROUP])
@@ -177,7 +177,7 @@ __launch_bounds__(THREADS) product(const __grid_constant__ LhCudaProduct p)
     while (!is_over(p, s)) {
         const LhCudaTerm &term = p.terms[s.term];
 
-        __syncthreads(); // the numbers before have been read
+        __syncthreads(); // the previous numbers have been read
         deposit(term.a_transposed, a, stage.a);
         deposit(!term.b_transposed, b, stage.b);
         __syncthreads();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-// What both kernels of products share: which tile of which product a block has, and where its
-// factors lie.
+// Common code of both product kernels: the tile of the product that a block computes, and the
+// position of its factors.
 #pragma once
 
 #include "kernels/cuda/attention/mask.cuh"
@@ -10,11 +10,11 @@
 namespace lh
 {
 
-// A block's part of the work: a tile of the result of one product.
+// Work of a block: a tile of the result of one product.
 struct Work {
     uint32_t sequence, head, tile;
     uint32_t first_item, items; // of the tile
-    uint32_t row, column;       // the first ones of the result
+    uint32_t row, column;       // first ones of the result
     uint32_t rows, columns;     // of the whole product
 };
 
@@ -36,8 +36,8 @@ find_items(const LhCudaProduct &p, Work &w)
     }
 }
 
-// Blocks of rows of tiles that are not equal stand one behind the other: those of the first tile,
-// of the second, ... False: there are more blocks than that.
+// Finds the work of a block when tiles are unequal: their blocks of rows are consecutive, tile by
+// tile. Returns false beyond the last.
 __device__ inline bool
 find_uneven_rows(const LhCudaProduct &p, uint32_t block, uint32_t size, Work &w)
 {
@@ -54,7 +54,7 @@ find_uneven_rows(const LhCudaProduct &p, uint32_t block, uint32_t size, Work &w)
     return false;
 }
 
-// How many blocks the rows of a product need, in each head or in each of its tiles.
+// Returns the blocks along @e in each head, or in each tile.
 __host__ __device__ inline uint32_t
 blocks_of(const LhCudaExtent &e, const LhCudaProduct &p, uint32_t size)
 {
@@ -69,7 +69,7 @@ has_uneven_rows(const LhCudaProduct &p)
     return p.rows.tiled && p.firsts != nullptr;
 }
 
-// Row blocks count first: those that follow each other share the columns of b.
+// Row blocks count fastest: consecutive ones share the columns of b.
 __host__ __device__ inline uint32_t
 row_blocks_of(const LhCudaProduct &p, uint32_t size)
 {
@@ -100,7 +100,7 @@ find_work(const LhCudaProduct &p, uint32_t block, uint32_t rows, uint32_t column
     return found && w.row < w.rows && w.column < w.columns;
 }
 
-// The bytes by which a factor of a block's product begins later, and its first row.
+// Byte offset and first row of a factor in a block's product.
 __device__ inline uint64_t
 offset_of(const LhCudaFactor &f, const Work &w)
 {
@@ -113,7 +113,7 @@ first_row_of(const LhCudaFactor &f, const Work &w)
     return f.first + (f.by_items ? w.first_item : w.tile * f.tile_rows);
 }
 
-// Steps of depth of all terms and repeats, so many at a time.
+// Position in the steps of depth of all terms and repeats.
 struct Steps {
     uint32_t term, repeat, step;
 };
@@ -124,7 +124,7 @@ is_over(const LhCudaProduct &p, const Steps &s)
     return s.term >= p.terms_count;
 }
 
-// The first steps of the next term that has any.
+// Moves to the next term that has steps.
 __device__ inline void
 skip_empty(const LhCudaProduct &p, const Work &w, Steps &s)
 {
@@ -156,14 +156,14 @@ go_on(const LhCudaProduct &p, const Work &w, Steps &s)
     skip_empty(p, w, s);
 }
 
-// The keys that a row of pairs sees.
+// Returns the keys that a row of pairs sees.
 __device__ inline Interval
 seen_by(const LhCudaPairs &pairs, uint32_t row)
 {
     return keys_of(pairs.mask, place_of(pairs.mask.q, pairs.row + row));
 }
 
-// What the mask and the decay leave of a pair.
+// Applies the mask and the decay to a pair.
 __device__ inline float
 weigh_pair(const LhCudaPairs &pairs, const Interval &seen, uint32_t row, uint32_t column, float x)
 {
@@ -176,8 +176,8 @@ weigh_pair(const LhCudaPairs &pairs, const Interval &seen, uint32_t row, uint32_
     return pairs.decay == 0.F ? x : x * exp2f(pairs.decay * static_cast<float>(distance));
 }
 
-// Stores a group of a row of the result, as much of it as there is. Groups of the lanes of a warp
-// that lie next to each other make whole sectors, whatever the type.
+// Stores a group of a row of the result, as far as it exists. Adjacent groups of a warp's lanes
+// fill whole sectors, whatever the type.
 __device__ inline void
 store(const LhCudaProduct &p, const Work &w, uint32_t row, uint32_t column, float (&x)[FP32_GROUP])
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Products of matrices, many at a time: c = keep c + the sum of one or two terms a b. Attention's
- * tensors are matrices of one sequence and head each. Outside attention there is one of both.
+ * Batched products of matrices: c = keep c + the sum of one or two terms a b. Tensors of attention
+ * have one matrix per sequence and head. Outside attention there is one sequence and head.
  *
- * What a product has of sequences and heads it may have of tiles, too: its rows, columns or depth
- * are then those of a tile, and operands begin where it does. Tiles are equal parts of some number
- * of items, or (experts) end where the device's memory says.
+ * A product may also be batched over tiles: its rows, columns or depth are then those of a tile,
+ * and the operands begin at the tile. Tiles are equal parts of some number of items, or (experts)
+ * end at positions in device memory.
  */
 #pragma once
 
@@ -13,31 +13,32 @@
 #include "kernels/cuda/operands.h"
 #include "kernels/status.h"
 
-/* Where the matrix of a sequence, head, tile and repetition begins. */
+/* A factor, and the offsets of the matrix of a sequence, head, tile and repeat. */
 typedef struct {
     LhCudaMatrix matrix;
-    uint64_t of_sequence, of_head, of_tile, of_repeat; /* bytes from one to the next */
-    uint32_t share;     /* heads of the product, of which so many have one of the operand's */
-    uint32_t first;     /* row of all tiles */
-    uint32_t tile_rows; /* rows from one tile to the next ... */
-    bool by_items;      /* ... or as many as tiles have items */
+    uint64_t of_sequence, of_head, of_tile, of_repeat; /* distances in bytes */
+    uint32_t share;     /* consecutive heads of the product that share one of the operand */
+    uint32_t first;     /* first row, for all tiles */
+    uint32_t tile_rows; /* distance of tiles in rows ... */
+    bool by_items;      /* ... or in items */
 } LhCudaFactor;
 
-/* What row i of a, as it lies in memory, is multiplied by: 2^(by (from + i)), or with `falls`,
- * (from - i). */
+/* Weight of row i of a as stored: 2^(by (from + i)), or with `falls`, 2^(by (from - i)). */
 typedef struct {
     bool falls;
     int32_t from;
     float by;
 } LhCudaWeights;
 
-/* A size, or with @tiled the items of a tile. */
+/* A size; with @tiled, the items of a tile. */
 typedef struct {
     uint32_t size;
     bool tiled;
 } LhCudaExtent;
 
-/* The sum over `repeats` of a b. Rows of a transposed factor are steps of a, columns of b's result.
+/*
+ * The sum over `repeats` of a b. Rows of a transposed a are steps of depth; rows of a transposed b
+ * are columns of the result.
  */
 typedef struct {
     LhCudaFactor a, b;
@@ -48,8 +49,10 @@ typedef struct {
     LhCudaWeights weights;
 } LhCudaTerm;
 
-/* Of products that are pairs of queries and keys: what the mask hides is 0, and what it does not is
- * multiplied by 2^(decay (i - j)). Row 0 and column 0 of a product are row and column of these. */
+/*
+ * For products that are pairs of queries and keys: masked pairs become 0, the others are multiplied
+ * by 2^(decay (i - j)). `row` and `column` are the query and key of the product's first element.
+ */
 typedef struct {
     LhCudaMask mask;
     bool masked;
@@ -66,9 +69,8 @@ typedef struct {
     LhCudaExtent rows, columns;
     uint32_t sequences, heads, tiles;
     uint32_t items, tile_items;
-    const uint64_t
-        *firsts; /* of tiles that are not equal, and where the last one ends; else NULL */
-    float keep;  /* 0: c is not read */
+    const uint64_t *firsts; /* starts of unequal tiles, then the end of the last; otherwise NULL */
+    float keep;             /* 0: c is not read */
     LhCudaPairs pairs;
 } LhCudaProduct;
 
@@ -77,8 +79,10 @@ extern "C" {
 #endif
 
 enum lh_status lh_cuda_multiply(const LhCudaProduct *p, void *stream);
-/* The same by tensor cores, of one term without weights and mask, whose factors are both of this
- * type and lie in groups; not both of them are transposed. */
+/*
+ * The same with tensor cores, for one term without weights and mask whose factors have this type
+ * and are grouped; at most one of them is transposed.
+ */
 enum lh_status lh_cuda_multiply_bf16(const LhCudaProduct *p, void *stream);
 enum lh_status lh_cuda_multiply_fp16(const LhCudaProduct *p, void *stream);
 

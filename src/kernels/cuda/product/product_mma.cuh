@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-// Products of 16-bit matrices by tensor cores (mma.sync, sm_80 and up), added up in fp32. A block
-// of 4 warps has 128 x 64 of the result, a warp 64 x 32 of it; 32 steps of depth come at a time, by
-// copies to shared memory that are two stages ahead.
+// Products of 16-bit matrices with tensor cores (mma.sync, sm_80 and up), summed in fp32. A block
+// of 4 warps has 128 x 64 of the result, a warp 64 x 32 of it. Stages of 32 steps of depth are
+// copied to shared memory two stages ahead.
 //
-// A factor's tile lies in shared memory as its rows do in memory, in chunks of 16 bytes: of lanes
-// with 32 steps each, chunk c of row r at c ^ (r / 2 & 3); of steps with all lanes each, at
-// c ^ (r & 7). So 8 rows of a matrix that is loaded lie in different banks.
+// A factor's tile keeps the layout of its rows, in chunks of 16 bytes. If rows are lanes with 32
+// steps each, chunk c of row r is at c ^ (r / 2 & 3); if rows are steps with all lanes each, at c ^
+// (r & 7). The 8 rows of a loaded matrix are then in different banks.
 #pragma once
 
 #include "kernels/cuda/product/product.cuh"
@@ -20,7 +20,7 @@ constexpr uint32_t WARP_ROWS = 64, WARP_COLUMNS = 32; // of a warp
 constexpr uint32_t ROW_TILES = WARP_ROWS / 16, COLUMN_TILES = WARP_COLUMNS / 8;
 constexpr uint32_t A_BYTES = ROWS * STEPS * 2, B_BYTES = COLUMNS * STEPS * 2;
 
-// The first @bytes of a chunk; the others become 0.
+// Copies the first @bytes of a chunk; the others become 0.
 __device__ inline void
 copy_chunk(uint32_t to, const void *from, uint32_t bytes)
 {
@@ -37,7 +37,7 @@ chunk_at(uint32_t row, uint32_t chunk)
     return row * STEPS * 2 + ((chunk ^ (row / 2 & 3)) * CHUNK);
 }
 
-// A factor as a block sees it: lanes are rows of a, or columns of b.
+// A factor for a block: lanes are rows of a, or columns of b.
 template <bool OF_STEPS, uint32_t LANES> struct Source {
     static constexpr uint32_t CHUNKS = (OF_STEPS ? LANES : STEPS) / GROUP; // of a row
     static constexpr uint32_t SHARE = LANES * STEPS / GROUP / THREADS;     // of a thread
@@ -45,7 +45,7 @@ template <bool OF_STEPS, uint32_t LANES> struct Source {
     const LhCudaFactor &factor;
     unsigned char *data;
     uint32_t first_row, lane, lanes, depth;
-    int64_t offsets[OF_STEPS ? 1 : SHARE]; // of rows, which stay the same if they are lanes
+    int64_t offsets[OF_STEPS ? 1 : SHARE]; // of rows; constant if rows are lanes
 
     __device__
     Source(const LhCudaFactor &f, const Work &w, uint32_t lane, uint32_t lanes, uint32_t depth)
@@ -97,7 +97,7 @@ template <bool OF_STEPS, uint32_t LANES> struct Source {
     }
 };
 
-// The 16 x 16 of a at row @lane and step @step of a stage.
+// Loads the 16 x 16 of a at row @lane and step @step of a stage.
 template <bool OF_STEPS>
 __device__ inline void
 load_a(uint32_t stage, uint32_t row, uint32_t step, uint32_t (&x)[4])
@@ -111,7 +111,8 @@ load_a(uint32_t stage, uint32_t row, uint32_t step, uint32_t (&x)[4])
         load_matrices(x, stage + chunk_at<false, ROWS>(row + lane % 16, step / 8 + lane / 16));
 }
 
-// The 16 x 16 of b at step @step and column @column: two numbers for its first 8 columns, and two.
+// Loads the 16 x 16 of b at step @step and column @column: two words for its first 8 columns, two
+// for the others.
 template <bool OF_STEPS>
 __device__ inline void
 load_b(uint32_t stage, uint32_t column, uint32_t step, uint32_t (&x)[4])
@@ -149,9 +150,8 @@ multiply_stage(uint32_t stage, uint32_t row, uint32_t column,
     }
 }
 
-// Of each row in two tiles of 8 columns a thread has two numbers of either. It gives one pair to
-// its neighbour for another, so that it has a group of one tile: those with even numbers of the
-// first.
+// Stores a row. A thread has two numbers in either of two tiles of 8 columns; it exchanges one pair
+// with its neighbour and then has a group of one tile. Even threads get the first tile.
 __device__ inline void
 store_row(const LhCudaProduct &p, const Work &w, uint32_t row, uint32_t column,
           const float (&sums)[COLUMN_TILES][4], uint32_t half)
@@ -192,7 +192,8 @@ __launch_bounds__(THREADS, 3) product(const __grid_constant__ LhCudaProduct p)
     for (uint32_t i = 0; i < count + STAGES - 1; i++) {
         if (i >= STAGES - 1) {
             copies_wait<STAGES - 2>();
-            __syncthreads(); // they are everybody's, and the stage before has been read
+            __syncthreads(); // the copies are visible to all threads, and the previous stage has
+                             // been read
         }
         if (i < count) {
             const uint32_t stage = stages + i % STAGES * (A_BYTES + B_BYTES);

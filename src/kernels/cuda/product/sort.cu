@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-// A stable order of numbers. For each digit: every chunk of numbers counts its values, sums over
-// the chunks before give each chunk's first place of a value, and numbers go to their places.
+// Stable radix sort. For each digit, every chunk counts its values, prefix sums over the chunks
+// give each chunk's first place per value, and the numbers move to their places.
 #include "kernels/cuda/device.cuh"
 #include "kernels/cuda/product/sort.h"
 
@@ -11,7 +11,7 @@ using namespace lh;
 constexpr uint32_t BINS = LH_CUDA_SORT_BINS, CHUNK = LH_CUDA_SORT_CHUNK;
 constexpr uint32_t NOBODY = UINT32_MAX;
 
-// A pass over one digit. Without a source, numbers are in their first order.
+// A pass over one digit. NULL `from`: numbers are in their initial order.
 struct Pass {
     LhCudaSort o;
     const uint32_t *from;
@@ -31,8 +31,8 @@ digit_at(const Pass &p, uint32_t index)
     return p.o.keys[number_at(p, index)] >> p.shift & (BINS - 1);
 }
 
-// How many of the numbers before it in its chunk have the same digit. The last one of a digit knows
-// how many there are.
+// Computes each number's rank: how many before it in its chunk have the same digit. The last one of
+// a digit writes the digit's count.
 __global__ void
 __launch_bounds__(CHUNK) count_chunk(const __grid_constant__ Pass p)
 {
@@ -57,8 +57,8 @@ __launch_bounds__(CHUNK) count_chunk(const __grid_constant__ Pass p)
         counts[digit] = rank + 1;
 }
 
-// A thread has a value of the digit: what all chunks have of it becomes what those before a chunk
-// have, and behind the last one's stands where the value's numbers begin.
+// Prefix sums; a thread has a value of the digit. The counts of the chunks become those of all
+// earlier chunks; the last row gets the place where the value's numbers begin.
 __global__ void
 __launch_bounds__(BINS) add_chunks(const __grid_constant__ Pass p)
 {
@@ -114,7 +114,7 @@ lh_cuda_sort(const LhCudaSort *o, void *stream)
 
     for (uint32_t i = 0; i < passes && o->count > 0 && status == LH_STATUS_OK; i++) {
         p.shift = 8 * i;
-        p.to = (passes - i) % 2 == 1 ? o->order : o->spare; // the last pass ends in order
+        p.to = (passes - i) % 2 == 1 ? o->order : o->spare; // the last pass writes to order
         count_chunk<<<p.chunks, CHUNK, 0, s>>>(p);
         add_chunks<<<1, BINS, 0, s>>>(p);
         place<<<p.chunks, CHUNK, 0, s>>>(p);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A stable order of numbers, the same in every run: by digits of 8 bits, the least one first.
+ * Stable radix sort of numbers, deterministic: by digits of 8 bits, the least significant first.
  */
 #pragma once
 
@@ -9,17 +9,17 @@
 #include <stdint.h>
 
 #define LH_CUDA_SORT_BINS 256U  /* values of a digit */
-#define LH_CUDA_SORT_CHUNK 256U /* numbers that a block takes */
+#define LH_CUDA_SORT_CHUNK 256U /* numbers per block */
 
-/* All of them in the device's memory. */
+/* All pointers are device memory. */
 typedef struct {
     const uint32_t *keys;
-    uint32_t *order;  /* the result: which number comes first, second, ... */
+    uint32_t *order;  /* the result: index of the first number, the second, ... */
     uint32_t *spare;  /* as many */
     uint32_t *ranks;  /* as many */
-    uint32_t *counts; /* LH_CUDA_SORT_BINS for each chunk and once more */
+    uint32_t *counts; /* LH_CUDA_SORT_BINS per chunk and once more */
     uint32_t count;
-    uint32_t most; /* no key is larger */
+    uint32_t most; /* maximum key */
 } LhCudaSort;
 
 #ifdef __cplusplus

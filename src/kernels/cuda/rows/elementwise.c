@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Functions of elements on a GPU: calls as the launchers take them. What they do say the rows,
- * kernels/{add,add_to_fp32,add_from_fp32,cast,copy,zero,residual,activation,optimizer}.c. */
+/*
+ * CUDA versions of kernels/elementwise.c, residual.c, activation.c and optimizer.c: converts calls
+ * to launcher arguments.
+ */
 #include "kernels/cuda/rows/elementwise.h"
 
 #include "kernels/cpu/elementwise.h"
@@ -12,7 +14,7 @@
 
 #define RUNS(word) const LhCudaKernel lh_cuda_kernel_##word = { .run = word };
 
-/* target = source, or the sum of both. */
+/* target = source, or with @add their sum. */
 static enum lh_status
 add_lines(const LhCudaLine *source, const LhCudaLine *target, uint64_t count, bool add,
           void *stream)
@@ -37,7 +39,10 @@ fill_line(const LhCudaLine *line, uint64_t count, float value, void *stream)
 
 /* ---- attention's tensors ---- */
 
-/* @count elements of every part of an operand, @skipped bytes behind the part's start. */
+/*
+ * Sets a line to @count elements of every part of an operand, @skipped bytes after the part's
+ * start.
+ */
 static LhCudaLine
 line_of_parts(const LhView *view, uint64_t skipped, uint64_t count, enum lh_storage storage)
 {
@@ -54,14 +59,14 @@ line_of_parts(const LhView *view, uint64_t skipped, uint64_t count, enum lh_stor
 
 #define UNALIGNED UINT64_MAX
 
-/* Where the @count elements of a part end. */
+/* Returns the end of the @count elements of a part. */
 static const unsigned char *
 end_of(const LhView *view, uint64_t count)
 {
     return view->data + count * lh_storage_bytes(view->storage);
 }
 
-/* Statistics behind the elements of a part, which source and target of a copy both have. */
+/* Returns the number of statistics per part that a copy includes, or UNALIGNED. */
 static uint64_t
 stats_to_copy(const LhCall *call, uint64_t count)
 {
@@ -76,7 +81,7 @@ stats_to_copy(const LhCall *call, uint64_t count)
                : UNALIGNED;
 }
 
-/* As lh_elements_add() of a CPU. */
+/* The CUDA version of lh_elements_add(). */
 static enum lh_status
 add_parts(const LhCall *call, bool add, void *stream)
 {
@@ -116,7 +121,7 @@ copy(const LhCall *call, void *stream)
     return add_parts(call, false, stream);
 }
 
-/* Statistics behind the elements become those of no key: m or lse -inf, l 0. */
+/* Sets the statistics after the elements to those of no key: m or lse -inf, l 0. */
 static enum lh_status
 zero(const LhCall *call, void *stream)
 {
@@ -172,13 +177,13 @@ lh_cuda_sum(unsigned char *const *terms, uint32_t count, unsigned char *sum, uin
 
 /* ---- outside attention ---- */
 
-/* An operand has so many rows of `halves` times `width`. */
+/* An operand's shape: rows of `halves` times `width` elements. */
 typedef struct {
     unsigned operand, halves;
     uint64_t rows, width;
 } Shape;
 
-/* Lines are half @half of its rows. */
+/* Sets a line to half @half of the operand's rows. */
 static bool
 find_line(LhCudaLine *line, const LhCall *call, const Shape *s, unsigned half)
 {
@@ -192,7 +197,7 @@ find_line(LhCudaLine *line, const LhCall *call, const Shape *s, unsigned half)
     return true;
 }
 
-/* All elements of an operand are one line. */
+/* Sets a line to all elements of an operand. */
 static bool
 find_elements(LhCudaLine *line, const LhCall *call, unsigned operand, uint64_t count)
 {
@@ -241,7 +246,7 @@ RUNS(cast_hidden)
 const LhCudaKernel lh_cuda_kernel_add_hidden = { .run = one_into_second };
 const LhCudaKernel lh_cuda_kernel_accumulate = { .run = one_into_second };
 
-/* Lines of a function's operands: one each, or two for those whose rows have two halves. */
+/* Lines of a function's operands: one each, two if its rows have two halves. */
 typedef struct {
     uint32_t function;
     unsigned operands;
@@ -324,7 +329,7 @@ find_step(const LhCall *call)
     };
 }
 
-/* Moments that start are not read. */
+/* One AdamW step. Moments that start are not read. */
 static enum lh_status
 step(const LhCall *call, unsigned master, unsigned moments, unsigned rounded, void *stream)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-// Functions of elements. A thread has a group of elements of a line, in all operands; bound by
-// memory, which each operand goes through once.
+// Elementwise functions. A thread has a group of elements of a line, in all operands. Bound by
+// memory; each operand is read or written once.
 #include "kernels/cuda/rows/elementwise.h"
 #include "kernels/cuda/rows/lines.cuh"
 
@@ -18,7 +18,7 @@ sigmoid(float x)
     return __fdividef(1.F, 1.F + expf(-x));
 }
 
-// Each has so many lines that it reads and writes, and apply() of one element.
+// Each has READS input lines, WRITES output lines, and apply() for one element.
 struct Sum {
     static constexpr int READS = 1, WRITES = 1;
 
@@ -98,11 +98,10 @@ struct GluBackward {
     }
 };
 
-// sqrt(2 / pi), and the factor of the cube.
+// sqrt(2 / pi), and the factor of the cubic term.
 constexpr float GELU_SCALE = 0.79788456080286535588F, GELU_CUBE = 0.044715F;
 
-// gelu is x sigmoid(2 u) with u = scale (x + cube x^3): tanh itself loses all places where it is
-// near -1.
+// gelu is x sigmoid(2 u) with u = scale (x + cube x^3): 1 + tanh would lose all digits near -1.
 __device__ inline float
 gelu_sigmoid(float x)
 {
@@ -174,11 +173,11 @@ struct GateBackward {
     }
 };
 
-// gradient, moments, weight; moments, weight, the same rounded
+// gradient, moments, weight; moments, weight, rounded weight
 struct Adam {
     static constexpr int READS = 4, WRITES = 4;
     const LhCudaAdam &a;
-    float scale, first, second; /* of the gradient, and of the moments for their bias */
+    float scale, first, second; /* factors of the gradient, and of the moments for their bias */
 
     __device__
     Adam(const LhCudaElements &e)
@@ -204,7 +203,7 @@ struct Adam {
 
 // ---- kernels ----
 
-// Operands without data are not there: what is read of them is 0.
+// Operands without data are absent and read as 0.
 template <class Function, int N>
 __global__ void
 __launch_bounds__(THREADS) elements(const __grid_constant__ LhCudaElements e)
@@ -275,7 +274,7 @@ tick(float *clock, bool first)
     *clock = (first ? 0.F : *clock) + 1.F;
 }
 
-// Blocks of THREADS threads; false if they are more than a grid has.
+// Computes the blocks of THREADS threads. Returns false if they exceed a grid.
 bool
 blocks_for(uint64_t threads, uint32_t *blocks)
 {

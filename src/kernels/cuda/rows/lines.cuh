@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-// Places in lines of elements, see operands.h.
+// Element addresses in lines, see operands.h.
 #pragma once
 
 #include "kernels/cuda/values.cuh"
@@ -21,7 +21,7 @@ element_at(const LhCudaLine &l, uint64_t index)
     return l.data + part * l.part_bytes + index * size_of(l.storage);
 }
 
-// Groups of a line that may cross the end of a part go element by element.
+// Groups that may cross the end of a part are accessed element by element.
 template <int N>
 __device__ inline void
 load(const LhCudaLine &l, uint64_t index, int count, float (&x)[N])

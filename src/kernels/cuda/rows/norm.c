@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Norms, the loss and the norm of gradients on a GPU: calls as the launchers take them. What they
- * do say the rows, kernels/{norm,loss,optimizer}.c. */
+/*
+ * CUDA versions of kernels/norm.c and loss.c, and of grad_norm: converts calls to launcher
+ * arguments.
+ */
 #include "kernels/cuda/rows/norm.h"
 
 #include "kernels/cuda/host_operands.h"

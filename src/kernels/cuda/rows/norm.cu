@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-// Sums over rows and columns: a block has a row, and goes through it once for every sum; rows that
-// are read again come from the cache.
+// Sums over rows and columns: a block has a row and makes one pass per sum; repeated reads hit the
+// cache.
 #include "kernels/cuda/matrix.cuh"
 #include "kernels/cuda/rows/lines.cuh"
 #include "kernels/cuda/rows/norm.h"
@@ -11,7 +11,7 @@ using namespace lh;
 
 constexpr uint32_t THREADS = 256;
 
-// Columns from one group of a thread to its next.
+// Distance of a thread's consecutive groups of columns.
 template <int N> constexpr uint32_t STEP = THREADS *N;
 
 __device__ inline float
@@ -22,7 +22,7 @@ number_of(const LhCudaMatrix &m, uint32_t row, uint32_t column)
 
 // ---- norms ----
 
-// x less mean times scale is what weights apply to.
+// Statistics of a row: weights apply to (x - mean) scale.
 struct Row {
     float mean, scale;
 };
@@ -98,8 +98,8 @@ chunk_of(uint32_t rows)
     return (rows + LH_CUDA_CHUNKS - 1) / LH_CUDA_CHUNKS;
 }
 
-// A thread has a group of columns of a chunk of rows: what these give to the weights' gradient, and
-// to that of the bias. These are fp32, whatever x and dy are.
+// A thread has a group of columns of a chunk of rows and sums their contributions to the gradients
+// of weights and bias, in fp32 for any x and dy.
 __global__ void
 __launch_bounds__(THREADS) sum_chunk(const __grid_constant__ LhCudaNorm n)
 {
@@ -130,7 +130,7 @@ __launch_bounds__(THREADS) sum_chunk(const __grid_constant__ LhCudaNorm n)
     to[n.groups] = make_float4(bias[0], bias[1], bias[2], bias[3]);
 }
 
-// A thread has a number of dw.
+// A thread has an element of dw.
 __global__ void
 __launch_bounds__(THREADS) sum_chunks(const __grid_constant__ LhCudaNorm n)
 {
@@ -148,7 +148,7 @@ __launch_bounds__(THREADS) sum_chunks(const __grid_constant__ LhCudaNorm n)
     put(at, n.dw.storage, sum);
 }
 
-// x becomes what weights apply to, and dy becomes dy w.
+// Reads x, normalised, and dy w.
 template <int N>
 __device__ inline void
 get_gradient(const LhCudaNorm &n, const Row &row, uint32_t column, int count, float (&x)[N],
@@ -201,7 +201,7 @@ __launch_bounds__(THREADS) norm_bwd(const __grid_constant__ LhCudaNorm n)
 
 enum { AT_MOST, AT_SUM, AT_TARGET, NUMBERS };
 
-// A row's target; false if it is no token of this rank's columns.
+// Finds a row's target. Returns false if it is not in this rank's columns.
 __device__ inline bool
 find_target(const LhCudaLoss &l, uint32_t row, uint64_t *token, uint32_t *column)
 {
@@ -248,7 +248,7 @@ __launch_bounds__(THREADS) loss_stats(const __grid_constant__ LhCudaLoss l)
             l.numbers.storage, numbers[i]);
 }
 
-// The numbers of a row over the columns of all ranks.
+// Merges the numbers of a row from all ranks.
 __device__ inline void
 join_stats(const LhCudaLoss &l, uint32_t row, float (&all)[NUMBERS])
 {
@@ -292,7 +292,7 @@ __launch_bounds__(THREADS) loss(const __grid_constant__ LhCudaLoss l)
             weight > 0.F ? weight * (stats[AT_MOST] + logf(stats[AT_SUM]) - stats[AT_TARGET]) : 0.F;
 }
 
-// One block adds up numbers: each thread every THREADS-th, then all threads.
+// Sums numbers in one block: each thread every THREADS-th, then all threads.
 __device__ inline float
 sum_of(const float *numbers, uint32_t count)
 {
@@ -346,7 +346,7 @@ __launch_bounds__(THREADS) sum_norms(const __grid_constant__ LhCudaGradNorm g, u
         *g.norm = (g.starts ? 0.F : *g.norm) + sum;
 }
 
-// Kernels of rows: a block for each.
+// Launches kernels with one block per row.
 template <class Argument>
 enum lh_status
 launch(void (*kernel)(Argument), const Argument &a, void *stream)
@@ -366,7 +366,7 @@ lh_cuda_norm(const LhCudaNorm *n, void *stream)
                       [=](auto group) { return launch(norm<decltype(group)::value>, *n, stream); });
 }
 
-// What reads dy comes before dx, which may lie where that is.
+// dx may overwrite dy, so the kernels that read dy are enqueued first.
 enum lh_status
 lh_cuda_norm_bwd(const LhCudaNorm *n, void *stream)
 {

@@ -1,33 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What takes sums over rows or columns: norms, the loss, the norm of gradients. Sums have a fixed
- * order: that of the rows cut into as many chunks as a number says that depends on their count
- * alone.
+ * Sums over rows or columns: norms, the loss, the norm of gradients. Sums have a fixed order: the
+ * number of chunks of rows depends only on the number of rows.
  */
 #pragma once
 
 #include "kernels/cuda/operands.h"
 #include "kernels/status.h"
 
-#define LH_CUDA_CHUNKS 128U       /* of rows that a sum over them is cut into, at the most */
+#define LH_CUDA_CHUNKS 128U       /* maximum chunks of rows in a sum over rows */
 #define LH_CUDA_NORM_BLOCKS 1024U /* of elements, for the norm of gradients */
 
 typedef struct {
-    LhCudaMatrix x, w, y, dx, dw; /* y: dy of the gradient */
-    float *stats;                 /* mean and scale of each row; of the gradient */
-    float *partial;               /* LH_CUDA_CHUNKS of what x gives to w's gradient, and of dy */
-    uint32_t rows, width, groups; /* groups: of 4 numbers, of a row of either in partial */
+    LhCudaMatrix x, w, y, dx, dw; /* y: for the gradient, dy */
+    float *stats;                 /* mean and scale of each row; for the gradient */
+    float *partial;               /* LH_CUDA_CHUNKS partial sums for the gradients of w and bias */
+    uint32_t rows, width, groups; /* groups of 4 numbers per row of partial sums */
     float epsilon;
-    bool centred;      /* with mean, and a bias behind w */
-    bool adds, starts; /* to dx; dw */
+    bool centred;      /* layer_norm: with mean and bias, which follows w */
+    bool adds, starts; /* adds: to dx; starts: dw is overwritten */
 } LhCudaNorm;
 
 typedef struct {
     LhCudaMatrix logits, tokens, numbers, dlogits, value;
-    float *losses; /* of each row */
+    float *losses; /* per row */
     uint64_t first, vocabulary;
-    uint32_t rows, width, columns, members; /* columns: those of the width that are tokens */
-    float weight;                           /* of a row */
+    uint32_t rows, width, columns, members; /* columns: those of width that are tokens */
+    float weight;                           /* of a row in the mean */
     bool starts;
 } LhCudaLoss;
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Between rows and heads on a GPU: calls as the launcher takes them, a tensor at a time. What they
- * do say the rows, kernels/rotary.c. */
+/* CUDA versions of kernels/rotary.c: converts calls to launcher arguments, one tensor at a time. */
 #include "kernels/cuda/rows/rotary.h"
 
 #include "kernels/cuda/host_operands.h"
@@ -10,7 +9,7 @@
 
 #define TAU 6.283185307179586476925286766559
 
-/* Which operands a kernel has where, and what it does to the first of its tensors. */
+/* Operand numbers of a kernel, and its operation on the first of its tensors. */
 typedef struct {
     unsigned by_heads, outside, forward;
     unsigned tensors;
@@ -24,7 +23,7 @@ find_frequencies(LhCudaTurn *t, double base)
         t->frequencies[i] = (uint64_t)(pow(base, -2 * (double)i / t->dim) / TAU * 0x1p64);
 }
 
-/* Tensor @index by heads. */
+/* Fills in tensor @index by heads. */
 static bool
 prepare(const LhCall *call, const Operands *o, unsigned index, LhCudaTurn *t)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-// Between rows and heads. A thread has a group of a head's elements, and if these are turned, the
-// group that they are turned with, half a head further on.
+// Conversion between rows and heads. A thread has a group of a head's elements and, if they are
+// rotated, the group half a head further on that forms pairs with it.
 //
-// An angle is a position times a frequency, in 2^-64 of a circle: what goes beyond 64 bits are
-// whole circles, so that angles are as exact at a position of 10^9 as at 0.
+// An angle is a position times a frequency, in 2^-64 of a circle. Overflow of 64 bits drops whole
+// circles, so angles are as exact at a position of 10^9 as at 0.
 #include "kernels/cuda/matrix.cuh"
 #include "kernels/cuda/rows/rotary.h"
 
@@ -37,7 +37,7 @@ apply_silu(float (&x)[N])
         x[i] *= sigmoid(x[i]);
 }
 
-// Its gradient, where the forward pass had a group.
+// Gradient of silu at the forward pass's group.
 template <int N>
 __device__ inline void
 apply_silu_bwd(const LhCudaTurn &t, uint32_t row, uint32_t column, int count, float (&x)[N])
