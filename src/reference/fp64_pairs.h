@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A tile of queries against a tile of keys: logits, weights, and gradients of weights of their
- * pairs. The queries lie in the lanes of vectors, and the keys in rows.
+ * pairs. Queries are in vector lanes, keys in rows.
  */
 #pragma once
 
@@ -9,14 +9,14 @@
 
 #include <math.h>
 
-/* Queries of a task. Lanes without one see nothing. */
+/* Queries of a task. Lanes without a query see nothing. */
 typedef struct {
     const LhReferenceTask *task;
     size_t stride, columns;
     double *panel;
     const double *q, *dout; /* of the head */
     const double *q2, *dout2;
-    double *q_lanes, *dout_lanes; /* packed; of q times the scale of logits */
+    double *q_lanes, *dout_lanes; /* packed; q is multiplied by the scale of logits */
     LhInterval sees[LH_REFERENCE_TILE];
     double peak[LH_REFERENCE_TILE], lse[LH_REFERENCE_TILE], delta[LH_REFERENCE_TILE];
     double share[LH_REFERENCE_TILE]; /* e^(peak - lse) */
@@ -24,14 +24,14 @@ typedef struct {
 
 /* Up to LH_REFERENCE_TILE keys of the group. */
 typedef struct {
-    const double *k, *v;           /* [count][stride], with room behind for a block of rows */
-    const double *next_k, *next_v; /* of the tile behind it; may be NULL */
+    const double *k, *v;           /* [count][stride], readable up to a whole block of rows */
+    const double *next_k, *next_v; /* of the next tile; may be NULL */
     double k2[LH_REFERENCE_TILE], v2[LH_REFERENCE_TILE];
     uint64_t at[LH_REFERENCE_TILE];
     size_t count;
 } LhFp64Keys;
 
-/* The next @count numbers of a task's scratch. */
+/* Takes the next @count numbers of a task's scratch. */
 LH_FP64_STATIC double *
 lh_fp64_take(double **scratch, size_t count)
 {
@@ -75,7 +75,7 @@ lh_fp64_queries(const LhReferenceTask *t, double **scratch)
     return w;
 }
 
-/* Rows of the task's queries into lanes, times @factor. */
+/* Packs rows of the task's queries into lanes, times @factor. */
 LH_FP64_STATIC void
 lh_fp64_gather(const LhFp64Queries *w, const double *tensor, double factor, double *lanes)
 {
@@ -102,8 +102,10 @@ lh_fp64_gather_lanes(const LhFp64Queries *w)
     lh_fp64_gather(w, w->dout, 1, w->dout_lanes);
 }
 
-/* tile[key][query] = rows of the keys times lanes of the queries. @next: rows of keys that are
- * needed next; may be NULL. */
+/*
+ * tile[key][query] = rows of the keys times lanes of the queries. @next: rows of keys to prefetch;
+ * may be NULL.
+ */
 LH_FP64_STATIC void
 lh_fp64_scores(const LhFp64Queries *w, double *tile, const double *rows, size_t count,
                double *lanes, const double *next)
@@ -143,7 +145,7 @@ lh_fp64_weigh_by_query(const LhFp64Queries *w, double *sum, const double *tile, 
     lh_fp64_product(&p, 1, LH_REFERENCE_TILE);
 }
 
-/* sum[key][..] += tile[key][query] times the rows of the queries, which are consecutive. */
+/* sum[key][..] += tile[key][query] times the rows of the queries, which must be consecutive. */
 LH_FP64_STATIC void
 lh_fp64_weigh_by_key(const LhFp64Queries *w, double *sum, const double *tile, const double *rows,
                      size_t count)
@@ -162,7 +164,7 @@ lh_fp64_weigh_by_key(const LhFp64Queries *w, double *sum, const double *tile, co
     lh_fp64_product(&p, LH_REFERENCE_TILE, 1);
 }
 
-/* Pairs that the mask hides get the logit -infinity. */
+/* Sets the logits of masked pairs to -infinity. */
 LH_FP64_STATIC void
 lh_fp64_hide(const LhFp64Queries *w, const LhFp64Keys *keys, double *tile)
 {
@@ -178,7 +180,7 @@ lh_fp64_hide(const LhFp64Queries *w, const LhFp64Keys *keys, double *tile)
     }
 }
 
-/* Linear attention: by how much the pair's weight, and the gradient of it, decay. */
+/* Linear attention: returns the decay of a pair's weight and its gradient. */
 LH_FP64_STATIC double
 lh_fp64_decay_of(const LhFp64Queries *w, size_t i, uint64_t key)
 {
@@ -195,7 +197,7 @@ lh_fp64_decay(const LhFp64Queries *w, const LhFp64Keys *keys, double *tile)
             tile[j * LH_REFERENCE_TILE + i] *= lh_fp64_decay_of(w, i, keys->at[j]);
 }
 
-/* Logits; of linear attention, the weights that they would become. */
+/* Computes logits; for linear attention, weights. */
 LH_FP64_STATIC void
 lh_fp64_find_scores(const LhFp64Queries *w, const LhFp64Keys *keys, double *tile)
 {
@@ -222,7 +224,7 @@ lh_fp64_find_share(LhFp64Queries *w)
                       lh_fp64_exp(lh_fp64_load(w->peak + i) - lh_fp64_load(w->lse + i)));
 }
 
-/* Turns logits into weights relative to the peak's: p without its share. @s may be NULL. */
+/* Turns logits into weights relative to the peak: p without its share. @s may be NULL. */
 LH_FP64_INLINE void
 lh_fp64_find_weights(const LhFp64Queries *w, const LhFp64Keys *keys, double *tile, LhFp64Sums *s)
 {
@@ -247,7 +249,7 @@ lh_fp64_find_weights(const LhFp64Queries *w, const LhFp64Keys *keys, double *til
     }
 }
 
-/* p, and ds from it; of linear attention, the gradients of weights. @s may be NULL. */
+/* Computes p, and ds from it; for linear attention, the gradients of weights. @s may be NULL. */
 LH_FP64_INLINE void
 lh_fp64_find_gradients(const LhFp64Queries *w, const LhFp64Keys *keys, double *p, double *ds,
                        LhFp64Sums *s)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Products of matrices of fp64, a block of the result at a time: the rows and vectors that
- * registers have room for. The columns of the right matrix that a block takes lie one behind the
- * other in a panel, which stays in the cache.
+ * Products of fp64 matrices, one block of the result at a time, as many rows and vectors as fit in
+ * registers. The columns of the right matrix for a block are packed in a panel, which stays in
+ * cache.
  */
 #pragma once
 
@@ -12,18 +12,21 @@
 typedef struct {
     double *c;
     const double *a, *b;
-    /* The columns of B that a block takes, row behind row: they stay in the cache. @packed: b is
-     * not used, since the panels of all blocks are there already, one behind the other. */
+    /*
+     * Packed columns of B of a block, row by row; they stay in cache. @packed: b is not used; the
+     * panels of all blocks are already packed, one after the other.
+     */
     double *panel;
     bool packed;
     size_t c_stride, b_stride;
-    size_t rows, columns, depth; /* rows are rounded up to LH_FP64_ROWS; PAD divides columns */
+    size_t rows, columns, depth; /* rows are rounded up to LH_FP64_ROWS; columns are a multiple
+                                    of PAD */
     bool add;
-    const double *next; /* what is needed behind the product, and comes into the cache meanwhile */
+    const double *next; /* data needed after the product, prefetched meanwhile */
     size_t next_count;
 } LhFp64Product;
 
-/* LH_FP64_ROWS rows and @vectors vectors of C, from a panel. */
+/* Computes LH_FP64_ROWS rows and @vectors vectors of C from a panel. */
 LH_FP64_INLINE void
 lh_fp64_block(const LhFp64Product *p, size_t row, size_t column, size_t a_row, size_t a_depth,
               unsigned vectors)
@@ -65,8 +68,10 @@ lh_fp64_block(const LhFp64Product *p, size_t row, size_t column, size_t a_row, s
     }
 }
 
-/* Vectors of a block where @columns are left: as many as registers allow, without a last block of
- * one where there can be two. */
+/*
+ * Returns the vectors of the next block when @columns are left: as many as registers allow,
+ * avoiding a last block of one vector.
+ */
 LH_FP64_INLINE unsigned
 lh_fp64_vectors(size_t columns)
 {
@@ -76,7 +81,7 @@ lh_fp64_vectors(size_t columns)
     return columns >= 2 * LH_FP64_LANES ? 2 : 1;
 }
 
-/* As much of what is needed next as the block from @row on is a part of the product. */
+/* Prefetches a share of the next data, proportional to the block's share of the product. */
 LH_FP64_INLINE void
 lh_fp64_fetch_next(const LhFp64Product *p, size_t row, size_t column, unsigned vectors)
 {
@@ -90,7 +95,7 @@ lh_fp64_fetch_next(const LhFp64Product *p, size_t row, size_t column, unsigned v
         __builtin_prefetch(p->next + i, 0, 2);
 }
 
-/* All rows of @vectors vectors of C. */
+/* Computes all rows of @vectors vectors of C. */
 LH_FP64_INLINE void
 lh_fp64_column(LhFp64Product p, size_t column, size_t a_row, size_t a_depth, unsigned vectors)
 {

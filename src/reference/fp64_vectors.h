@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Vectors of fp64 and their exponential, as wide as the level of the processor has them. The files
- * reference_tiles.c and fp64_*.h are compiled once for each level, and nothing else includes these.
+ * Vectors of fp64 and their exponential, at the width of the processor level. reference_tiles.c and
+ * fp64_*.h are compiled once per level; nothing else includes these headers.
  */
 #pragma once
 
@@ -23,7 +23,7 @@
 #define LH_FP64_ROWS 4
 #define LH_FP64_VECTORS 2
 #endif
-#define LH_FP64_LINE 8 /* numbers of a line of the cache */
+#define LH_FP64_LINE 8 /* numbers per cache line */
 _Static_assert(LH_REFERENCE_TILE % LH_FP64_ROWS == 0 && LH_REFERENCE_PAD % LH_FP64_LANES == 0,
                "tiles are whole blocks");
 _Static_assert(LH_FP64_VECTORS *LH_FP64_LANES <= LH_REFERENCE_PANEL,
@@ -35,8 +35,10 @@ _Static_assert(LH_FP64_VECTORS *LH_FP64_LANES <= LH_REFERENCE_PANEL,
 #else
 #define LH_FP64_UNROLL _Pragma("GCC unroll 16")
 #endif
-/* Not inline, so that what a compiler inlines, and which product and sum become one instruction, is
- * as in one file. */
+/*
+ * Not inline, so that the compiler's inlining and contraction to fused multiply-adds are as in a
+ * single file.
+ */
 #define LH_FP64_STATIC static __attribute__((unused))
 
 typedef double LhFp64Vector __attribute__((vector_size(8 * LH_FP64_LANES)));
@@ -69,8 +71,8 @@ lh_fp64_choose(LhFp64Bits mask, LhFp64Vector a, LhFp64Vector b)
 }
 
 /*
- * e^x to a few units in the last place for x <= 0; 0 below -708. x = n ln 2 + r; adding 1.5 2^52
- * rounds n to an integer that stands in the low bits; e^r is its series up to r^13 / 13!.
+ * e^x to a few units in the last place for x <= 0; 0 below -708. x = n ln 2 + r: adding 1.5 2^52
+ * rounds n to an integer in the low bits; e^r is its series up to r^13 / 13!.
  */
 LH_FP64_INLINE LhFp64Vector
 lh_fp64_exp(LhFp64Vector x)

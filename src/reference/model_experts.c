@@ -13,9 +13,9 @@ up_width(const LhMixture *s)
     return s->ffn * (s->gated ? 2 : 1);
 }
 
-/* ---- the choice ---- */
+/* ---- routing ---- */
 
-/* Sets the experts of a row, and their weights. */
+/* Selects the experts of a row and computes their weights. */
 static void
 route_row(const LhMixture *s, const double *logits, uint32_t *chosen, double *weights)
 {
@@ -103,7 +103,7 @@ expert_forward(const LhMixture *s, uint32_t index, LhMixturePass *pass, double *
     }
 }
 
-/* Sets the gradients of the weights of its choices, too. */
+/* Backward of one expert. Also sets the gradients of its choices' weights. */
 static void
 expert_backward(const LhMixture *s, uint32_t index, const LhMixturePass *pass, const double *dy,
                 double *dx, double *dweights)
@@ -144,7 +144,7 @@ expert_backward(const LhMixture *s, uint32_t index, const LhMixturePass *pass, c
     }
 }
 
-/* ---- all of it ---- */
+/* ---- the mixture ---- */
 
 void
 lh_mixture_forward(const LhMixture *s, const double *x, double *y, LhMixturePass *pass)
@@ -157,7 +157,7 @@ lh_mixture_forward(const LhMixture *s, const double *x, double *y, LhMixturePass
         expert_forward(s, e, pass, y);
 }
 
-/* The logits' gradients: of a softmax p, p (dp - the sum of p dp). */
+/* Gradients of the logits: for a softmax p, p (dp - the sum of p dp). */
 static void
 route_backward(const LhMixture *s, const LhMixturePass *pass, const double *dweights,
                double *dlogits)

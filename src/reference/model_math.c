@@ -45,7 +45,7 @@ dx_row(void *data, guint row)
     }
 }
 
-/* Of dw, not of the tokens. */
+/* Row @i of dw; the sum is over the tokens. */
 static void
 dw_row(void *data, guint i)
 {
@@ -81,7 +81,7 @@ lh_math_product_dw(const LhMathProduct *p, const double *x, const double *dy, do
 
 /* ---- norms ---- */
 
-/* A slice of a row: (x - mean) * scale is what weights apply to. */
+/* Statistics of a slice of a row: weights apply to (x - mean) * scale. */
 typedef struct {
     double mean, scale;
 } Statistics;
@@ -115,8 +115,10 @@ lh_math_norm(const LhMathNorm *n, const double *x, const double *w, double *y)
     }
 }
 
-/* With u = (x - mean) scale and g = dy w: dx = scale (g - mean(g) - u mean(g u)); without a mean,
- * that of g counts as 0. */
+/*
+ * With u = (x - mean) scale and g = dy w: dx = scale (g - mean(g) - u mean(g u)). Without a mean,
+ * mean(g) is 0.
+ */
 typedef struct {
     const double *x, *w, *dy;
     double *dx, *dw;

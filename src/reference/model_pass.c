@@ -9,9 +9,9 @@
 #include <glib.h>
 #include <math.h>
 
-/* ---- a step under way ---- */
+/* ---- state of a step ---- */
 
-/* What a layer leaves behind for the backward pass; all owned. */
+/* Intermediate results of a layer, kept for the backward pass; all owned. */
 typedef struct {
     double *x, *n1, *q_rows, *kv_rows, *o, *o_normed, *gate, *gated, *x1, *n2, *up, *p;
     LhReference attention; /* q, k, v by heads; o, and gradients */
@@ -25,7 +25,7 @@ typedef struct {
     unsigned threads;
     const uint32_t *tokens, *targets;
     Layer *layers;
-    double *x; /* of the residual stream: x, and in the backward pass its gradient */
+    double *x; /* the residual stream; in the backward pass its gradient */
 } Step;
 
 static double *
@@ -54,8 +54,10 @@ disturb_rows(const Step *step, double *rows, uint64_t width)
     lh_model_disturb(step->r, rows, step->rows, width);
 }
 
-/* The same of a result of attention by heads, whose terms may be larger than it is: @size2 are
- * squares of their sizes, row by row, @more2 (or NULL) likewise. */
+/*
+ * Disturbs a result of attention by heads. Its terms may be larger than the result: @size2 are the
+ * squared sizes per row, @more2 (or NULL) is added to them.
+ */
 static void
 disturb_heads(const Step *step, const LhReference *a, double *tensor, uint64_t rows,
               const double *size2, const double *more2)
@@ -90,7 +92,7 @@ product_with(const Step *step, const LhModelTensor *w)
     return (LhMathProduct){ step->rows, w->rows, w->columns, step->threads };
 }
 
-/* y = x w; caller frees. */
+/* Returns y = x w; caller frees. */
 static double *
 multiply(const Step *step, const LhModelTensor *w, const double *x)
 {
@@ -102,7 +104,7 @@ multiply(const Step *step, const LhModelTensor *w, const double *x)
     return y;
 }
 
-/* dx += dy w^T, and the gradient of w. */
+/* dx += dy w^T, and adds the gradient of w. */
 static void
 multiply_back(const Step *step, const LhModelTensor *w, const double *x, const double *dy,
               double *dx)
@@ -141,13 +143,13 @@ normalise(const Step *step, const LhMathNorm *n, const LhModelTensor *w, const d
 
 /* ---- attention ---- */
 
-/* How a tensor goes from rows to heads. */
+/* Conversion of a tensor from rows to heads. */
 typedef enum {
     TURNED, /* q and k */
     AS_IS,  /* v, o */
 } Way;
 
-/* Columns [first, first + heads d) of rows of @width are a tensor of the reference by heads. */
+/* Maps columns [first, first + heads d) of rows of @width to a tensor of the reference by heads. */
 typedef struct {
     Way way;
     uint64_t width, first;
@@ -156,13 +158,13 @@ typedef struct {
     uint32_t heads;
 } Columns;
 
-/* Where one head of a token lies in the rows outside, and in the tensor. */
+/* Addresses of one head of a token: in the rows outside and in the tensor. */
 typedef struct {
     double *outside, *by_heads;
     uint64_t position;
 } Head;
 
-/* Heads are numbered through, those of a row one after the other. */
+/* Heads are numbered consecutively, those of a row first. */
 static Head
 head_at(const Step *step, const Columns *c, double *rows, uint64_t index)
 {
@@ -206,7 +208,7 @@ to_heads(const Step *step, const LhModelLayer *layer, const Columns *columns, do
     }
 }
 
-/* The gradients come back: @before are the rows of the forward pass. */
+/* Converts gradients from heads to rows; @before are the rows of the forward pass. */
 static void
 from_heads(const Step *step, const LhModelLayer *layer, const Columns *columns, double *before,
            double *rows)
@@ -250,7 +252,7 @@ attend_layer(const Step *step, const LhModelLayer *layer, Layer *l)
     from_heads(step, layer, &(Columns){ AS_IS, heads * d, 0, a, a->o, heads }, l->o, l->o);
 }
 
-/* From do, the gradients of the rows of q and kv. */
+/* Computes the gradients of the rows of q and kv from do. */
 static void
 attend_back(const Step *step, const LhModelLayer *layer, Layer *l, double *dout, double *dq,
             double *dkv)
@@ -397,7 +399,7 @@ mlp_back(const Step *step, uint32_t index, const Layer *l)
     normalise_back(step, weight_of(step, LH_MODEL_NORM2, index), l->x1, dn);
 }
 
-/* From the gradient of the gated output to that of attention's; adds to @dn1. */
+/* Computes the gradient of attention's output from that of the gated output; adds to @dn1. */
 static double *
 gate_back(const Step *step, uint32_t index, const Layer *l, const double *dgated, double *dn1)
 {
@@ -475,7 +477,7 @@ embed_back(const Step *step)
         table->gradient[step->tokens[i / h] * h + i % h] += step->x[i];
 }
 
-/* Cross-entropy of a row, and in place of its logits their gradient. */
+/* Returns the cross-entropy of a row and replaces its logits by their gradient. */
 static double
 row_loss(double *logits, uint64_t vocabulary, uint32_t target, double weight)
 {
@@ -492,8 +494,10 @@ row_loss(double *logits, uint64_t vocabulary, uint32_t target, double weight)
     return loss * weight;
 }
 
-/* Norm, head and loss, forward and backward: the head is a row for each token, so logits are a
- * product with its transpose. */
+/*
+ * Final norm, head and loss, forward and backward. The head has a row per token of the vocabulary,
+ * so logits are a product with its transpose.
+ */
 static void
 head(Step *step)
 {
@@ -510,7 +514,7 @@ head(Step *step)
     step->r->loss = 0;
     for (uint64_t row = 0; row < step->rows; row++)
         step->r->loss += row_loss(logits + row * v, v, step->targets[row], 1 / (double)step->rows);
-    disturb_rows(step, logits, v); /* their gradient, by now */
+    disturb_rows(step, logits, v); /* now their gradient */
     lh_math_product(&p, logits, w->value, dxf);
     disturb_rows(step, dxf, h);
     lh_model_product_dw(step->r, &p, logits, xf, w->gradient);

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The forward and the backward pass of a step of the reference.
+ * Forward and backward pass of a step of the reference.
  */
 #pragma once
 
 #include "reference/model_reference.h"
 
-/* Of [sequences][tokens] @tokens and their @targets, the loss; gradients are added to. On @threads
- * threads. */
+/*
+ * Computes the loss of [sequences][tokens] @tokens and their @targets and adds the gradients of all
+ * weights, on @threads threads.
+ */
 void lh_model_reference_gradients(LhModelReference *reference, const uint32_t *tokens,
                                   const uint32_t *targets, unsigned threads);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Weights and their optimizer; the passes are in model_pass.c. */
+/* Weights and optimizer of the reference; model_pass.c has the passes. */
 #include "reference/model_reference.h"
 
 #include "base/rng.h"
@@ -85,7 +85,7 @@ lh_model_reference_new(const LhModelShape *shape)
 
     r->shape = *shape;
     r->shape.layers =
-        g_memdup2(shape->layers, shape->layers_count * sizeof(*shape->layers)); /* ours */
+        g_memdup2(shape->layers, shape->layers_count * sizeof(*shape->layers)); /* an owned copy */
     r->tensors = g_new0(LhModelTensor, tensors_count(shape));
     for (uint32_t layer = 0; layer < shape->layers_count; layer++) {
         for (unsigned w = 0; w < LH_MODEL_OF_LAYER; w++)
@@ -183,7 +183,7 @@ lh_model_disturb(LhModelReference *r, double *rows, uint64_t rows_count, uint64_
             const double by = fabs(x[i]) * noise->of_number + of_row + noise->absolute;
             const uint64_t bits = lh_rng_bits(noise->seed, r->disturbed, row * width + i);
 
-            if (x[i] < 0 || x[i] > 0) /* zeros are stored as they are */
+            if (x[i] < 0 || x[i] > 0) /* zeros are exact */
                 x[i] += bits >> 63 != 0 ? by : -by;
         }
     }
@@ -217,18 +217,18 @@ lh_model_product_dw(LhModelReference *r, const LhMathProduct *p, const double *x
 
 /* ---- memory ---- */
 
-#define WEIGHT_NUMBERS 5 /* of each weight, with an initial one */
+#define WEIGHT_NUMBERS 5 /* per weight, with its initial value */
 #define RESIDUAL                                                                                   \
-    8 /* tensors as wide as the residual stream that a layer leaves, with temporary ones */
-#define HEADS 12 /* as wide as q or k and v, likewise */
-#define WIDE 4   /* as wide as the MLP */
+    8 /* tensors per layer as wide as the residual stream, including the temporary ones */
+#define HEADS 12 /* of the width of q or of k and v, likewise */
+#define WIDE 4   /* of the MLP's width */
 
 uint64_t
 lh_model_reference_bytes(const LhModelShape *s)
 {
     const uint64_t rows = s->sequences * s->tokens, q = s->heads * s->head_dim;
     const uint64_t layer =
-        RESIDUAL * s->hidden + HEADS * 3 * q + /* k and v have as many heads at most */
+        RESIDUAL * s->hidden + HEADS * 3 * q + /* k and v have at most as many heads */
         WIDE * lh_model_up_width(s, MAX(s->ffn, s->shared_ffn)) +
         s->choices * (RESIDUAL * s->hidden + WIDE * lh_model_up_width(s, s->expert_ffn));
     uint64_t weights = 0;

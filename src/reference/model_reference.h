@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A training step of a whole transformer on one rank in fp64: embedding, layers, loss, backward
- * pass, AdamW. Executed steps are compared with it. It is written down from the definitions and
- * shares nothing with the kernels; attention is that of reference.h, which shares nothing either.
+ * pass, AdamW. Executed steps are compared with it. It follows the definitions directly and shares
+ * no code with the kernels; attention is that of reference.h, which shares none either.
  *
- * All tokens of a step are taken together: rows are [sequences][tokens], matrices are multiplied
- * from the right (y = x w), and as in Llama a layer is x1 = x + attention(norm(x)), x1 +
- * mlp(norm(x1)), where the MLP may be a mixture of experts (model_experts.h).
+ * All tokens of a step are processed together: rows are [sequences][tokens], and weights are right
+ * factors (y = x w). As in Llama, a layer is x1 = x + attention(norm(x)), x1 + mlp(norm(x1)). The
+ * MLP may be a mixture of experts (model_experts.h).
  */
 #pragma once
 
@@ -21,58 +21,62 @@ typedef enum {
     LH_MODEL_NORM1,  /* 1 x hidden; layer_norm: w, then the bias */
     LH_MODEL_Q,      /* hidden x heads d */
     LH_MODEL_KV,     /* hidden x 2 groups d: k, then v */
-    LH_MODEL_GATE,   /* hidden x heads d; of layers with an output gate, as is the next */
+    LH_MODEL_GATE,   /* hidden x heads d; for layers with an output gate, as is the next */
     LH_MODEL_O_NORM, /* 1 x heads d */
     LH_MODEL_OUT,    /* heads d x hidden */
     LH_MODEL_NORM2,
     LH_MODEL_UP,        /* hidden x ffn; gated: x 2 ffn, gates first */
     LH_MODEL_DOWN,      /* ffn x hidden */
-    LH_MODEL_ROUTER,    /* hidden x experts; of layers with experts, as are the next */
-    LH_MODEL_EXPERT_UP, /* as of the MLP, those of all experts one below the other */
+    LH_MODEL_ROUTER,    /* hidden x experts; for layers with experts, as are the next */
+    LH_MODEL_EXPERT_UP, /* as for the MLP, all experts stacked by rows */
     LH_MODEL_EXPERT_DOWN,
     LH_MODEL_OF_LAYER,
     LH_MODEL_EMBED = LH_MODEL_OF_LAYER, /* vocabulary x hidden */
     LH_MODEL_NORM_F,
-    LH_MODEL_HEAD, /* vocabulary x hidden; not there where it is the embedding's */
+    LH_MODEL_HEAD, /* vocabulary x hidden; absent if tied to the embedding */
     LH_MODEL_WEIGHTS
 } LhModelWeight;
 
 typedef struct {
-    /* All of it but the batch and the element type is read. Linear attention has silu of q and k,
-     * not turned. */
+    /*
+     * Batch and element type are ignored. Linear attention applies silu to q and k and does not
+     * rotate them.
+     */
     LhAttention attention;
     LhMaskRule mask;
-    bool gate; /* attention's output, normalised, times the sigmoid of a projection of its input */
-    bool experts; /* a mixture of experts, and beside them an MLP of its own width */
+    bool gate;    /* attention's normalised output is multiplied by the sigmoid of a projection of
+                     its input */
+    bool experts; /* a mixture of experts, and a shared MLP of its own width */
 } LhModelLayer;
 
 typedef struct {
     uint64_t hidden, heads, head_dim, ffn, vocabulary;
     const LhModelLayer *layers; /* borrowed */
     uint32_t layers_count;
-    bool gated_mlp;                  /* silu(gate) up; else gelu, by tanh */
-    bool layer_norm;                 /* else RMS norms */
-    uint32_t experts, choices;       /* of layers with experts; how many a row is given to */
-    uint64_t expert_ffn, shared_ffn; /* width of each, and of the MLP beside them; 0: none */
-    bool tied;                       /* the head is the embedding, transposed */
-    uint32_t o_norms;   /* attention's output is normalised in so many equal slices of the heads */
-    double epsilon;     /* of norms */
-    double rotary_base; /* 0: no rotation */
-    uint64_t sequences, tokens; /* of a step; of a sequence */
+    bool gated_mlp;                  /* silu(gate) up; otherwise gelu, by tanh */
+    bool layer_norm;                 /* otherwise RMS norms */
+    uint32_t experts, choices;       /* for layers with experts: number of experts, and experts
+                                        per row */
+    uint64_t expert_ffn, shared_ffn; /* width of an expert, and of the shared MLP; 0: none */
+    bool tied;                       /* the head is the transposed embedding */
+    uint32_t o_norms;           /* slices of the heads in which attention's output is normalised */
+    double epsilon;             /* of norms */
+    double rotary_base;         /* 0: no rotation */
+    uint64_t sequences, tokens; /* sequences per step; tokens per sequence */
     double learning_rate, beta1, beta2, adam_epsilon;
-    double clip; /* the largest norm of all gradients; 0: any */
+    double clip; /* maximum norm of all gradients; 0: no clipping */
 } LhModelShape;
 
-/* A weight and what training has of it. */
+/* A weight, its gradient and its moments. */
 typedef struct {
-    uint64_t rows, columns; /* 0: there is none */
+    uint64_t rows, columns; /* 0: absent */
     double *value, *gradient, *first, *second;
 } LhModelTensor;
 
 /*
- * What rounding may do, done on purpose: every number that a step stores is moved by this share of
- * itself, of the size of its row (as sums of many terms are), and by this much, all three up or
- * down by chance. All zero: none of it.
+ * Simulated rounding: every number that a step stores changes by a share of itself, a share of its
+ * row's size (as sums of many terms do) and a constant, all three in the same random direction. All
+ * zero: no noise.
  */
 typedef struct {
     double of_number, of_row, absolute;
@@ -82,13 +86,13 @@ typedef struct {
 typedef struct {
     LhModelShape shape;
     LhModelNoise noise;
-    uint64_t disturbed;     /* tensors, so far */
+    uint64_t disturbed;     /* number of tensors disturbed so far */
     LhModelTensor *tensors; /* owned; see lh_model_tensor() */
-    uint64_t clock;         /* steps done */
-    double loss, squares;   /* of the last one: the loss, the sum of the gradients' squares */
+    uint64_t clock;         /* number of steps done */
+    double loss, squares;   /* of the last step: loss, and sum of squared gradients */
 } LhModelReference;
 
-/* The width of a layer's MLP; the columns of the first matrix of one. */
+/* Width of a layer's MLP; columns of an MLP's first matrix. */
 static inline uint64_t
 lh_model_ffn(const LhModelShape *shape, const LhModelLayer *layer)
 {
@@ -101,26 +105,29 @@ lh_model_up_width(const LhModelShape *shape, uint64_t ffn)
     return ffn * (shape->gated_mlp ? 2 : 1);
 }
 
-/* All weights zero. Caller frees. */
+/* Creates a reference with all weights zero. Caller frees. */
 LhModelReference *lh_model_reference_new(const LhModelShape *shape);
 void lh_model_reference_free(LhModelReference *reference);
 
-/* A weight of layer @layer (ignored for those that belong to none). */
+/* Returns a weight of layer @layer (ignored for weights outside layers). */
 LhModelTensor *lh_model_tensor(const LhModelReference *reference, LhModelWeight weight,
                                uint32_t layer);
 
-/* Bytes that a step of @shape takes, at most, with all activations, weights and a copy of these. */
+/*
+ * Returns an upper bound of the bytes of a step of @shape: all activations, weights and a copy of
+ * the weights.
+ */
 uint64_t lh_model_reference_bytes(const LhModelShape *shape);
 
-/* What storing rows does to them by the reference's noise. */
+/* Applies the reference's noise to rows as they are stored. */
 void lh_model_disturb(LhModelReference *reference, double *rows, uint64_t rows_count,
                       uint64_t width);
-/* What a sum whose terms have squares of @terms2 in all is off by. */
+/* Returns the noise of a sum; @terms2 is the sum of its squared terms. */
 double lh_model_noise_of_sum(LhModelReference *reference, double terms2);
-/* lh_math_product_dw(), whose sums over rows are off like that. */
+/* lh_math_product_dw() with the noise of its sums over rows. */
 void lh_model_product_dw(LhModelReference *reference, const LhMathProduct *p, const double *x,
                          const double *dy, double *dw);
 
-/* One step: loss and gradients, and the update of the weights. */
+/* Computes one step: loss, gradients, and the update of the weights. */
 void lh_model_reference_step(LhModelReference *reference, const uint32_t *tokens,
                              const uint32_t *targets, unsigned threads);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Inputs and reference. A number of the inputs depends on (seed, tensor, position,
- * head, dimension) and on nothing else, so that every placement gets the same sequence.
+ * Inputs and reference. A number of the inputs depends only on (seed, tensor, position, head,
+ * dimension), so all placements get the same sequence.
  */
 #include "reference/numerics.h"
 
@@ -27,12 +27,12 @@ enum {
     STREAM_K,
     STREAM_V,
     STREAM_DO,
-    STREAM_OTHERS, /* and one for every slot from here on */
+    STREAM_OTHERS, /* from here on one for every slot */
 };
 
 /* ---- inputs ---- */
 
-/* Box and Muller. */
+/* Returns a standard normal number (Box-Muller). */
 static double
 normal(uint64_t seed, uint64_t stream, uint64_t index)
 {
@@ -51,7 +51,7 @@ round_to(double x, enum lh_storage storage)
     return lh_element_get(&cell, storage, 0);
 }
 
-/* A tensor of the inputs. */
+/* An input tensor. */
 typedef struct {
     const LhNumerics *n;
     uint64_t stream;
@@ -59,7 +59,7 @@ typedef struct {
     uint32_t heads;
 } Input;
 
-/* A number before it is rounded. */
+/* Returns a number before rounding. */
 static double
 input_number(const Input *in, uint64_t sequence, uint64_t token, uint32_t head, uint32_t i)
 {
@@ -70,7 +70,10 @@ input_number(const Input *in, uint64_t sequence, uint64_t token, uint32_t head, 
     const uint64_t row = (sequence * a->seq_length + from) * in->heads + head;
     double factor = 1;
 
-    /* Dimension 0 is 1 in every q and 0 in every k but the middle one, which gives that one 60. */
+    /*
+     * Dimension 0 is 1 in every q and 0 in every k except the middle one, whose logits it raises by
+     * 60.
+     */
     if (q && kind == LH_INPUTS_KEY60 && i == 0)
         return 1;
     if (k && kind == LH_INPUTS_KEY60 && i == 0)
@@ -82,7 +85,7 @@ input_number(const Input *in, uint64_t sequence, uint64_t token, uint32_t head, 
     return factor * normal(in->n->seed, in->stream, row * a->head_dim + i);
 }
 
-/* All heads of one token. */
+/* Fills in all heads of one token. */
 static void
 fill_token(void *data, guint index)
 {
@@ -158,7 +161,7 @@ want_row(void *data, uint64_t row, uint64_t element)
     wanted[row] = LH_KNOWS_BOTH;
 }
 
-/* The rows of results that slots of the ranks in @place hold: to be compared, or given to them. */
+/* Marks the rows of the reference that input and output slots of the ranks in @place hold. */
 static void
 mark_rows(const LhReference *r, const LhProgram *program, const LhControlPlace *place,
           uint8_t *queries, uint8_t *keys)
@@ -223,7 +226,7 @@ lh_numerics_tell(LhNumerics *n, uint8_t *known, const LhOpenControl *control, GE
         memcpy(&told, all->data + at, MIN(all->len - at, sizeof(told)));
         if (told.row >= rows || all->len - at < sizeof(told)) {
             g_set_error_literal(error, LH_ERROR, LH_ERROR_RUNTIME,
-                                "what other processes tell of the reference cannot be read");
+                                "malformed reference data from another process");
             return false;
         }
         learn(r, &told, known);
@@ -270,7 +273,7 @@ lh_numerics_free(LhNumerics *n)
 
 /* ---- input slots ---- */
 
-/* Fills tensors that have no reference with arbitrary numbers, small enough for long sums. */
+/* Fills tensors without a reference with arbitrary numbers, small enough for long sums. */
 static void
 load_others(const LhNumerics *n, const LhProgram *program, uint32_t rank, uint16_t slot,
             uint32_t part, unsigned char *data)
@@ -284,7 +287,7 @@ load_others(const LhNumerics *n, const LhProgram *program, uint32_t rank, uint16
         lh_element_put(data, storage, i, normal(n->seed, STREAM_OTHERS + slot, first + i));
 }
 
-/* The states of a slice of the heads before the segment, [B][h][d][d] in fp32. */
+/* Loads the states of a slice of the heads before the segment, [B][h][d][d] in fp32. */
 static void
 load_state(const LhNumerics *n, const LhReferencePart *part, unsigned char *data)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attention in fp64, tile by tile and on several threads. */
+/* Attention in fp64, tile by tile, on several threads. */
 #include "reference/reference_tiles.h"
 
 #include "base/saturate.h"
@@ -17,11 +17,11 @@
 
 /* ---- memory ---- */
 
-#define TENSORS 4                 /* of the shape of q, and of that of k */
-#define ROW_NUMBERS 7             /* of each of their rows, at most */
-#define OTHERS_BYTES 64           /* of each row: norms, masks, tasks; at most */
-#define ROOM (UINT64_C(64) << 20) /* for pairs; more where the tensors are large */
-#define ROOM_OF_TENSORS 4         /* a quarter of them */
+#define TENSORS 4                 /* of the shape of q, and as many of that of k */
+#define ROW_NUMBERS 7             /* per row of these, at most */
+#define OTHERS_BYTES 64           /* per row: norms, masks, tasks; at most */
+#define ROOM (UINT64_C(64) << 20) /* for pairs; more if the tensors are large */
+#define ROOM_OF_TENSORS 4         /* a quarter of the tensors */
 
 static uint32_t
 stride_of(const LhAttention *a)
@@ -29,7 +29,7 @@ stride_of(const LhAttention *a)
     return (a->head_dim + LH_REFERENCE_PAD - 1) / LH_REFERENCE_PAD * LH_REFERENCE_PAD;
 }
 
-/* Of q, or of k, where there are @heads. */
+/* Rows of a tensor with @heads heads. */
 static uint64_t
 rows_of(const LhAttention *a, uint64_t heads)
 {
@@ -44,14 +44,14 @@ lh_reference_bytes(const LhAttention *a)
     return lh_times(rows_of(a, (uint64_t)a->heads + a->groups), row);
 }
 
-/* @asked_bytes: LhReferenceWork.room_bytes. */
+/* Bytes for pairs. @asked_bytes: LhReferenceWork.room_bytes. */
 static uint64_t
 room_of(const LhAttention *a, uint64_t asked_bytes)
 {
     return asked_bytes > 0 ? asked_bytes : MAX(ROOM, lh_reference_bytes(a) / ROOM_OF_TENSORS);
 }
 
-/* Of one number for each pair of the queries of a task and @keys, which are whole tiles. */
+/* Bytes of one number for each pair of a task's queries and @keys, which are whole tiles. */
 static uint64_t
 row_bytes(uint64_t keys)
 {
@@ -71,7 +71,7 @@ lh_reference_work_bytes(const LhAttention *a, unsigned threads)
                    lh_plus(lh_times(MAX(threads, 1), scratch), lh_times(rows, OTHERS_BYTES)));
 }
 
-/* With room behind it for a block of rows that begins at the last one. */
+/* Allocates rows, with padding for a block of rows that begins at the last one. */
 static double *
 new_padded_rows(const LhReference *r, uint64_t rows)
 {
@@ -116,7 +116,7 @@ lh_reference_clear(LhReference *r)
     *r = (LhReference){ 0 };
 }
 
-/* ---- what all tiles have in common ---- */
+/* ---- common data of all tiles ---- */
 
 #define LH_LEVEL_(level) extern const LhReferenceLevel lh_reference_level_##level;
 LH_CPU_LEVELS(LH_LEVEL_)
@@ -128,7 +128,7 @@ static const LhReferenceLevel *const levels[] = {
 #undef LH_LEVEL_
 };
 
-/* The level that the kernels use. */
+/* Returns the level that the kernels use. */
 static const LhReferenceLevel *
 level_in_use(void)
 {
@@ -218,7 +218,7 @@ common_clear(Common *c)
 
 /* ---- tiles on threads ---- */
 
-/* The wanted rows of a sequence and head, in tiles. */
+/* Appends the wanted rows of a sequence and head, in tiles. */
 static void
 add_tasks(GArray *tasks, const LhReferenceInputs *in, uint64_t sequence, uint32_t head,
           const uint8_t *wanted)
@@ -238,7 +238,7 @@ add_tasks(GArray *tasks, const LhReferenceInputs *in, uint64_t sequence, uint32_
         g_array_append_val(tasks, task);
 }
 
-/* Of LhReferenceTask, without scratch: all sequences, all of @heads heads, in this order. */
+/* Returns the tasks, without scratch, of all sequences and @heads heads, in this order. */
 static GArray *
 tasks_of(const LhReferenceInputs *in, uint32_t heads, const uint8_t *wanted)
 {
@@ -260,7 +260,7 @@ task_at(const GArray *tasks, uint64_t index)
     return &g_array_index(tasks, LhReferenceTask, index);
 }
 
-/* Threads that work on @tasks at once. */
+/* Returns the number of threads that work on @tasks concurrently. */
 static unsigned
 working(const LhReferenceWork *work, const GArray *tasks)
 {
@@ -269,7 +269,7 @@ working(const LhReferenceWork *work, const GArray *tasks)
     return MIN(threads, MAX(tasks->len, 1));
 }
 
-/* Keys that the queries of one of @tasks may see at most, in whole tiles. */
+/* Returns an upper bound of the keys that the queries of a task see, in whole tiles. */
 static uint64_t
 widest_of(const GArray *tasks)
 {
@@ -311,7 +311,7 @@ run_tasks(Tasks work, unsigned threads)
     g_aligned_free(work.scratch);
 }
 
-/* Under a causal mask the last queries have most to do: they come first. */
+/* Under a causal mask the last queries have most work, so they run first. */
 static void
 run_queries(const Common *c, const LhReferenceTask *tasks, uint64_t count, unsigned threads)
 {
@@ -336,7 +336,7 @@ run_keys(const Common *c, const LhReferenceTask *tasks, uint64_t count, unsigned
               threads);
 }
 
-/* Tasks of queries that see the keys of one task, where there are all. */
+/* Returns the number of query tasks per key-value head, when all rows are wanted. */
 static uint64_t
 tasks_of_group(const LhAttention *a)
 {
@@ -436,11 +436,13 @@ lh_reference_keys(LhReference *r, const LhReferenceWork *work)
 
 /* ---- all rows ---- */
 
-/* Tasks of queries of which the pairs are kept at once. Fewer read and write the sums of keys too
- * often, more do not stay in the cache (bench_check). */
+/*
+ * Query tasks whose pairs are kept at once. Fewer access the sums of keys too often; more do not
+ * fit in the cache (bench_check).
+ */
 #define WAVE 4
 
-/* A multiple of the threads that work at once; 0: the room is too small for these. */
+/* Returns a multiple of the concurrent threads, or 0 if there is too little room for the pairs. */
 static uint64_t
 wave_of(uint64_t widest, uint64_t room_bytes, unsigned threads)
 {
@@ -449,7 +451,7 @@ wave_of(uint64_t widest, uint64_t room_bytes, unsigned threads)
     return MIN(fit / threads * threads, MAX(WAVE / threads, 2) * threads);
 }
 
-/* The tasks of keys that queries [from, to) see, which are of one group, with these queries. */
+/* Appends the tasks of keys that queries [from, to), all of one group, see, with these queries. */
 static void
 add_seen(GArray *seen, const GArray *keys, const GArray *queries, uint64_t from, uint64_t to)
 {
@@ -472,7 +474,7 @@ add_seen(GArray *seen, const GArray *keys, const GArray *queries, uint64_t from,
     }
 }
 
-/* Wave by wave: queries, and what they give to the sums of keys. */
+/* Computes wave by wave: queries, then their contributions to the sums of keys. */
 static void
 run_waves(const Common *c, GArray *queries, const GArray *keys, uint64_t wave, unsigned threads)
 {
@@ -496,7 +498,7 @@ run_waves(const Common *c, GArray *queries, const GArray *keys, uint64_t wave, u
     g_aligned_free(kept);
 }
 
-/* False: there is no room for that. */
+/* Returns false if there is too little room. */
 static bool
 run_all(LhReference *r, const LhReferenceWork *work)
 {

@@ -11,7 +11,7 @@ held_of_queries(const LhReference *r, const LhSlot *slot, const char *name, cons
                                .storage = lh_dtype_storage(slot->dtype) };
 }
 
-/* @half of a slot with two tensors. */
+/* Tensor @half of a slot with two tensors. */
 static LhReferenceSlots
 held_of_keys(const LhReference *r, const LhSlot *slot, const char *name, const double *whole,
              unsigned half)

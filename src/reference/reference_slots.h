@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which rows of the reference's tensors lie where in the parts of input and output slots.
+ * Maps rows of the reference's tensors to positions in the parts of input and output slots.
  */
 #pragma once
 
@@ -8,21 +8,21 @@
 #include "program/holding.h"
 #include "reference/reference.h"
 
-/* A tensor of a slot, whole. */
+/* A whole tensor of a slot. */
 typedef struct {
-    const char *name;    /* "o", "lse", "dq", "dk", "dv"; NULL: of inputs only */
+    const char *name;    /* "o", "lse", "dq", "dk", "dv"; NULL: an input */
     const double *whole; /* rows of the reference */
     uint32_t heads, dim;
-    bool keys; /* else queries */
+    bool keys; /* rows are keys; otherwise queries */
     enum lh_storage storage;
     uint64_t offset_bytes; /* in each part */
 } LhReferenceSlots;
 
-/* What the slot holds of the reference's, into @held; how many: 0, 1 or 2. */
+/* Sets @held to the reference's tensors that the slot holds. Returns their number: 0, 1 or 2. */
 unsigned lh_reference_slots(const LhReference *reference, const LhSlot *slot,
                             LhReferenceSlots held[2]);
 
-/* A part: the tokens of a segment, and of each the heads of a slice. */
+/* A part: the tokens of a segment, each with the heads of a slice. */
 typedef struct {
     LhSegment segment;
     uint32_t slice, slices;
@@ -31,13 +31,15 @@ typedef struct {
 LhReferencePart lh_reference_slots_part(const LhProgram *program, uint32_t rank, uint16_t slot,
                                         uint32_t part);
 
-/* Calls @visit for every row that the part holds of @held: its index in the whole tensor, and that
- * of its first element in the part. */
+/*
+ * Calls @visit for every row of @held in the part: its index in the whole tensor, and the index of
+ * its first element in the part.
+ */
 typedef void (*LhReferenceSlotsVisit)(void *data, uint64_t row, uint64_t element);
 void lh_reference_slots_visit(const LhReference *reference, const LhReferenceSlots *held,
                               const LhReferencePart *part, LhReferenceSlotsVisit visit, void *data);
 
-/* The elements of row @row of the whole tensor. */
+/* Returns the elements of row @row of the whole tensor. */
 static inline const double *
 lh_reference_slots_row(const LhReference *reference, const LhReferenceSlots *held, uint64_t row)
 {

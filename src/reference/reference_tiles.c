@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Tiles of the reference, in fp64. A pair of a query and a key that it sees has a logit, the weight
- * p = e^(logit - lse), dp = do v and ds = p (dp - delta). A tile of queries finds the logits of all
- * its pairs; relative to the largest, their weights, lse and o; and then, with delta = o do, p, ds
- * and dq. A tile of keys takes p and ds from there, or finds them again from the peak, lse and
- * delta, to the bit. The queries of a tile lie in the lanes of vectors, so that their sums are not
- * added up across a vector.
+ * p = e^(logit - lse), dp = do v and ds = p (dp - delta). A tile of queries computes the logits of
+ * all its pairs; their weights relative to the largest logit, lse and o; and then, with delta = o
+ * do, p, ds and dq. A tile of keys reads p and ds from there, or recomputes them from the peak, lse
+ * and delta, with bitwise equal results. The queries of a tile are in vector lanes, so their sums
+ * need no additions across a vector.
  */
 #include "reference/fp64_pairs.h"
 
@@ -20,8 +20,10 @@
 
 /* ---- a tile of queries ---- */
 
-/* All keys that the queries may see, tile by tile: these begin at multiples, so that a row is the
- * same in whatever task it is. */
+/*
+ * Iterates over all keys that the queries may see. Tiles begin at multiples of the tile size, so a
+ * row's result does not depend on its task.
+ */
 typedef struct {
     const double *k, *v, *k2, *v2; /* of the group */
     uint64_t at, end, length;
@@ -48,7 +50,7 @@ walk_of(const LhReferenceTask *t, uint32_t group)
                    .stride = r->stride };
 }
 
-/* The next tile of keys; NULL if there is none. */
+/* Returns the next tile of keys, or NULL. */
 static const LhFp64Keys *
 next_keys(Walk *walk)
 {
@@ -71,7 +73,7 @@ next_keys(Walk *walk)
     return keys;
 }
 
-/* The largest logit so far, of the queries of a vector. */
+/* Updates the peaks of a vector's queries with a tile's logits. */
 LH_FP64_INLINE void
 climb(LhFp64Queries *w, size_t i, const double *tile, size_t count)
 {
@@ -85,8 +87,10 @@ climb(LhFp64Queries *w, size_t i, const double *tile, size_t count)
     lh_fp64_store(w->peak + i, peak);
 }
 
-/* Linear attention: of weights as large as the norms of q and k make them, and likewise of do and
- * v. */
+/*
+ * Linear attention: sizes for weights as large as the norms of q and k allow, and likewise for do
+ * and v.
+ */
 static void
 size_decayed(const LhFp64Queries *w, LhFp64Sums *s, const LhFp64Keys *keys)
 {
@@ -104,7 +108,7 @@ size_decayed(const LhFp64Queries *w, LhFp64Sums *s, const LhFp64Keys *keys)
     }
 }
 
-/* From the sums over all keys, of one query, o and what comes of it. */
+/* Computes o and its dependents of one query from the sums over all keys. */
 static void
 finish_forward(LhFp64Queries *w, LhFp64Sums *s, size_t i)
 {
@@ -152,14 +156,14 @@ finish_backward(const LhFp64Queries *w, const LhFp64Sums *s, size_t i)
                             lh_reference_norm2(s->pk + i * w->stride, w->stride);
 }
 
-/* Where tiles of a task's queries are, with keys of which the first is at @key. */
+/* Returns the tile of a task's queries with the keys from @key on. */
 static double *
 tile_at(const LhReferenceTask *t, double *tiles, uint64_t key)
 {
     return tiles + (key - lh_reference_seen_by(t).first) * LH_REFERENCE_TILE;
 }
 
-/* Where p and ds of a task's queries are: rows of tiles, or one that is found again. */
+/* p and ds of a task's queries: a row of tiles for all keys, or a single tile, recomputed. */
 typedef struct {
     double *p, *ds;
     bool p_row, ds_row;
@@ -177,7 +181,7 @@ ds_of(const LhFp64Queries *w, const Tiles *tiles, const LhFp64Keys *keys)
     return tiles->ds_row ? tile_at(w->task, tiles->ds, keys->at[0]) : tiles->ds;
 }
 
-/* And the scores, if they stay. Linear attention has no peaks. */
+/* Finds the peaks, and the scores if they are kept. Linear attention has no peaks. */
 static void
 find_peaks(LhFp64Queries *w, Walk walk, const Tiles *tiles)
 {
@@ -263,8 +267,8 @@ do_queries(const LhReferenceTask *t)
         tiles.ds = t->pairs + LH_REFERENCE_TILE * in->widest;
     } else {
         tiles.ds = lh_fp64_take(&scratch, LH_REFERENCE_TILE * LH_REFERENCE_TILE);
-        tiles.p =
-            lh_fp64_take(&scratch, LH_REFERENCE_TILE * LH_REFERENCE_TILE); /* the first of a row */
+        tiles.p = lh_fp64_take(&scratch, LH_REFERENCE_TILE * LH_REFERENCE_TILE); /* the first tile
+                                                                                    of a row */
     }
     memset(s.o, 0, rows * sizeof(double));
     memset(s.dq, 0, rows * sizeof(double));
@@ -277,7 +281,7 @@ do_queries(const LhReferenceTask *t)
 
 /* ---- a tile of keys ---- */
 
-/* Of queries, what sizes of the keys' sums are made of. */
+/* Query data for the sizes of the keys' sums. */
 typedef struct {
     double q2[LH_REFERENCE_TILE], dout2[LH_REFERENCE_TILE], delta2[LH_REFERENCE_TILE];
 } Sizes;
@@ -308,7 +312,7 @@ sum_of(LhFp64Vector x)
     return sum;
 }
 
-/* e^2 = p^2 (dp^2 + delta^2) from ds = p (dp - delta). */
+/* Adds to the sizes of a key: e^2 = p^2 (dp^2 + delta^2) follows from ds = p (dp - delta). */
 LH_FP64_INLINE void
 size_key(const LhFp64Queries *w, const Sizes *s, const double *p, const double *ds, uint64_t row)
 {
@@ -343,7 +347,7 @@ size_decayed_key(const LhFp64Queries *w, const Sizes *s, const LhFp64Keys *keys,
     }
 }
 
-/* Whether some of the queries may see some of the keys. */
+/* Whether any of the queries may see any of the keys. */
 static bool
 are_seen(const LhReferenceTask *queries, const LhFp64Keys *keys)
 {
@@ -352,16 +356,16 @@ are_seen(const LhReferenceTask *queries, const LhFp64Keys *keys)
     return seen.first <= keys->at[keys->count - 1] && seen.end > keys->at[0];
 }
 
-/* What a task of keys works on. */
+/* State of a task of keys. */
 typedef struct {
     LhFp64Keys keys;
     const uint64_t *rows; /* of the keys, in all tensors */
     double *dk, *dv;      /* [LH_REFERENCE_TILE][stride] */
-    double *p, *ds;       /* of queries whose pairs are not kept */
+    double *p, *ds;       /* recomputed, for queries whose pairs are not kept */
     double *scratch;
 } KeySums;
 
-/* What the queries of @task give to the sums. Their pairs are there, or found again. */
+/* Adds the contribution of @task's queries to the sums. Their pairs are kept or recomputed. */
 static void
 take_queries(const LhReferenceTask *task, KeySums *sums)
 {
@@ -392,7 +396,7 @@ take_queries(const LhReferenceTask *task, KeySums *sums)
     lh_fp64_weigh_by_key(&w, sums->dk, ds, w.q, keys->count);
 }
 
-/* Rows of the task's keys, out of or into a tensor. */
+/* Copies rows of the task's keys from or to a tensor. */
 static void
 move_rows(const KeySums *sums, size_t stride, double *tensor, double *rows, bool out)
 {
@@ -403,7 +407,7 @@ move_rows(const KeySums *sums, size_t stride, double *tensor, double *rows, bool
     }
 }
 
-/* Rows of the scratch, which are 0: products take whole blocks, also where there are fewer keys. */
+/* Takes zeroed rows of scratch: products process whole blocks, even with fewer keys. */
 static double *
 take_rows(const LhReferenceTask *t, double **scratch)
 {

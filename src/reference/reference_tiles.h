@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The inner part of the reference: a tile of query rows against all their keys, and a tile of keys
- * against all queries that see them. Compiled once for each level of the processor, as the fast
- * kernels are, but from nothing of theirs.
+ * Inner part of the reference: a tile of query rows against all their keys, and a tile of keys
+ * against all queries that see them. Compiled once per processor level, like the fast kernels, but
+ * shares no code with them.
  */
 #pragma once
 
@@ -12,19 +12,19 @@
 
 #define LH_REFERENCE_TILE 64
 #define LH_REFERENCE_PAD 8    /* rows of tensors are a multiple of it */
-#define LH_REFERENCE_PANEL 16 /* columns of the products that are worked on at once */
+#define LH_REFERENCE_PANEL 16 /* columns of products processed at once */
 
-/* What all tiles have in common. */
+/* Common data of all tiles. */
 typedef struct {
     LhReference *r;
     const LhInterval *sees;   /* [N] */
     const double *decay;      /* [N], powers of the decay; NULL: softmax */
     const double *q2, *dout2; /* squared norms of rows */
-    const double *k2, *v2;    /* likewise */
+    const double *k2, *v2;    /* the same of k and v */
     double scale;
-    bool forward;    /* only o and lse are wanted */
-    uint64_t widest; /* keys that queries of a task may see at most, in whole tiles */
-    bool row;        /* logits of a task that keeps no pairs stay; or else are found again */
+    bool forward;    /* compute o and lse only */
+    uint64_t widest; /* upper bound of the keys that queries of a task see, in whole tiles */
+    bool row;        /* tasks that keep no pairs keep their logits; otherwise recompute them */
 } LhReferenceInputs;
 
 /*
@@ -39,20 +39,22 @@ typedef struct LhReferenceTask {
     uint64_t at[LH_REFERENCE_TILE];
     /* lh_reference_scratch() numbers, and a row of tiles if that is to stay; aligned to 64 bytes */
     double *scratch;
-    /* Of queries: two rows of tiles, where p and ds of all their pairs stay; or NULL. */
+    /* Of queries: two rows of tiles for p and ds of all their pairs; or NULL. */
     double *pairs;
-    /* Of keys: queries of their group, whole tiles. Sums are added to the reference's rows. */
+    /*
+     * Of keys: query tasks of their group, in whole tiles. Sums are added to the reference's rows.
+     */
     const struct LhReferenceTask *queries;
     uint32_t queries_count;
 } LhReferenceTask;
 
 typedef struct {
-    const char *name; /* that of the level of the kernels */
+    const char *name; /* of the kernels' level */
     void (*queries)(const LhReferenceTask *task);
     void (*keys)(const LhReferenceTask *task);
 } LhReferenceLevel;
 
-/* Numbers, where rows of tensors have @stride of them. */
+/* Numbers of scratch per task when rows of tensors have @stride numbers. */
 static inline uint64_t
 lh_reference_scratch(uint32_t stride)
 {
@@ -65,7 +67,7 @@ lh_reference_tiles(const LhAttention *a)
     return (a->seq_length + LH_REFERENCE_TILE - 1) / LH_REFERENCE_TILE;
 }
 
-/* The keys that a task's queries may see, from the first of a tile on. */
+/* Returns the keys that a task's queries may see, rounded down to the start of a tile. */
 static inline LhInterval
 lh_reference_seen_by(const LhReferenceTask *queries)
 {
@@ -76,7 +78,7 @@ lh_reference_seen_by(const LhReferenceTask *queries)
                          sees[queries->at[queries->count - 1]].end };
 }
 
-/* The squared norm of a row. */
+/* Returns the squared norm of a row. */
 static inline double
 lh_reference_norm2(const double *row, size_t stride)
 {

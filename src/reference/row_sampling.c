@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Results at some tokens. */
+/* Reference of sampled rows. */
 #include "reference/row_sampling.h"
 
 #include "base/rng.h"
@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-/* Beside the streams of the inputs (numerics.c). */
+/* Disjoint from the streams of the inputs (numerics.c). */
 #define STREAM_OF_RANK(rank) ((UINT64_C(1) << 32) + (rank))
 #define STREAM_OF_HEAD (UINT64_C(1) << 33)
 
@@ -54,15 +54,15 @@ visit_outputs(const LhReference *r, const LhProgram *program, const LhControlPla
             visit_slot(r, program, rank, (uint16_t)slot, visit, data);
 }
 
-/* ---- which tokens ---- */
+/* ---- choice of tokens ---- */
 
 enum { ELSEWHERE, HELD, DRAWN };
 
 typedef struct {
     LhNumerics *n;
-    bool keys;       /* else queries */
+    bool keys;       /* rows are keys; otherwise queries */
     uint8_t *tokens; /* [B N]: ELSEWHERE, HELD or DRAWN */
-    uint32_t heads;  /* of the tensor that is visited */
+    uint32_t heads;  /* of the visited tensor */
 } Choice;
 
 static uint8_t *
@@ -112,8 +112,10 @@ mark_output(void *data, const Output *output)
         lh_reference_slots_visit(&c->n->reference, output->held, &output->at, mark_drawn_row, c);
 }
 
-/* The first and the last of the tokens that are held; of those between them every set of as many as
- * are wanted is as likely as any other. */
+/*
+ * Draws the first and the last held token, and a uniformly random set of the others up to @wanted
+ * in all.
+ */
 static void
 draw(uint8_t *tokens, uint64_t count, uint64_t wanted, uint64_t seed, uint32_t rank)
 {
@@ -123,7 +125,8 @@ draw(uint8_t *tokens, uint64_t count, uint64_t wanted, uint64_t seed, uint32_t r
         held += tokens[i] == HELD;
     open = MAX(MIN(wanted, held), 2) - 2;
     for (uint64_t i = 0; i < count; i++) {
-        const uint64_t between = held - 1 - seen; /* from this one on, without the last */
+        const uint64_t between = held - 1 - seen; /* held tokens from this one on, without the
+                                                     last */
         bool drawn;
 
         if (tokens[i] != HELD)
@@ -169,14 +172,14 @@ lh_row_sample_new(const LhProgram *program, uint64_t seed, LhInputKind inputs, u
     return n;
 }
 
-/* ---- what the run says ---- */
+/* ---- data from the run's outputs ---- */
 
 typedef struct {
     LhReference *r;
     const LhProgram *program;
     const LhRunResult *result;
-    const uint8_t *exact; /* rows of queries that the reference knows better */
-    uint8_t *known;       /* bits of each row of queries: numerics.h */
+    const uint8_t *exact; /* query rows that the reference has computed itself */
+    uint8_t *known;       /* bits of each query row: numerics.h */
     const unsigned char *data;
     const LhReferenceSlots *held;
 } Told;
@@ -250,7 +253,7 @@ knows(const LhReference *r, const uint8_t *known, uint8_t what)
     return true;
 }
 
-/* Rows of other heads than those of @group are left out. */
+/* Clears the rows of heads outside @group. */
 static void
 keep_group(const LhReference *r, uint8_t *rows, uint64_t count, uint32_t heads, uint64_t group)
 {
@@ -261,7 +264,9 @@ keep_group(const LhReference *r, uint8_t *rows, uint64_t count, uint32_t heads, 
             rows[row] = 0;
 }
 
-/* One key-value head: each process computes lse of the queries whose o it has, and tells of it. */
+/*
+ * Uses one key-value head: each process computes lse of the queries whose o it has and shares it.
+ */
 static bool
 add_lse(Check *c, const uint8_t *here, GError **error)
 {
@@ -280,7 +285,7 @@ add_lse(Check *c, const uint8_t *here, GError **error)
     work.forward = true;
     lh_reference_queries(&c->n->reference, &work);
     memset(c->told.known, 0, q_rows);
-    take_outputs(c); /* delta again */
+    take_outputs(c); /* restores the delta bits */
     for (uint64_t row = 0; row < q_rows; row++)
         c->told.known[row] |= wanted[row] || c->n->queries[row] ? LH_KNOWS_LSE : 0;
     return lh_numerics_tell(c->n, c->told.known, c->control, error);

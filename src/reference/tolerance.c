@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Errors in units of rounding. */
+/* Errors in units of expected rounding. */
 #include "reference/tolerance.h"
 
 #include "base/error.h"
@@ -14,9 +14,9 @@
 
 #define FP32_ROUNDOFF 0x1p-24
 
-/* ---- how often partial results are rounded ---- */
+/* ---- number of roundings ---- */
 
-/* What o is before it is o, and so on: what they are rounded as. */
+/* Returns the output tensor that a partial result becomes; its roundings count for that. */
 static LhTensorKind
 result_of(LhTensorKind kind)
 {
@@ -32,7 +32,7 @@ result_of(LhTensorKind kind)
     }
 }
 
-/* What a program rounds in place, and how often. */
+/* Additions to the 16-bit cells of a program, each of which rounds. */
 typedef struct {
     const LhProgram *program;
     LhCollectiveWay collectives;
@@ -50,7 +50,7 @@ add_roundings(const Roundings *r, const LhRegion *region, uint32_t count)
         r->by_cell[slot->first_cell + region->part + part] += count;
 }
 
-/* Sums that a kernel reads, adds to and stores again. */
+/* Counts sums that a kernel updates in place. */
 static void
 count_kernel(const Roundings *r, const LhOp *op)
 {
@@ -62,8 +62,7 @@ count_kernel(const Roundings *r, const LhOp *op)
     }
 }
 
-/* Sums on their way through a ring: every member but the first and the last one passes on what it
- * has rounded. */
+/* Counts sums in a ring: every member except the first and the last passes on a rounded value. */
 static void
 count_collective(const Roundings *r, const LhOp *op)
 {
@@ -85,7 +84,7 @@ count_op(const Roundings *r, const LhOp *op)
         count_collective(r, op);
 }
 
-/* Scores that are written out in 16 bits are partial results of what they are weights of. */
+/* Scores in memory in 16 bits are partial results of o and of the gradients. */
 static void
 count_scores(const LhProgram *program, uint32_t *rounded)
 {
@@ -100,11 +99,11 @@ count_scores(const LhProgram *program, uint32_t *rounded)
             dscores = 1;
     }
     rounded[LH_TENSOR_O] += probs;
-    rounded[LH_TENSOR_DQ] += probs + 2 * dscores; /* that of scores is made of that of probs */
+    rounded[LH_TENSOR_DQ] += probs + 2 * dscores; /* dp is rounded, then ds from it */
     rounded[LH_TENSOR_DKV] += probs + 2 * dscores;
 }
 
-/* The most of any cell of a slot, summed over the slots of a kind. */
+/* Updates @most per kind: the sum, over the kind's slots, of the maximum over a slot's cells. */
 static void
 count_rank(const LhProgram *program, const uint32_t *by_cell, uint32_t *most)
 {
@@ -123,9 +122,9 @@ count_rank(const LhProgram *program, const uint32_t *by_cell, uint32_t *most)
 }
 
 /*
- * R of every kind of tensor: the partial results and the result, and as many more as a rank adds to
- * a sum in 16 bits. Where a sum travels from rank to rank and each adds to it, a rank adds to as
- * many others as ranks add to it.
+ * Computes R of every kind of tensor: 2 for partial results and result, plus the additions of a
+ * rank to 16-bit sums. If a sum travels from rank to rank, each rank adds to as many sums as there
+ * are additions to one.
  */
 static void
 count_roundings(const LhProgram *program, LhCollectiveWay collectives, uint32_t *rounded)
@@ -154,8 +153,10 @@ count_roundings(const LhProgram *program, LhCollectiveWay collectives, uint32_t 
 
 /* ---- units ---- */
 
-/* Of one output tensor: the square of a row's unit is size2 times one factor and delta2 times
- * another, and a constant. */
+/*
+ * Units of one output tensor: the square of a row's unit is size_factor size2 + delta_factor delta2
+ * + constant.
+ */
 typedef struct {
     const double *size2, *delta2; /* NULL: 1, 0 */
     double size_factor, delta_factor, constant;
@@ -168,8 +169,10 @@ roundoff_of(LhDtype dtype)
     return dtype == LH_DTYPE_FP32 ? FP32_ROUNDOFF : dtype == LH_DTYPE_FP16 ? 0x1p-11 : 0x1p-8;
 }
 
-/* Half the distance of the smallest numbers; of those with the exponents of fp32, what an
- * exponential that is 0 below e^-87 leaves out. */
+/*
+ * Returns half the distance of the smallest numbers; for types with fp32's exponent, the part that
+ * exp() drops by returning 0 below e^-87.
+ */
 static double
 underflow_of(LhDtype dtype)
 {
@@ -215,10 +218,10 @@ units_of(const LhReference *r, const LhReferenceSlots *held, LhTensorKind kind,
 
 /* ---- sums over rows ---- */
 
-/* Of one output tensor; adds up over parts, ranks and processes. */
+/* Sums of one output tensor; additive over parts, ranks and processes. */
 typedef struct {
     double error2, size2;
-    double units2, worst; /* of the errors in units: sum of squares, largest */
+    double units2, worst; /* of the errors in units: sum of squares, maximum */
     double rows;
 } GateSums;
 
@@ -228,10 +231,10 @@ typedef struct {
     const Units *units;
     const unsigned char *data;
     GateSums *sums;
-    const uint8_t *rows; /* that are compared; NULL: all */
+    const uint8_t *rows; /* rows to compare; NULL: all */
 } Comparison;
 
-/* NaN wins, whichever comes first. */
+/* Returns the maximum; NaN in either argument wins. */
 static double
 worse(double a, double b)
 {
@@ -275,7 +278,7 @@ add_sums(GateSums *to, const GateSums *from)
     to->rows += from->rows;
 }
 
-/* All parts of a slot on the ranks in @place. */
+/* Compares all parts of a slot on the ranks in @place. */
 static void
 compare_slot(const LhReference *r, const LhProgram *program, const LhRunResult *result,
              const LhControlPlace *place, uint16_t slot, Comparison *c)
@@ -296,7 +299,10 @@ compare_slot(const LhReference *r, const LhProgram *program, const LhRunResult *
 
 /* ---- reports ---- */
 
-/* Appends the output tensors in order to @report, and their sums over the ranks in @place. */
+/*
+ * Appends the output tensors, in order, to @report, and their sums over the ranks in @place to
+ * @sums.
+ */
 static void
 compare_place(const LhNumerics *n, const LhProgram *program, const LhRunResult *result,
               const LhControlPlace *place, LhErrorReport *report, GArray *sums)
@@ -366,7 +372,7 @@ lh_tolerance_compare_shared(const LhNumerics *n, const LhProgram *program,
     guint bytes;
 
     compare_place(n, program, result, &control->place, report, sums);
-    if (sums->len == 0) { /* in no process anything that the reference knows */
+    if (sums->len == 0) { /* no process has a tensor of the reference */
         report->ok = true;
         return true;
     }
@@ -376,7 +382,7 @@ lh_tolerance_compare_shared(const LhNumerics *n, const LhProgram *program,
         return false;
     if (all->len % bytes != 0) {
         g_set_error_literal(error, LH_ERROR, LH_ERROR_RUNTIME,
-                            "what other processes tell of their errors cannot be read");
+                            "malformed error sums from another process");
         return false;
     }
     if (all->len == 0) {
