@@ -140,7 +140,7 @@ weigh_out_memory_bytes(const LhKernelArgs *a, uint32_t element_bytes)
  */
 const LhKernel lh_kernel_weigh_out = {
     .name = "weigh_out",
-    .summary = "adds the o of a normalised block, weighted by the lse of all keys, to an fp32 sum",
+    .summary = "adds a normalised block's o, weighted by the lse of all keys, to an fp32 sum",
     .effect = LH_EFFECT_ADD,
     .cost = LH_COST_MEMORY,
     .operands = {
