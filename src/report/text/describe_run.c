@@ -200,12 +200,12 @@ lh_describe_outcome(const LhExecuted *executed, const LhExecuteParams *params, G
     if (params->check_tokens == 0) {
         g_string_append(
             out,
-            "\nEvery rank's result agrees with that of one device in fp64, within the limits.\n");
+            "\nEvery rank's result agrees with that of one device in fp64, within the gates.\n");
         return;
     }
     g_string_append_printf(out,
                            "\nEvery rank's result agrees with that of one device in fp64, within "
-                           "the limits, at the %u tokens of each that were checked.\n",
+                           "the gates, at the %u tokens of each that were checked.\n",
                            params->check_tokens);
     if (has_tensor(executed, "dk") && !has_tensor(executed, "lse") && !p->attention.linear)
         g_string_append_printf(out,
