@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What ops touch, for tests that order ops or judge their order. It shares no code with the
- * verifier.
+ * The regions that ops access, for tests that order ops or check their order. Shares no code with
+ * the verifier.
  */
 #pragma once
 
 #include "program/op.h"
 
-/* Every region that an op touches, and how. */
+/* A region that an op accesses, and whether it writes it. */
 typedef struct {
     LhRegion region;
     bool write;
 } Access;
 
-#define ACCESSES_MAX 256 /* of one op */
+#define ACCESSES_MAX 256 /* per op */
 
-/* Those of an op, whose messages stand in @parts, into @out; how many. */
+/* Writes the accesses of an op to @out; returns their number. @parts holds the messages of
+ * exchanges. */
 static inline uint32_t
 accesses_of(const LhOp *op, const LhPart *parts, Access *out)
 {
@@ -42,7 +43,7 @@ accesses_of(const LhOp *op, const LhPart *parts, Access *out)
     return count;
 }
 
-/* Whether two ops touch a part that one of them writes. */
+/* True if two ops access a common part and at least one of them writes it. */
 static inline bool
 accesses_conflict(const Access *a, uint32_t a_count, const Access *b, uint32_t b_count)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ranks that run alone, for tests: what the simulator predicts of a program over links of one
- * latency and bandwidth, and one rank of it executed.
+ * Single-rank replay, for tests: a program simulated over links of one latency and bandwidth, and
+ * one of its ranks executed against that prediction.
  */
 #pragma once
 
@@ -25,7 +25,7 @@ record_of(const GArray *records, guint index)
     return &g_array_index(records, LhTimelineRecord, index);
 }
 
-/* Of LhTimelineRecord, by rank and op; caller frees. */
+/* The simulated timeline: LhTimelineRecord, sorted by rank and op; caller frees. */
 static inline GArray *
 predicted_over(const LhProgram *program, const Links *links)
 {
@@ -37,7 +37,7 @@ predicted_over(const LhProgram *program, const Links *links)
     return records;
 }
 
-/* Numbers that are valid as any tensor. */
+/* Fills a part with bytes that are valid in every tensor. */
 static inline void
 load_small(void *data, uint32_t rank, uint16_t slot, uint32_t part, unsigned char *bytes)
 {
@@ -48,7 +48,7 @@ load_small(void *data, uint32_t rank, uint16_t slot, uint32_t part, unsigned cha
     memset(bytes, LH_REPLAY_BYTE, program->slots[slot].part_bytes);
 }
 
-/* What @replay's rank does, by op; caller frees. @hooks may be NULL. */
+/* Executes @replay's rank; returns its timeline sorted by op, caller frees. @hooks may be NULL. */
 static inline GArray *
 run_alone(const LhProgram *program, const LhBackend *on, LhCollectiveWay way,
           const LhReplay *replay, const LhRunHooks *hooks)
@@ -77,11 +77,11 @@ run_alone(const LhProgram *program, const LhBackend *on, LhCollectiveWay way,
     return records;
 }
 
-/* What a test looks at: what was predicted of all ranks, and a rank. */
+/* A test's check of one rank against the prediction of all ranks. */
 typedef void (*RankCheck)(const LhProgram *program, const GArray *all, const LhPairing *meetings,
                           uint32_t rank);
 
-/* Every rank of a schedule on @ranks ranks, if it can run on as many. */
+/* Runs @check on every rank of a schedule on @ranks ranks, if the schedule supports that number. */
 static inline void
 for_all_ranks(const LhSchedule *schedule, uint32_t ranks, const Links *links, RankCheck check)
 {
@@ -114,8 +114,8 @@ emit_nothing(LhEmitter *e, uint32_t step)
     lh_emit_exchange(e, 0);
 }
 
-/* A rank that was predicted to wait for others in an exchange without messages, and in another one
- * not: what both of them did; caller frees. */
+/* Replays a rank with two exchanges without messages; the prediction has it wait for others in the
+ * first only. Returns the timeline of both; caller frees. */
 static inline GArray *
 run_without_messages(const LhBackend *on, LhTime others_ps, LhTime took_ps)
 {
@@ -131,7 +131,7 @@ run_without_messages(const LhBackend *on, LhTime others_ps, LhTime took_ps)
     return ran;
 }
 
-/* The same ops in both. */
+/* Asserts that both timelines hold the same ops. */
 static inline void
 check_same_ops(const LhProgram *program, const GArray *ran, const GArray *predicted)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Programs built op by op, for tests: one emitter for each rank, in any order, and then an explicit
+ * Programs built op by op, for tests: one emitter per rank, used in any order, then an explicit
  * program of all ranks.
  */
 #pragma once
@@ -12,11 +12,11 @@ typedef struct {
     LhProgram *program;
     LhOpBuffer *buffers;   /* [ranks] */
     LhCursorState *states; /* [ranks] */
-    LhEmitter *emitters;   /* [ranks]: what lh_emit_ functions take */
+    LhEmitter *emitters;   /* [ranks], arguments of the lh_emit_ functions */
 } Built;
 
-/* For as many ranks as @params says, with tokens enough for each; slots and streams are the
- * caller's to declare. */
+/* Starts a program with @params' ranks and enough tokens for each; the caller declares slots and
+ * streams. */
 static inline Built
 built_placed(const char *name, const LhProgramParams *params, LhPlacementKind placement)
 {
@@ -44,7 +44,8 @@ built_new(const char *name, const LhProgramParams *params)
     return built_placed(name, params, LH_PLACE_CONTIGUOUS);
 }
 
-/* Steps are stretches of one phase and step, as in files. */
+/* Returns the index of the current step. A step is a stretch of equal phase and step, as in
+ * files. */
 static inline uint32_t
 built_steps(const LhOpBuffer *buffer)
 {
@@ -56,7 +57,7 @@ built_steps(const LhOpBuffer *buffer)
     return steps;
 }
 
-/* A rank of an explicit program, whose ops are those of the buffer. */
+/* A rank of an explicit program whose ops are those of the buffer. */
 static inline LhExplicitRank
 built_rank(const LhOpBuffer *buffer)
 {
@@ -69,7 +70,7 @@ built_rank(const LhOpBuffer *buffer)
                              .steps_count = built_steps(buffer) };
 }
 
-/* The program, which the caller frees; @b is empty then. */
+/* Returns the program, which the caller frees, and empties @b. */
 static inline LhProgram *
 built_end(Built *b)
 {
@@ -90,8 +91,8 @@ built_end(Built *b)
     return program;
 }
 
-/* Attention of one head among so many ranks, one token each: what programs without attention say.
- */
+/* Attention of one head over @ranks ranks with one token each: parameters for programs without
+ * attention. */
 static inline LhProgramParams
 built_params(uint32_t ranks)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Check, of which assertions that hold cost nothing. Its own tell the runner each time where they
- * are, by a call of write() and, in a test that has no process of its own, a copy of all that was
- * told before: two thirds of the time of a test with a million of them. What is lost is the place
- * of the last one before a signal, of which a sanitizer has the stack.
+ * Check, with assertions that cost nothing when they hold. Check's own report their position to the
+ * runner each time, by a write() and, in a test without a process of its own, a copy of everything
+ * reported before: two thirds of the time of a test with a million assertions. What is lost is the
+ * position of the last assertion before a signal, for which a sanitizer prints the stack.
  */
 #pragma once
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the tests of data files share: writing a decoded struct back by its field table, and inputs
+ * Shared by the tests of data files: writing a decoded struct back by its field table, and inputs
  * broken in one place.
  */
 #pragma once
@@ -121,7 +121,7 @@ write_field(LhJsonWriter *w, const LhJson *original, const char *path, const LhF
     }
 }
 
-/* Writes the fields that the original states. */
+/* Writes the fields present in the original. */
 static inline void
 write_fields(LhJsonWriter *w, const LhJson *original, const char *path, const LhField *fields,
              const void *values)
@@ -148,8 +148,8 @@ write_struct(const LhJson *original, const LhField *fields, const void *values)
 }
 
 /*
- * Decoding the file `path`, writing it, decoding that and writing it again gives the same text, and
- * no field of the file is lost.
+ * Decodes the file `path`, writes it, decodes that and writes it again: both texts must be equal,
+ * and no field of the file may be lost.
  */
 static inline void
 check_round_trip(const char *path, const LhField *fields, size_t struct_size)
@@ -177,14 +177,14 @@ check_round_trip(const char *path, const LhField *fields, size_t struct_size)
 /* --- broken inputs -----------------------------------------------------------------------------
  */
 
-/* A valid text in which `old` is replaced by `new`, and the message that this must give. */
+/* A valid text in which `old` is replaced by `new`, and the error message expected for it. */
 typedef struct {
     const char *old;
     const char *new;
     const char *message;
 } BrokenInput;
 
-/* The text with the first `old` replaced; it must be there. Caller frees. */
+/* Returns the text with the first `old` replaced; fails if there is none. Caller frees. */
 static inline char *
 break_text(const char *text, const BrokenInput *broken)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Parameters that a schedule takes, for tests that run over all of them: the wanted ones, changed
- * as little as its rules ask for.
+ * Valid parameters for any schedule, for tests that run over all schedules: the wanted ones,
+ * changed as little as the schedule's rules require.
  */
 #pragma once
 
@@ -9,9 +9,9 @@
 #include "sched/common/pass.h"
 
 /*
- * The program of @schedule for @wanted, with the other kind of attention if it takes only that, and
- * with heads for every rank if it splits heads (grouped stays grouped). NULL: the schedule cannot
- * do it at all (the number of ranks, the mask).
+ * Returns the program of @schedule for @wanted, with the other kind of attention if the schedule
+ * supports only that, and with enough heads for every rank if it splits heads (grouped stays
+ * grouped). NULL if the schedule does not support the number of ranks or the mask.
  */
 static inline LhProgram *
 fitting_program(const LhSchedule *schedule, const LhProgramParams *wanted)

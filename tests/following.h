@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What every part of every slot holds, followed through a program: which segment of the sequence
- * and which slice of the heads. Inputs hold what holding.h says; messages and collectives carry it
- * from rank to rank, and a kernel's result belongs to the queries or to the keys that it was called
- * with. A state of linear attention is named by the border where it stands: that before a segment.
+ * Follows the content of every part of every slot through a program: its segment of the sequence
+ * and its slice of the heads. Inputs start with what holding.h assigns; messages and collectives
+ * carry it between ranks; the result of a kernel belongs to the queries or the keys of the call. A
+ * state of linear attention is identified by its border: the one before a segment.
  */
 #pragma once
 
@@ -27,7 +27,7 @@ typedef struct {
     GArray *held; /* of LhHolding: the send regions of all tensors, end to end */
 } FollowedCall;
 
-/* Called for each op of a rank, in order, when it is done. */
+/* Called after each op of a rank, in order. */
 typedef struct _Followed Followed;
 typedef void (*FollowedVisit)(const Followed *f, uint32_t rank, const LhOp *op, void *data);
 
@@ -36,8 +36,8 @@ struct _Followed {
     const LhProgram *program;
     uint32_t ranks;
     GArray **held;       /* [ranks] of LhHolding, by cell */
-    uint32_t *next;      /* [ranks] the op that comes next */
-    bool *posted;        /* [ranks] whether what it sends is on its way */
+    uint32_t *next;      /* [ranks] the next op */
+    bool *posted;        /* [ranks] whether the current op's messages are sent */
     GPtrArray *messages; /* of FollowedMessage */
     GPtrArray *calls;    /* of FollowedCall */
 };
@@ -64,7 +64,7 @@ typedef enum {
     FAMILY_OTHER,
 } FollowedFamily;
 
-/* Scores go with the keys of their columns. */
+/* Maps a tensor to its family. Scores belong to the keys of their columns. */
 static inline FollowedFamily
 followed_family(LhTensorKind kind)
 {
@@ -95,7 +95,8 @@ followed_operand_family(const Followed *f, const LhOp *op, unsigned operand)
     return followed_family(f->program->slots[op->compute.regions[operand].slot].kind);
 }
 
-/* The first operand of @family that the kernel only reads, or the kernel's operands' end. */
+/* Returns the first operand of @family that the kernel only reads; the number of operands if there
+ * is none. */
 static inline unsigned
 followed_source(const Followed *f, const LhOp *op, FollowedFamily family)
 {
@@ -108,8 +109,9 @@ followed_source(const Followed *f, const LhOp *op, FollowedFamily family)
     return i;
 }
 
-/* Sums of rows stand behind them, their gradients before them; a state that is carried over a
- * segment stands one further on; a sum of several where the outermost stands. */
+/* Returns the border of a resulting state. A sum of rows stands behind them, its gradient before
+ * them; a state carried over a segment moves one border on; a sum of several states stands at the
+ * outermost one. */
 static inline LhHolding
 followed_state(const Followed *f, uint32_t rank, const LhOp *op, LhRegion target, uint32_t part)
 {
@@ -192,8 +194,8 @@ followed_send(Followed *f, uint32_t rank, const LhOp *op)
     }
 }
 
-/* The next message to @part's rank, after @skipped of the same kind; NULL if it is not there yet.
- */
+/* Returns the next unreceived message to @rank from @part's peer on the op's communicator, skipping
+ * @skipped; NULL if it is not sent yet. */
 static inline FollowedMessage *
 followed_message(const Followed *f, uint32_t rank, const LhOp *op, const LhPart *part,
                  uint32_t skipped)
@@ -208,7 +210,7 @@ followed_message(const Followed *f, uint32_t rank, const LhOp *op, const LhPart 
     return NULL;
 }
 
-/* How many of the messages before part @i of an exchange come from the same rank. */
+/* Number of receives before part @i of an exchange from the same peer. */
 static inline uint32_t
 followed_earlier(const Followed *f, uint32_t rank, const LhOp *op, uint32_t i)
 {
@@ -259,7 +261,7 @@ followed_exchange(Followed *f, uint32_t rank, const LhOp *op)
     return true;
 }
 
-/* The call number @number of @rank on a communicator; NULL if it is not there yet. */
+/* Returns call @number of @rank on a communicator; NULL if it is not made yet. */
 static inline const FollowedCall *
 followed_call(const Followed *f, uint32_t rank, LhCommunicatorKey key, uint32_t number)
 {
@@ -325,7 +327,7 @@ followed_collective(Followed *f, uint32_t rank, const LhOp *op)
     return true;
 }
 
-/* False if it waits for another rank. */
+/* Executes an op. Returns false if it must wait for another rank. */
 static inline bool
 followed_do(Followed *f, uint32_t rank, const LhOp *op)
 {
@@ -341,7 +343,7 @@ followed_do(Followed *f, uint32_t rank, const LhOp *op)
     }
 }
 
-/* Nothing is known of what a part holds that is neither an input nor an output. */
+/* Initialises a rank's parts: inputs hold what holding.h assigns, all others are unknown. */
 static inline void
 followed_begin(Followed *f, uint32_t rank)
 {
@@ -375,7 +377,7 @@ followed_end(Followed *f)
     g_free(f->posted);
 }
 
-/* Does what @rank can do before it waits for another one; false if that is nothing. */
+/* Runs @rank until it must wait for another one; returns whether it made progress. */
 static inline bool
 followed_advance(Followed *f, uint32_t rank, FollowedVisit visit, void *data)
 {
@@ -395,7 +397,7 @@ followed_advance(Followed *f, uint32_t rank, FollowedVisit visit, void *data)
     return moved;
 }
 
-/* Runs all ranks to their ends; a program that gets stuck fails the test. */
+/* Runs all ranks to completion; fails the test if the program deadlocks. */
 static inline void
 follow(const Recording *recording, FollowedVisit visit, void *data)
 {

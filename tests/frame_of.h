@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Frames as they go over a connection. */
+/* Frames as sent over a connection. */
 #pragma once
 
 #include "runtime/process/frames.h"
 
-/* Header and content of one. Caller unrefs. */
+/* Returns the header and content of a frame; caller unrefs. */
 static inline GByteArray *
 frame_of(LhControlFrameKind kind, GBytes *content)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What parts hold and what is wanted of them: by kind, type, rows and contributions. Parts that
- * somebody still needs are pinned.
+ * Contents of parts and search for wanted ones: by kind, type, rows and contributions. Parts still
+ * needed are pinned.
  */
 #include "grower.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Collectives that copy: what is wanted on one rank comes from another one's part as a piece of an
- * all-gather, a broadcast or an all-to-all, whose pieces may be unequal, in which some ranks may
- * take no part, and which other tensors may join. And any collectives, sums too, without a purpose.
+ * Collectives that copy: a wanted content comes from another rank as a piece of an all-gather, a
+ * broadcast or an all-to-all. Pieces may be unequal, some ranks may not take part, and other
+ * tensors may join. Also random collectives without a purpose, including sums.
  */
 #include "grower.h"
 
@@ -10,13 +10,13 @@
 
 #define TENSORS_MAX 3
 #define PINS_MAX (2 * GROWN_RANKS_MAX * TENSORS_MAX)
-#define SHAPES 4 /* that are tried */
-#define EVEN 20  /* percent of uneven pieces that are looked for where even ones would be */
-#define LIES 4   /* percent of members whose pieces, or half, are not those of the others */
+#define SHAPES 4 /* attempts */
+#define EVEN 20  /* percent of uneven pieces placed where an even cut would have them */
+#define LIES 4   /* percent of members that declare other pieces, or the other half */
 
-/* A tensor of a collective, by places of members in the group. */
+/* A tensor of a collective, indexed by the members' positions in the group. */
 typedef struct {
-    uint32_t counts[GROWN_RANKS_MAX][GROWN_RANKS_MAX]; /* parts from one that land at another */
+    uint32_t counts[GROWN_RANKS_MAX][GROWN_RANKS_MAX]; /* parts sent from one member to another */
     LhRegion send[GROWN_RANKS_MAX], receive[GROWN_RANKS_MAX];
 } Tensor;
 
@@ -37,8 +37,8 @@ typedef struct {
 
 /* ---- shapes ---- */
 
-/* Whether members send different parts to different ones; whether what comes from different ones
- * lands in different places. */
+/* Whether members send different parts to different members; whether parts from different members
+ * land in different places. */
 static bool
 scatters(const Meeting *m)
 {
@@ -51,7 +51,7 @@ gathers(const Meeting *m)
     return m->kind == LH_COLL_ALL_TO_ALL || m->kind == LH_COLL_ALL_GATHER;
 }
 
-/* The parts of a member's send region that go to another one. */
+/* The share of a member's send region that goes to another one. */
 static LhShare
 sent(const Meeting *m, const Tensor *t, uint32_t from, uint32_t to)
 {
@@ -62,7 +62,7 @@ sent(const Meeting *m, const Tensor *t, uint32_t from, uint32_t to)
     return share;
 }
 
-/* Where they land. */
+/* The share of a member's receive region that comes from another one. */
 static LhShare
 received(const Meeting *m, const Tensor *t, uint32_t from, uint32_t to)
 {
@@ -79,11 +79,11 @@ parts_of(const Meeting *m, const Tensor *t, uint32_t member, bool receives)
     const uint32_t last = m->count - 1;
     const LhShare end = receives ? received(m, t, last, member) : sent(m, t, member, last);
 
-    /* Every member of a broadcast names as many. */
+    /* Every member of a broadcast passes the same count. */
     return m->kind == LH_COLL_BROADCAST ? t->counts[0][0] : end.first + end.count;
 }
 
-/* Everyone has as many parts for everyone. */
+/* Every member sends @count parts to every member. */
 static void
 cut_evenly(const Meeting *m, Tensor *t, uint32_t count)
 {
@@ -93,7 +93,7 @@ cut_evenly(const Meeting *m, Tensor *t, uint32_t count)
     }
 }
 
-/* As many as it happens; nobody has nothing to send, or to receive. */
+/* Random counts; every member sends and receives at least one part. */
 static void
 cut_unevenly(const Meeting *m, Tensor *t)
 {
@@ -144,8 +144,8 @@ is_known(Grower *g, uint32_t rank, const GrownWant *w, LhRegion window)
     return true;
 }
 
-/* @region of one part, widened to @count of which it is the one behind @before; false: its slot has
- * not as many. */
+/* Widens @region, which has one part, to @count parts, with @before of them before it. False if its
+ * slot has too few. */
 static bool
 widen(const Grower *g, LhRegion *region, uint32_t before, uint32_t count)
 {
@@ -157,7 +157,8 @@ widen(const Grower *g, LhRegion *region, uint32_t before, uint32_t count)
     return true;
 }
 
-/* Whether nobody needs the parts of a window but those that are taken. Then all are there. */
+/* Whether nothing needs the parts of a window outside @taken; allocates the window's freed
+ * parts. */
 static bool
 is_free_but(Grower *g, uint32_t rank, LhRegion window, LhShare taken)
 {
@@ -173,7 +174,7 @@ is_free_but(Grower *g, uint32_t rank, LhRegion window, LhShare taken)
     return grown_bring_back(g, rank, window, false);
 }
 
-/* Has every part of a window hold something: if nothing else, an empty accumulator. */
+/* Makes every part of a window have a known content: by default an empty accumulator. */
 static bool
 fill(const Meeting *m, uint32_t rank, LhRegion window)
 {
@@ -192,7 +193,7 @@ fill(const Meeting *m, uint32_t rank, LhRegion window)
     return true;
 }
 
-/* Where a member sends from: parts that hold something, whatever that is. */
+/* Chooses a member's send region: parts of any known content. */
 static bool
 choose_sent(Meeting *m, Tensor *t, const GrownWant *like, uint32_t member)
 {
@@ -206,7 +207,8 @@ choose_sent(Meeting *m, Tensor *t, const GrownWant *like, uint32_t member)
     return fill(m, rank, t->send[member]);
 }
 
-/* Around what it sends itself, as libraries work in place. */
+/* Chooses a receive region around the member's own send region, as in-place calls of libraries have
+ * it. */
 static bool
 choose_in_place(Meeting *m, Tensor *t, uint32_t member)
 {
@@ -238,7 +240,7 @@ choose_received(Meeting *m, Tensor *t, const GrownWant *like, uint32_t member)
     return true;
 }
 
-/* Windows of those members that have none. */
+/* Chooses regions for members that have none. */
 static bool
 choose_windows(Meeting *m, Tensor *t, const GrownWant *like)
 {
@@ -255,7 +257,7 @@ choose_windows(Meeting *m, Tensor *t, const GrownWant *like)
 
 /* ---- ops ---- */
 
-/* What lands at a member, part by part. Of halves and of sums nothing is known. */
+/* The content that each part of a member's receive region gets. Unknown for halves and sums. */
 static void
 list_landings(const Meeting *m, const Tensor *t, uint32_t to, GrownCell *cells)
 {
@@ -271,7 +273,7 @@ list_landings(const Meeting *m, const Tensor *t, uint32_t to, GrownCell *cells)
     }
 }
 
-/* One part less from one member, and one more from another. */
+/* Moves one part of a member's counts from one sender to another. */
 static void
 take_from_another(const Meeting *m, uint32_t *column)
 {
@@ -336,7 +338,7 @@ typedef struct {
     GrownCell cells[GROWN_CELLS_MAX];
 } Landing;
 
-/* All that is sent is read before anything lands. */
+/* Records the results: everything sent is read before anything lands. */
 static bool
 meet(Meeting *m)
 {
@@ -358,7 +360,7 @@ meet(Meeting *m)
 
 /* ---- a recipe ---- */
 
-/* The members, of which @rank is one, and one that is not @rank. */
+/* Chooses the members: @rank and at least one other; returns one that is not @rank. */
 static uint32_t
 choose_members(Meeting *m, uint32_t rank)
 {
@@ -391,7 +393,7 @@ choose_shape(Meeting *m, Tensor *t)
         cut_evenly(m, t, grown_chance(m->g, 75) ? 1 : 2);
 }
 
-/* Another tensor goes along, if there is anything to send and room for it. */
+/* Adds another tensor to the collective if there is something to send and room for it. */
 static void
 take_along(Meeting *m)
 {
@@ -414,14 +416,14 @@ take_along(Meeting *m)
     }
 }
 
-/* A piece where it would be if all were as long as it is, as far as there is room. */
+/* The place of a piece if all pieces had its length, as far as there is room. */
 static LhShare
 as_if_even(LhShare piece, uint32_t index, uint32_t parts)
 {
     return (LhShare){ MIN(index * piece.count, parts - piece.count), piece.count };
 }
 
-/* A piece of the first tensor goes from @from at member @other to @at at @rank. */
+/* Sets up the first tensor so that a piece goes from @from at member @other to @at at @rank. */
 static bool
 fit(Meeting *m, uint32_t other, LhRegion from, uint32_t rank, LhRegion at)
 {
@@ -452,7 +454,7 @@ fit(Meeting *m, uint32_t other, LhRegion from, uint32_t rank, LhRegion at)
     return true;
 }
 
-/* The same, in some shape; the other members have windows, too. */
+/* The same with random pieces; the other members get regions too. */
 static bool
 arrange(Meeting *m, uint32_t other, LhRegion from, uint32_t rank, LhRegion at,
         const GrownWant *like)
@@ -538,7 +540,7 @@ choose_any_shape(Meeting *m, Tensor *t)
     cut_evenly(m, t, grown_chance(m->g, 60) ? 1 : m->count);
 }
 
-/* Any parts of one kind and type; or halves of them. */
+/* Chooses any parts of one kind and type, or halves of them. */
 static bool
 add_any_tensor(Meeting *m)
 {

@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory that comes and goes: parts of temporary slots that are there from the beginning or from
- * when they are wanted, that are freed in between, whoever may still be reading them, and allocated
- * again.
+ * Memory: temporary parts that are allocated initially or when first wanted, freed in between even
+ * while other ops may still read them, and allocated again.
  */
 #include "grower.h"
 
-#define ROOM 12 /* ops of a rank that are left for other ops than allocs and frees */
-#define FREES 8 /* percent of choices of a free part before which something is freed */
-#define FORGOTTEN                                                                                  \
-    25 /* percent of frees without a purpose after which contents seem to be there                 \
-        */
+#define ROOM 12      /* ops of a rank reserved for ops other than allocs and frees */
+#define FREES 8      /* percent of choices of a free part preceded by a free */
+#define FORGOTTEN 25 /* percent of purposeless frees whose contents are then assumed intact */
 
 static bool
 has_room(const Grower *g, uint32_t rank)
@@ -29,7 +26,7 @@ emit(Grower *g, uint32_t rank, LhRegion region, bool alloc)
         grown_cell(g, rank, region, i)->gone = !alloc;
 }
 
-/* Allocates those parts that are gone, or frees those that are not: in a row, by one op each. */
+/* Allocates the freed parts of a window, or frees the allocated ones: one op per run of parts. */
 static void
 change(Grower *g, uint32_t rank, LhRegion window, bool alloc)
 {
@@ -56,7 +53,7 @@ is_gone(Grower *g, uint32_t rank, LhRegion window)
     return false;
 }
 
-/* And nothing is known of them any more. */
+/* Frees a window; its content becomes unknown. */
 static void
 free_all(Grower *g, uint32_t rank, LhRegion window)
 {
@@ -78,7 +75,7 @@ grown_bring_back(Grower *g, uint32_t rank, LhRegion window, bool at_once)
     return true;
 }
 
-/* Some parts in a row of any temporary slot. */
+/* Chooses some consecutive parts of any temporary slot. */
 static bool
 choose_some(Grower *g, uint32_t rank, bool needed, LhRegion *window)
 {

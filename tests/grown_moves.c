@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Recipes that move: another rank has made what is wanted and sends it, in halves perhaps, each of
- * which may come from another rank; or everyone has made some of its terms, which are added up on
- * their way.
+ * Recipes that communicate: another rank has the wanted content and sends it, possibly in halves
+ * that come from different ranks; or every rank has some of its terms and a collective adds them.
  */
 #include "grower.h"
 
@@ -21,7 +20,7 @@ emit_end(Grower *g, uint32_t rank, uint32_t peer, bool send, LhRegion region)
     part->wire_bytes = lh_part_wire_bytes(g->program, part);
 }
 
-/* One message from a part of @peer to one of @rank. */
+/* Sends one part of @peer to one of @rank by message. */
 static void
 send(Grower *g, uint32_t peer, LhRegion from, uint32_t rank, LhRegion to)
 {
@@ -59,7 +58,7 @@ by_message(Grower *g, uint32_t rank, const GrownWant *w, LhRegion at, unsigned d
     return ok;
 }
 
-/* A half, or all of it. What was there before is gone. */
+/* Brings a half or the whole; the previous content is lost. */
 static bool
 bring(Grower *g, uint32_t rank, const GrownWant *w, LhRegion at, unsigned depth)
 {
@@ -81,7 +80,7 @@ grown_by_move(Grower *g, uint32_t rank, const GrownWant *w, LhRegion at, unsigne
     at.half = halves ? first : LH_HALF_BOTH;
     ok = bring(g, rank, w, at, depth);
     at.half = first == LH_HALF_K ? LH_HALF_V : LH_HALF_K;
-    /* Halves of other rows do not go together, and one alone is not enough. */
+    /* Mistakes for the judge to detect: halves of different rows, or one half alone. */
     if (!grown_has_set(w->kind) && grown_mistakes(g))
         second.segment = grown_draw(g, g->segments);
     ok = ok && (!halves || grown_mistakes(g) || bring(g, rank, &second, at, depth));
@@ -90,7 +89,7 @@ grown_by_move(Grower *g, uint32_t rank, const GrownWant *w, LhRegion at, unsigne
     return ok;
 }
 
-/* Shares of a set among the ranks. */
+/* Distributes a set among the ranks at random. */
 static void
 deal(Grower *g, uint32_t set, uint32_t *shares)
 {
@@ -102,8 +101,8 @@ deal(Grower *g, uint32_t set, uint32_t *shares)
     }
 }
 
-/* Makes the terms of a sum that @rank has: @w in part @index of some parts, of which the others are
- * to be empty. */
+/* Produces @rank's terms of a sum: @w in part @index of @terms, whose other parts are to be
+ * empty. */
 static bool
 make_terms(Grower *g, uint32_t rank, const GrownWant *w, uint32_t index, unsigned depth,
            LhRegion *terms)

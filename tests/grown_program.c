@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a grown program is, in which order its ops come, and which of them stay. An op comes after
- * all earlier ones of its rank that touch the same parts, but now and then for one of these.
+ * Grows programs: draws parameters, orders ops and decides which ones stay. An op comes after all
+ * earlier ops of its rank that touch the same parts; occasionally one of these orderings is left
+ * out.
  */
 #include "grower.h"
 
@@ -11,9 +12,9 @@
 
 #include <string.h>
 
-#define TRIES 600 /* to make a result, or something that it is made of */
-#define ROUNDS 16 /* in which every result that is missing is aimed at */
-#define WILD 60   /* percent of rounds that begin with something else */
+#define TRIES 600 /* attempts to produce a result or an ingredient of it */
+#define ROUNDS 16 /* each aims at every missing result */
+#define WILD 60   /* percent of rounds that begin with an op without a purpose */
 #define WINDOW 3
 #define DECAY 0.9
 
@@ -94,8 +95,8 @@ declare_slot(Grower *g, LhTensorKind kind, LhSlotRole role, LhDtype dtype, uint3
                                                     .part_bytes = part_bytes(g, kind, dtype) });
 }
 
-/* A tensor's inputs and outputs, in the program's type or, if it may, in fp32. What forward has
- * saved lies as it has left it, perhaps. */
+/* Declares a tensor's input or output slot, in the program's type or fp32. Inputs saved by the
+ * forward pass may keep its layout. */
 static void
 declare_own(Grower *g, LhTensorKind kind, LhSlotRole role, bool fp32)
 {
@@ -132,12 +133,12 @@ declare_contract(Grower *g)
         declare_own(g, LH_TENSOR_DKV, LH_SLOT_OUTPUT, grown_chance(g, 40));
 }
 
-/* Kinds of temporary slots, which passes have them, and which types. */
+/* Kinds of temporary slots, the passes that have them, and their types. */
 typedef struct {
     LhTensorKind kind;
-    bool forward, backward; /* only needed there */
-    bool narrow, fp32;      /* types that there are */
-    bool in_rows;           /* calls take several in a row: there are as many more parts */
+    bool forward, backward; /* used in that pass only */
+    bool narrow, fp32;      /* available types */
+    bool in_rows;           /* calls take several consecutive parts, so there are more of them */
     uint8_t of;             /* LhGrownKind bits */
 } Temporary;
 
@@ -238,7 +239,7 @@ grown_complete(const Grower *g, LhTensorKind kind, uint32_t segment)
     return set;
 }
 
-/* Inputs hold the rank's own segments, with all that has contributed to them. */
+/* Inputs hold the rank's own segments, complete with all contributions. */
 static void
 fill_inputs(Grower *g)
 {
@@ -260,14 +261,14 @@ fill_inputs(Grower *g)
     }
 }
 
-/* How heads are cut, and who has them. */
+/* How heads are sliced and placed. */
 typedef struct {
     LhPlacementKind placement;
     uint32_t slices, kv_slices;
     uint32_t heads, groups;
 } Layout;
 
-/* Uncut heads; keys and values have as many, or one for all. */
+/* Unsliced heads; as many key-value heads, or one for all. */
 static Layout
 choose_uncut(Grower *g)
 {
@@ -284,7 +285,7 @@ choose_uncut(Grower *g)
     return l;
 }
 
-/* Slices of one head or two. Those that share keys and values share one head of them. */
+/* Slices of one head or two. Slices that share keys and values share one key-value head. */
 static Layout
 choose_layout(Grower *g)
 {
@@ -431,8 +432,8 @@ conflict(const LhOp *a, const LhOp *b, const LhPart *parts)
     return accesses_conflict(of_a, accesses_of(a, parts, of_a), of_b, accesses_of(b, parts, of_b));
 }
 
-/* The rank's last op comes after all earlier ones that it is in conflict with; or, now and then,
- * but one of those. */
+/* The rank's last op comes after all earlier ones it conflicts with; occasionally one of them is
+ * left out. */
 void
 grown_order(Grower *g, uint32_t rank)
 {
@@ -486,7 +487,7 @@ grown_go_back(Grower *g, const GrownState *state)
     memcpy(g->cells, state->cells, sizeof(state->cells));
 }
 
-/* What the judge says of the program, were it to end here. */
+/* The judge's verdict on the program if it ended here. */
 static bool
 ask(Grower *g)
 {
@@ -519,7 +520,7 @@ grown_settle(Grower *g, const GrownState *state)
     return stays;
 }
 
-/* Every other one in blocks. */
+/* Every second program uses blocks. */
 static GrownKind
 choose_kind(Grower *g)
 {
@@ -528,7 +529,7 @@ choose_kind(Grower *g)
     return kind < GROWN_KINDS ? (GrownKind)kind : GROWN_BLOCKS;
 }
 
-/* Aims at every result that is missing, from any one on; how many are. */
+/* Aims at every missing result, beginning with a random one; returns how many are missing. */
 static uint32_t
 aim_at_all(Grower *g)
 {

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Recipes. A part is wanted on a rank: it is there already, or a kernel makes it of parts that are
- * wanted in turn, or it is made elsewhere and sent, or its terms are made everywhere and added up.
+ * Recipes. A wanted part exists on the rank already; or a kernel produces it from parts that are
+ * wanted in turn; or another rank produces and sends it; or all ranks produce terms that are added.
  */
 #include "grower.h"
 
 #include "program/holding.h"
 
 #define DEPTH_MAX 9
-#define WAYS 4 /* that are tried for one part */
+#define WAYS 4 /* tried per part */
 #define PREFIX_LOTS 8
-#define MISTAKES 1 /* percent of operands that are of any heads */
+#define MISTAKES 1 /* percent of operands with random heads */
 
 /* ---- sets ---- */
 
@@ -25,7 +25,7 @@ member(Grower *g, uint32_t set)
     }
 }
 
-/* Some of a set, at least one; often one. */
+/* A random non-empty subset, often of one. */
 static uint32_t
 some_of(Grower *g, uint32_t set)
 {
@@ -45,18 +45,18 @@ typedef struct {
     uint32_t rank;
     unsigned depth;
     const GrownWant *w;
-    LhRegion at;    /* where it is wanted; pinned */
-    uint32_t slice; /* of the query heads; those of keys and values go with it */
+    LhRegion at;    /* the wanted part; pinned */
+    uint32_t slice; /* of the query heads; determines that of the key-value heads */
     LhKernelId id;
     const LhKernel *kernel;
-    uint32_t target; /* the operand that is wanted */
+    uint32_t target; /* index of the wanted operand */
     LhRegion regions[LH_KERNEL_OPERANDS_MAX];
     bool held[LH_KERNEL_OPERANDS_MAX];         /* pinned for the call */
-    GrownCell results[LH_KERNEL_OPERANDS_MAX]; /* of each part of those that are written */
+    GrownCell results[LH_KERNEL_OPERANDS_MAX]; /* per part of a written operand */
     LhKernelArgs args;
 } Call;
 
-/* Types that operand @i may have. */
+/* Types allowed for operand @i. */
 static uint32_t
 types_of_operand(const Call *c, uint32_t i)
 {
@@ -94,7 +94,7 @@ operands_of(const LhKernel *kernel)
     return count;
 }
 
-/* What operand @i is to be: of the call's slice. */
+/* The content wanted for operand @i, in the call's slice. */
 static GrownWant
 wanted(const Call *c, uint32_t i, uint32_t segment, uint32_t set, bool ended)
 {
@@ -108,7 +108,7 @@ wanted(const Call *c, uint32_t i, uint32_t segment, uint32_t set, bool ended)
                         .slice = lh_tensor_is_kv(kind) ? c->slice / c->g->replicas : c->slice };
 }
 
-/* Operand @i is a part that holds this; now and then the same of other heads. */
+/* Gets a part with this content for operand @i; occasionally with other heads. */
 static bool
 need(Call *c, uint32_t i, uint32_t segment, uint32_t set, bool ended)
 {
@@ -120,7 +120,7 @@ need(Call *c, uint32_t i, uint32_t segment, uint32_t set, bool ended)
     return c->held[i];
 }
 
-/* Operand @i is parts in a row, of one kind and type, that hold these. */
+/* Gets consecutive parts of one kind and type with these contents for operand @i. */
 static bool
 need_row(Call *c, uint32_t i, const GrownWant *wants, uint32_t count)
 {
@@ -139,7 +139,7 @@ need_row(Call *c, uint32_t i, const GrownWant *wants, uint32_t count)
     return true;
 }
 
-/* Operand @i is one part, or parts in a row, of these segments. */
+/* Gets one part, or consecutive parts, of these segments for operand @i. */
 static bool
 need_segments(Call *c, uint32_t i, const uint32_t *segments, uint32_t count)
 {
@@ -152,7 +152,7 @@ need_segments(Call *c, uint32_t i, const uint32_t *segments, uint32_t count)
     return need_row(c, i, wants, count);
 }
 
-/* Operand @i is written as well, wherever there is room, and holds @holds then. */
+/* Chooses a free part for operand @i, a by-product that will hold @holds. */
 static bool
 spare(Call *c, uint32_t i, GrownCell holds)
 {
@@ -198,7 +198,7 @@ call(Call *c)
     return grown_settle(g, state);
 }
 
-/* Rows of a call that takes every element of a tensor of @kind once. */
+/* Sets the rows of a call that processes every element of a tensor of @kind once. */
 static void
 count_elements(Call *c, LhTensorKind kind, uint32_t parts)
 {
@@ -222,7 +222,8 @@ grown_empty(Grower *g, uint32_t rank, LhRegion region)
     return call(&c);
 }
 
-/* The target holds @rest of what is wanted, if that is anything; else it starts, or is empty. */
+/* Makes the target hold @rest of the wanted set. If @rest is empty, the call initialises it or it
+ * is an empty accumulator. */
 static bool
 begin_sum(Call *c, uint32_t rest)
 {
@@ -254,7 +255,7 @@ list(uint32_t set, uint32_t *members)
     return count;
 }
 
-/* Whether part @next, behind the target, is nobody's. */
+/* Takes part @next, behind the target, if nothing needs it; pins it. */
 static bool
 take_next(const Call *c, LhRegion next)
 {
@@ -273,7 +274,7 @@ take_next(const Call *c, LhRegion next)
     return false;
 }
 
-/* What a call has written for two slices: the second parts are of slice @second. */
+/* Records the results of a call on two slices: the second parts are of slice @second. */
 static void
 put_slice(const Call *c, uint32_t second)
 {
@@ -285,7 +286,7 @@ put_slice(const Call *c, uint32_t second)
     }
 }
 
-/* Two slices of queries with the keys and values that they share. */
+/* Attention of two slices of queries to the keys and values they share. */
 static bool
 attend_with_two(Call *c, const uint32_t *segments, uint32_t count, uint32_t second)
 {
@@ -363,8 +364,8 @@ attend_somehow(Call *c)
     return c->g->replicas > 1 && grown_chance(c->g, 40) ? attend_slices(c) : attend(c);
 }
 
-/* The accumulator of a gradient that comes with the one that is wanted: one that lacks it, or an
- * empty one. */
+/* Gets the accumulator of the gradient that the call produces beside the wanted one: one that lacks
+ * this contribution, or an empty one. */
 static bool
 need_other_sum(Call *c, uint32_t i, uint32_t segment, uint32_t source)
 {
@@ -398,8 +399,8 @@ need_other_sum(Call *c, uint32_t i, uint32_t segment, uint32_t source)
     return true;
 }
 
-/* The segment of queries that a contribution to rows of keys is of, and their slice, which the call
- * then has; and the other way round. */
+/* Decodes a contribution to rows of keys: returns its segment of queries and sets the call's slice;
+ * and the inverse. */
 static uint32_t
 queries_of(Call *c, uint32_t source)
 {
@@ -424,7 +425,7 @@ attend_grad(Call *c)
     const uint32_t complete = grown_complete(c->g, LH_TENSOR_O, q);
 
     take_target(c);
-    /* One slice of the queries does not stand for those that share their keys with it. */
+    /* A mistake: one slice of queries does not stand for all that share its keys. */
     if (!begin_sum(c, c->w->set & ~(of_keys && grown_mistakes(c->g) ? all : 1U << other)))
         return false;
     for (uint32_t i = 0; i < operands_of(c->kernel); i++) {
@@ -460,7 +461,7 @@ add(Call *c)
                   weight ? grown_complete(c->g, LH_TENSOR_O, c->w->segment) : terms, c->w->ended))
             return false;
     }
-    /* Types allow that a sum begins with what stands in its own place. */
+    /* The types allow a sum to begin with its own destination. */
     if (c->args.first && last == 1 && grown_chance(c->g, 4)) {
         grown_unpin(c->g, c->rank, c->regions[0]);
         c->held[0] = false;
@@ -490,7 +491,7 @@ derive(Call *c)
     return call(c);
 }
 
-/* A copy of two parts that is shifted by one, where @c copies one: types allow that it overlaps. */
+/* Copies two parts shifted by one, where @c copies one: the types allow this overlap. */
 static bool
 copy_shifted(Call *c)
 {
@@ -520,7 +521,7 @@ copy_shifted(Call *c)
     count_elements(c, c->w->kind, 2);
     if (!call(c))
         return false;
-    next.count = 1; /* the second part is not what was wanted */
+    next.count = 1; /* the second part does not hold the wanted content */
     grown_put(c->g, c->rank, next, 0, (GrownCell){ 0 });
     return true;
 }
@@ -572,7 +573,7 @@ carry_state(Call *c)
     return call(c);
 }
 
-/* The sum of two states, one segment apart. */
+/* Adds two states one segment apart. */
 static bool
 add_prefix(Call *c)
 {
@@ -616,7 +617,7 @@ apply_state(Call *c)
 
 /* ---- scores that are written out ---- */
 
-/* Scores of one segment of rows with one of keys; all pairs. */
+/* Sets the rows for scores of one segment of queries with one of keys; all pairs. */
 static void
 count_scores(Call *c, uint32_t keys)
 {
@@ -654,7 +655,7 @@ apply_scores(Call *c)
     return call(c);
 }
 
-/* Whether parts in a row hold probabilities of all rows of a segment, or their gradient. */
+/* Whether consecutive parts hold the probabilities of all rows of a segment, or their gradient. */
 static bool
 holds_rows(Grower *g, uint32_t rank, const GrownWant *w, LhRegion window)
 {
@@ -673,7 +674,7 @@ holds_rows(Grower *g, uint32_t rank, const GrownWant *w, LhRegion window)
     return true;
 }
 
-/* Operand @i is such rows. */
+/* Gets such rows for operand @i. */
 static bool
 need_rows(Call *c, uint32_t i, const uint32_t *keys, uint32_t count)
 {
@@ -688,7 +689,7 @@ need_rows(Call *c, uint32_t i, const uint32_t *keys, uint32_t count)
     return c->held[i];
 }
 
-/* Operand @i is parts in a row, each the rows of @w with one of the keys that it may see. */
+/* Gets consecutive parts for operand @i: the rows of @w with each segment of keys they may see. */
 static bool
 need_scores(Call *c, uint32_t i, const uint32_t *keys, uint32_t count)
 {
@@ -699,7 +700,7 @@ need_scores(Call *c, uint32_t i, const uint32_t *keys, uint32_t count)
     return need_row(c, i, wants, count);
 }
 
-/* What rows of scores are that have gone through softmax, each part with one of the keys. */
+/* Records rows of scores after softmax, one part per segment of keys. */
 static bool
 put_rows(const Call *c, LhRegion region, const uint32_t *keys, uint32_t count)
 {
@@ -713,7 +714,7 @@ put_rows(const Call *c, LhRegion region, const uint32_t *keys, uint32_t count)
     return true;
 }
 
-/* Softmax of all rows of a segment, where their lse is wanted or one of the parts. */
+/* Softmax of all rows of a segment, where their lse or one of the parts is wanted. */
 static bool
 soften(Call *c)
 {
@@ -738,7 +739,7 @@ soften(Call *c)
     return call(c) && put_rows(c, c->regions[1], keys, count);
 }
 
-/* Its gradient, in the place of what it is made from or elsewhere. */
+/* Gradient of softmax, in place or elsewhere. */
 static bool
 soften_gradient(Call *c)
 {
@@ -757,7 +758,7 @@ soften_gradient(Call *c)
 
 /* ---- ways ---- */
 
-/* Whether operand @i of a kernel can be a result of @kind in a slot of @types. */
+/* Whether operand @i of a kernel can produce @kind in a slot of @types. */
 static bool
 can_write(const LhOperand *operand, LhTensorKind kind, uint32_t types)
 {
@@ -769,7 +770,7 @@ can_write(const LhOperand *operand, LhTensorKind kind, uint32_t types)
                                                      : true;
 }
 
-/* One of the kernels that make what is wanted, and its operand that this is. */
+/* Draws one of the kernels that can produce the wanted part, and the operand to use. */
 static bool
 choose_kernel(Call *c)
 {
@@ -783,7 +784,7 @@ choose_kernel(Call *c)
             if (!can_write(&kernel->operands[i], c->w->kind, types) ||
                 kernel->effect == LH_EFFECT_ZERO)
                 continue;
-            /* Sums of states hardly ever find two in a row: they have more lots. */
+            /* Sums of states rarely find two consecutive ones, so they are drawn more often. */
             lots = kernel->effect == LH_EFFECT_STATE_PREFIX ? PREFIX_LOTS : 1;
             found += lots;
             if (grown_draw(c->g, found) >= lots)
@@ -834,14 +835,14 @@ by_kernel(Grower *g, uint32_t rank, const GrownWant *w, LhRegion at, unsigned de
     return made;
 }
 
-/* Probabilities and gradients of scores come in rows, and so in places of their own. */
+/* Probabilities and gradients of scores come in rows and therefore in places of their own. */
 static bool
 comes_in_rows(const GrownWant *w)
 {
     return w->kind == LH_TENSOR_PROBS || (w->kind == LH_TENSOR_DSCORES && w->ended);
 }
 
-/* One way to make it; what was made on the way is gone if that fails. */
+/* Tries one way to produce it; on failure everything produced on the way is removed. */
 static bool
 try_way(Grower *g, uint32_t rank, const GrownWant *w, LhRegion at, unsigned depth)
 {

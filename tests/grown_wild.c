@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ops without a purpose: a kernel on any parts whose kinds and types suit it, and collectives
- * of any (grown_collectives.c). What a kernel leaves here is unknown; what was moved is known.
+ * Ops without a purpose: a kernel on any parts whose kinds and types fit, and any collective
+ * (grown_collectives.c). The result of such a kernel is unknown; what was moved is known.
  */
 #include "grower.h"
 
 #include "program/holding.h"
 
-#define CALLS 4 /* that are tried in a row */
+#define CALLS 4 /* attempts in a row */
 
-/* Parts of any slot of this kind and type, a temporary one if they are @written; false: there is
+/* Chooses parts of any slot of this kind and type, a temporary one if @written; false if there is
  * none. */
 static bool
 any_parts(Grower *g, const LhSlot *like, bool written, uint32_t count, LhRegion *region)
@@ -44,7 +44,7 @@ segment_of(Grower *g, uint32_t rank, LhRegion region)
     return cell->known && cell->segment < g->segments ? cell->segment : grown_draw(g, g->segments);
 }
 
-/* Rows and mask as the first parts of queries and of keys would have them. */
+/* Sets rows and mask as the first parts of queries and of keys imply. */
 static void
 fill_args(Grower *g, uint32_t rank, const LhRegion *regions, uint32_t count, LhKernelArgs *args)
 {

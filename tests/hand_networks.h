@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Networks of topologies that a test writes by hand: routes in words, what messages share, and
- * collectives played alone, which nothing makes faster than their bound.
+ * Networks of topologies written by hand in tests: routes as text, bandwidth shared by messages,
+ * and collectives simulated alone, which never beat their lower bound.
  */
 #pragma once
 
@@ -23,7 +23,7 @@ parse(const char *text)
     return t;
 }
 
-/* With a rank on each GPU. */
+/* Builds the network with one rank per GPU. */
 static inline void
 network_of(LhNetwork *n, const LhTopology *t, uint32_t nodes)
 {
@@ -36,7 +36,7 @@ typedef struct {
     uint32_t from, to;
 } Pair;
 
-/* Bytes a second of the first of messages that are sent at the same time. */
+/* Bandwidth of the first of several simultaneous messages, bytes/s. */
 static inline double
 rate_of_routes(const LhNetwork *n, const LhRoute *routes, size_t count)
 {
@@ -64,7 +64,8 @@ rate_of_first(const LhNetwork *n, const Pair *pairs, size_t count)
     return rate_of_routes(n, routes, count);
 }
 
-/* "pcie up, node 0, index 0; nic up, node 0, index 0; ..: 12 us"; caller frees. */
+/* A route as text, such as "pcie up, node 0, index 0; nic up, node 0, index 0; ..: 12 us"; caller
+ * frees. */
 static inline char *
 describe(const LhNetwork *n, uint32_t from, uint32_t to)
 {
@@ -91,7 +92,8 @@ below(uint64_t *drawn, uint64_t limit)
     return lh_rng_bits(41, (*drawn)++, 0) % limit;
 }
 
-/* A random route and the one back cross as many links as fast, each once. */
+/* Asserts that a random route and its reverse cross the same number of links of equal bandwidth,
+ * each once. */
 static inline void
 check_symmetric(const LhNetwork *n, uint64_t *drawn)
 {
@@ -112,7 +114,7 @@ check_symmetric(const LhNetwork *n, uint64_t *drawn)
     }
 }
 
-/* What the first ranks of a cluster do together. */
+/* A collective of the first ranks of a cluster. */
 typedef struct {
     LhCollectiveKind kind;
     LhCollectiveModel model;
@@ -120,7 +122,7 @@ typedef struct {
     uint64_t shard_bytes;
 } Played;
 
-/* In one of the ways whose messages the bound is of. */
+/* Draws one whose algorithm the bound covers. */
 static inline Played
 random_played(uint32_t ranks, uint64_t *drawn)
 {
@@ -137,7 +139,8 @@ random_played(uint32_t ranks, uint64_t *drawn)
                      .shard_bytes = 1000000 + below(drawn, 100000000) };
 }
 
-/* The seconds of it alone on @t, which are no less than its bound, in *@bound_s. */
+/* Returns its simulated time alone on @t in seconds, asserting that it is at least its bound, which
+ * goes to *@bound_s. */
 static inline double
 play(const LhTopology *t, const Played *p, double *bound_s)
 {

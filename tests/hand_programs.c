@@ -5,12 +5,12 @@
 #include "options.h"
 
 #define COPIES                                                                                     \
-    80 /* alloc and free ops between two halves of an exchange; more: beyond the window */
+    80 /* alloc and free ops between two halves of an exchange; larger: beyond the window */
 
 enum { X, Y, TEMP };
 
-/* Two ranks or more with an input, an output, and a temporary slot of @parts parts; two streams for
- * communication. */
+/* A program of at least two ranks with an input, an output, and a temporary slot of @parts parts;
+ * two communication streams. */
 static Built
 begin(const char *name, uint32_t ranks, uint32_t parts)
 {
@@ -57,8 +57,8 @@ message(LhEmitter *e, uint8_t stream, bool send, uint32_t peer, uint16_t tag, Lh
 static const LhRegion x = { X, 0, 1 };
 
 /*
- * Rank 0 receives what rank 1 sends only after it has received something itself, for which rank 0's
- * host must get past @pairs alloc and free ops.
+ * Rank 0 receives rank 1's message only after another receive of its own, which its host posts only
+ * behind @pairs alloc and free ops.
  */
 static LhProgram *
 answer_behind(const char *name, uint32_t pairs)
@@ -98,7 +98,7 @@ answer_beyond_the_window(void)
     return answer_behind("answer beyond the window", LH_HOST_WINDOW);
 }
 
-/* Two messages that are received in the other order than they are sent: right with tags only. */
+/* Two messages received in the reverse order of sending: correct with tags only. */
 static LhProgram *
 messages_by_tag(void)
 {
@@ -117,7 +117,7 @@ messages_by_tag(void)
     return built_end(&b);
 }
 
-/* The same on a communicator each, where the order of posting does not matter. */
+/* The same on one communicator each, where the order of posting does not matter. */
 static LhProgram *
 messages_by_communicator(void)
 {
@@ -147,7 +147,7 @@ gather(LhEmitter *e, uint8_t stream, LhGroup group, LhRegion into)
     lh_emit_tensor(e, x, into);
 }
 
-/* The same group, written in two ways: what a stride says that is never taken means nothing. */
+/* One group written in two ways: the stride of a single step has no meaning. */
 static LhProgram *
 group_with_idle_strides(void)
 {
@@ -165,8 +165,8 @@ group_with_idle_strides(void)
     return built_end(&b);
 }
 
-/* Groups that share two ranks, and whose members call each other at the same time. A hash of 16
- * bits has taken the one for the other. */
+/* Groups that share two ranks and whose members call each other simultaneously. A 16-bit hash once
+ * confused the two. */
 static LhProgram *
 groups_that_share_ranks(void)
 {
@@ -189,7 +189,7 @@ groups_that_share_ranks(void)
     return built_end(&b);
 }
 
-/* Two calls on one communicator, whose order differs from rank to rank. */
+/* Two calls on one communicator whose order differs between ranks. */
 static LhProgram *
 calls_out_of_order(void)
 {
@@ -214,7 +214,7 @@ calls_out_of_order(void)
     return built_end(&b);
 }
 
-/* The same two calls on a communicator and a stream each: two orders that do not meet. */
+/* The same two calls, each on its own communicator and stream: the orders are independent. */
 static LhProgram *
 calls_on_two_communicators(void)
 {
@@ -241,7 +241,7 @@ calls_on_two_communicators(void)
     return built_end(&b);
 }
 
-/* What is added up is cut into a slice for each rank. */
+/* A reduction with an output of one slice per rank. */
 static LhProgram *
 sum_that_cannot_be_shared(void)
 {
@@ -256,7 +256,7 @@ sum_that_cannot_be_shared(void)
     return built_end(&b);
 }
 
-/* And what is merged into whole parts. */
+/* A merge reduction with an output of whole parts. */
 static LhProgram *
 attention_that_cannot_be_shared(void)
 {
@@ -278,7 +278,7 @@ attention_that_cannot_be_shared(void)
     return built_end(&b);
 }
 
-/* Two lives of one slot at a time: parts come and go on their own. */
+/* Two live ranges of one slot at a time: parts are allocated and freed independently. */
 static LhProgram *
 lives_of_parts(void)
 {
@@ -354,7 +354,7 @@ meet(LhEmitter *e, LhCollectiveKind kind, uint16_t send, uint16_t receive, uint3
     return id;
 }
 
-/* A call for @nq queries and @nk keys, all pairs; its operands are @regions. */
+/* Emits a call for @nq queries and @nk keys, all pairs, on @regions. */
 static uint32_t
 call(LhEmitter *e, LhKernelId kernel, uint64_t nq, uint64_t nk,
      const LhRegion regions[LH_KERNEL_OPERANDS_MAX])
@@ -375,7 +375,7 @@ call(LhEmitter *e, LhKernelId kernel, uint64_t nq, uint64_t nk,
     return id;
 }
 
-/* Of all slots but those of inputs and results. */
+/* Frees all slots except inputs and results. */
 static void
 make_room(LhEmitter *e)
 {
@@ -390,7 +390,7 @@ give_room_back(LhEmitter *e)
         lh_emit_free(e, slot);
 }
 
-/* The rows of @row with all keys; of @key the term of their o. */
+/* Computes @row's softmax over all keys, and its term of o from @key. */
 static uint32_t
 term(LhEmitter *e, uint32_t row, uint32_t key)
 {
@@ -405,7 +405,7 @@ term(LhEmitter *e, uint32_t row, uint32_t key)
                     { PROBS, key, 1 }, { V_ALL, key, 1 }, { TERMS, row, 1 } });
 }
 
-/* Each rank has the term of its own keys, divided by the sum over the row, of both rows. */
+/* Each rank has the term of its own keys for both rows, divided by the sum over the whole row. */
 static LhProgram *
 terms_of_o_add_up(void)
 {
@@ -431,7 +431,7 @@ terms_of_o_add_up(void)
     return built_end(&b);
 }
 
-/* Each rank has its own o, finished, and nothing for the other one. */
+/* Each rank has its own finished o and nothing for the other one. */
 static LhProgram *
 nothing_adds_nothing(void)
 {

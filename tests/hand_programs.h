@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Programs written by hand at which readers of programs have disagreed, or could.
- */
+/* Handwritten programs on which readers of programs have disagreed or might. */
 #pragma once
 
 #include "program/program.h"
@@ -9,9 +7,9 @@
 typedef struct {
     const char *name;
     LhProgram *(*make)(void); /* caller frees */
-    /* What the verifier says of it, in part; NULL: it proves it. */
+    /* part of the verifier's finding; NULL if it proves the program */
     const char *finding;
-    /* What the simulator says when it is played all the same, in part; NULL: it ends. */
+    /* part of the simulator's error when it simulates the program anyway; NULL if it completes */
     const char *error;
 } HandProgram;
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Results of kernels with data against those of their references.
- */
+/* Compares results of kernels on data with those of their references. */
 #pragma once
 
 #include "kernel_runs.h"
@@ -40,7 +38,7 @@ describe(const Run *r, const char *level, unsigned operand, double error)
                  (int)r->c->variant);
 }
 
-/* How many elements are judged together, at the least. */
+/* Minimum number of elements compared together. */
 static inline uint64_t
 row_width(const Run *r, unsigned operand)
 {
@@ -53,15 +51,16 @@ row_width(const Run *r, unsigned operand)
     return is_scores(kind) ? r->c->args.nk / r->call.operands[operand].parts : r->c->args.head_dim;
 }
 
-/* rel-L2 of the elements, and every row on its own, so that one wrong row cannot hide. */
+/* Compares by rel-L2, over all elements and for every row separately, so that one wrong row cannot
+ * hide. */
 static inline void
 compare_elements(const Run *got, const Run *want, const char *level, unsigned operand, double limit)
 {
     const LhView *a = &got->call.operands[operand], *b = &want->call.operands[operand];
     const uint64_t count = elements_of(got->c, operand), per = count / a->parts;
     const uint64_t width = row_width(got, operand);
-    /* Gradients vanish where one key takes all and where all keys are equal: they are differences
-     * of numbers around 1. */
+    /* Gradients vanish if one key takes all weight or all keys are equal: they are differences of
+     * numbers around 1. */
     const bool one_key = got->c->one_key || got->c->args.nk == 1;
     const double least = got->c->variant >= ONE_KEY_60 || one_key ? (double)width : 0;
     double error = 0, norm = 0, worst = 0;
@@ -106,7 +105,7 @@ compare_stats(const Run *got, const Run *want, const char *level, unsigned opera
     }
 }
 
-/* @limit says what error an operand's elements may have. */
+/* @limit gives the permitted error of an operand's elements. */
 static inline void
 compare(const Run *got, const Run *want, const char *level,
         double (*limit)(const Run *r, unsigned operand))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Kernels with data, for tests: operands of a case, with poisoned outputs and guards around every
- * buffer, and calls of a version of its kernel.
+ * Runs kernels on data, for tests: operands of a case, with poisoned outputs and guards around
+ * every buffer, and calls of a version of its kernel.
  */
 #pragma once
 
@@ -18,7 +18,7 @@
 #define GUARD_BYTES 64U
 #define GUARD 0xa5
 
-/* What inputs look like. */
+/* Kinds of input data. */
 enum variant {
     NORMAL,
     LOGITS_4,
@@ -109,14 +109,14 @@ states_of(const Case *c, unsigned operand)
     return operand == 0 && strcmp(c->kernel, "linear_prefix") == 0 ? c->args.states : 1;
 }
 
-/* Statistics beside o: (m, l), or lse where it is normalised. */
+/* Index of the statistics beside o: (m, l), or lse if o is normalised. */
 static inline unsigned
 stats_of(LhTensorKind kind)
 {
     return kind == LH_TENSOR_ACC ? 2 : kind == LH_TENSOR_OUT ? 1 : 0;
 }
 
-/* Of all parts of an operand. */
+/* Total over all parts of an operand. */
 static inline uint64_t
 elements_of(const Case *c, unsigned operand)
 {
@@ -149,7 +149,7 @@ storage_of(const Case *c, unsigned operand, LhElementRule rule)
     return c->storage;
 }
 
-/* Element @i of an operand whose parts hold @per each. */
+/* Element @i of an operand whose parts hold @per elements each. */
 static inline unsigned char *
 element_at(const LhView *view, uint64_t per, uint64_t i)
 {
@@ -164,8 +164,8 @@ stat_at(const LhView *view, uint64_t per, uint64_t rows, uint64_t i)
            i % rows;
 }
 
-/* Tokens are numbers, a few of them beyond the vocabulary; sums of squares and of exponentials are
- * positive. */
+/* Fills an operand. Tokens are integers, a few of them beyond the vocabulary; sums of squares and
+ * of exponentials are positive. */
 static inline void
 fill_element(const Case *c, LhTensorKind kind, void *at, enum lh_storage storage)
 {
@@ -177,7 +177,7 @@ fill_element(const Case *c, LhTensorKind kind, void *at, enum lh_storage storage
         lh_element_put(at, storage, 0, positive ? 0.5 + uniform() : normal());
 }
 
-/* Whether an operand says which experts rows go to: an expert and a weight, by turns. */
+/* Whether an operand assigns rows to experts: pairs of an expert and a weight. */
 static inline bool
 is_route(const LhOperand *o)
 {
@@ -205,7 +205,7 @@ fill_view(Run *r, unsigned operand)
     for (uint64_t i = 0; i < count && is_route(&r->kernel->operands[operand]); i += 2)
         lh_element_put(element_at(view, per, i), view->storage, 0,
                        random_expert(r->kernel, &r->c->args));
-    /* m and l, or lse, of parts one after another: sums are positive, some rows have no key. */
+    /* m and l, or lse, part by part: sums are positive, some rows have no key. */
     for (uint64_t part = 0; part < view->parts && stats > 0; part++) {
         for (uint64_t i = 0; i < rows / view->parts; i++) {
             float *first = stat_at(view, per, rows / view->parts, part * (rows / view->parts) + i);
@@ -337,7 +337,7 @@ run_kernel(LhKernelId id, Version version, LhCall *call)
     g_aligned_free(memory);
 }
 
-/* Backward kernels need the o, lse and delta that belong to their inputs. */
+/* Fills the o, lse and delta that belong to a backward kernel's inputs. */
 static inline void
 derive_inputs(Run *r)
 {
@@ -393,7 +393,7 @@ run_clear(Run *r)
     }
 }
 
-/* A second set of operands with the same contents. */
+/* Copies a set of operands. */
 static inline void
 run_copy(Run *r, const Run *from)
 {

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Shapes that kernels with data are run on, and masks by position.
- */
+/* Shapes for running kernels on data, and masks by position. */
 #pragma once
 
 #include "kernel_runs.h"
@@ -19,7 +17,7 @@ has_pairs(const char *name)
            g_str_has_prefix(name, "scores");
 }
 
-/* The cases of a shape made fit for a kernel: elementwise ones work on queries or on keys. */
+/* Adapts the cases of a shape to a kernel: elementwise kernels take queries or keys. */
 static inline void
 each_case(const Case *shape, const char *name, void (*check)(const Case *c))
 {
@@ -106,7 +104,7 @@ static const Case shapes[] = {
                 .mask = LH_MASK_CAUSAL },
       .q_parts = 1,
       .k_parts = 1 },
-    /* Several tiles of linear attention, which parts cut across. */
+    /* Linear attention over several tiles, cut by parts. */
     { .args = { .nq = 270,
                 .nk = 270,
                 .batch = 1,
@@ -137,14 +135,14 @@ static const Case shapes[] = {
       .k_parts = 1 },
 };
 
-/* Sizes around the rows that are taken at a time, and around blocks of elements. */
+/* Sizes around the number of rows per pass and around the block size of elements. */
 static const Case others[] = {
     { .kernel = "product", .args.product = { 1, 1, 1 }, .q_parts = 1 },
     { .kernel = "product", .args.product = { 8, 16, 32 }, .q_parts = 1 },
     { .kernel = "product", .args.product = { 37, 19, 53 }, .q_parts = 1 },
     { .kernel = "product", .args.product = { 24, 40, 36 }, .q_parts = 2 },
     { .kernel = "product", .args.product = { 9, 65, 3 }, .q_parts = 3 },
-    /* Several blocks each way; parts that cut rows. */
+    /* Several blocks in each dimension; parts cut rows. */
     { .kernel = "product", .args.product = { 300, 530, 270 }, .q_parts = 1 },
     { .kernel = "product", .args.product = { 36, 17, 33 }, .q_parts = 3 },
     { .kernel = "product_dgrad", .args.product = { 37, 19, 53 }, .q_parts = 1 },
@@ -167,7 +165,7 @@ static const Case others[] = {
     { .kernel = "out_product_wgrad",
       .args = { .product = { 48, 19, 40, 1, { 1, 1 } }, .first = true },
       .q_parts = 1 },
-    /* More experts than some have rows for; more rows than a block. */
+    /* More experts than rows for some; more rows than a block. */
     { .kernel = "expert_product", .args.product = { 36, 17, 33, .experts = 4 }, .q_parts = 3 },
     { .kernel = "expert_product", .args.product = { 700, 40, 24, .experts = 2 }, .q_parts = 1 },
     { .kernel = "expert_product_dgrad",
@@ -206,7 +204,7 @@ static const Case others[] = {
       .args = { .rows = { 4, 700, .epsilon = 1e-5, .adds = true }, .first = true },
       .q_parts = 1 },
     { .kernel = "layer_norm", .args.rows = { 6, 34, .epsilon = 1e-5 }, .q_parts = 2 },
-    /* Weights and bias lie in an aligned row, but the bias is not aligned in it. */
+    /* The row of weights and bias is aligned, the bias in it is not. */
     { .kernel = "layer_norm", .args.rows = { 6, 34, .epsilon = 1e-5 }, .q_parts = 1 },
     { .kernel = "layer_norm_bwd", .args.rows = { 6, 34, .epsilon = 1e-5 }, .q_parts = 2 },
     { .kernel = "rotary_q",
@@ -254,14 +252,14 @@ static const Case others[] = {
     { .kernel = "residual", .args.elements = { 512 }, .q_parts = 1 },
     { .kernel = "residual", .args.elements = { 1026 }, .q_parts = 2 },
     { .kernel = "residual", .args.elements = { 1500 }, .q_parts = 3 },
-    /* Tables that are padded beyond the vocabulary, and tokens there. */
+    /* Tables padded beyond the vocabulary, and tokens in the padding. */
     { .kernel = "embed", .args.rows = { 60, 24, 40, 8, 40 }, .q_parts = 3 },
     { .kernel = "embed_bwd", .args.rows = { 60, 24, 40, 8, 40 }, .q_parts = 2 },
 };
 
 /* ---- masks by position ---- */
 
-/* Where the rows of a call stand, in parts of so many rows. */
+/* Positions of a call's rows, in parts of a fixed number of rows. */
 typedef struct {
     LhRowsPosition q_at, k_at;
     uint64_t stride;
@@ -269,7 +267,7 @@ typedef struct {
     uint64_t q_rows, k_rows;
 } Layout;
 
-/* No part is a whole number of tiles: tiles cross the borders of parts. */
+/* No part is a whole number of tiles, so tiles cross the borders of parts. */
 static const Layout layouts[] = {
     { { 100, 0 }, { 30, 0 }, 1, 1, 1, 130, 170 },      /* two overlapping chunks */
     { { 70, 0 }, { 70, 0 }, 1, 1, 1, 70, 70 },         /* a chunk on itself */
@@ -278,7 +276,7 @@ static const Layout layouts[] = {
     { { 180, -150 }, { 0, 210 }, 1, 2, 2, 30, 30 },    /* the later half-chunk first */
     { { 1, 4 }, { 0, 1 }, 8, 2, 3, 35, 40 },           /* rows and columns of a grid of 8 ranks */
     { { 320, -160 }, { 400, -100 }, 1, 3, 5, 45, 33 }, /* gathered in reverse */
-    { { 0, 1 }, { 1, 4 }, 64, 36, 12, 1, 9 },          /* tiles of several parts that interleave */
+    { { 0, 1 }, { 1, 4 }, 64, 36, 12, 1, 9 },          /* tiles over several interleaved parts */
 };
 
 static const uint64_t document_ends[] = { 1, 40, 103, 104, 260, 600 };

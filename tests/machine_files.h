@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A machine that is made up, for what reads the files of Linux: they lie below a folder of their
- * own.
+ * A fake machine for code that reads Linux's system files: they lie below a root folder of its own.
  */
 #pragma once
 
@@ -18,7 +17,7 @@ begin_machine(void)
     ck_assert_ptr_nonnull(root);
 }
 
-/* A file below the root, and the folders that it is in. */
+/* Writes a file below the root, with its parent folders. */
 static inline void
 put(const char *path, const char *text)
 {

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Options of schedules by name, for tests: most belong to one schedule and are seen there only.
- */
+/* Options of schedules by name, for tests: most options are private to one schedule. */
 #pragma once
 
 #include "sched/schedule.h"
@@ -26,7 +24,7 @@ set_pair(LhProgramParams *p, const char *name, uint32_t first, uint32_t second)
     lh_option_set(p, option_named(name), (LhOptionValue){ first, second });
 }
 
-/* A flag, a count, or a choice by its index. */
+/* Sets a flag, a count, or a choice by its index. */
 static inline void
 set_option(LhProgramParams *p, const char *name, uint32_t value)
 {

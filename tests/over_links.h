@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the simulator predicts of a program on one node whose links have a latency and a bandwidth
- * and nothing else, with hosts that take no time.
+ * Simulates a program on one node whose links have only a latency and a bandwidth; hosts cost no
+ * time.
  */
 #pragma once
 

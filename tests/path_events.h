@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What tests of critical paths share, simulated and executed ones: the rule of their events.
- */
+/* Shared by tests of critical paths, simulated and executed: the rule for their events. */
 #pragma once
 
 #include "run_tests.h"
 #include "sim/network/path.h"
 #include "sim/slack.h"
 
-/* Every event is as late as what it waits for, no more. */
+/* Asserts that every event is as late as the latest one it waits for. */
 static inline void
 check_events(const LhSlackGraph *p, const char *what)
 {

@@ -8,10 +8,10 @@
 /* One query row and head against the keys [first, first + count) of its group. */
 typedef struct {
     LhReference *r;
-    uint64_t row;   /* of the query, in all tensors */
+    uint64_t row;   /* of the query, in every tensor */
     uint64_t first; /* row of the first of its keys */
     uint64_t count;
-    double *p, *dp; /* [count] */
+    double *p, *dp; /* [count] probabilities and their gradients */
 } Row;
 
 static double
@@ -72,7 +72,7 @@ backward_row(const Row *row, double scale)
     }
 }
 
-/* Rows of the query, and squared norms. */
+/* The query's rows and their squared norms. */
 typedef struct {
     const double *dout, *o, *dq;
     double q2, dout2;
@@ -92,7 +92,7 @@ query_of(const Row *row)
                     .dout2 = dot(r->dout + at, r->dout + at, d) };
 }
 
-/* How large the terms of the row's results are (LhReference). */
+/* Sets the sizes of the terms of the row's results (LhReference). */
 static void
 size_row(const Row *row, double scale)
 {
@@ -204,7 +204,7 @@ run_row(Row *row, uint64_t sequence, uint32_t head, uint64_t i)
     size_row(row, scale);
 }
 
-/* Sums of terms, so far: no smaller than the key's own. */
+/* The size of a key's sum is at least the norm of the sum. */
 static void
 size_key(LhReference *r, uint64_t row)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Attention in fp64 written out from its definition, row by row and pair by pair: what the
- * reference of the runtime is held against. Slow and obvious; one thread.
+ * Attention in fp64 by its definition, row by row and pair by pair: the reference for the runtime's
+ * reference. Slow and obvious; one thread.
  */
 #pragma once
 

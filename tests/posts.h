@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The messages of a run of collectives in the order in which they are posted, from what waits for
- * what; and where the queues of two such runs have them in another order.
+ * The messages of a run of collectives in the order of posting, derived from the graph of waits;
+ * and the first place where two such runs order a link's queue differently.
  */
 #pragma once
 
@@ -12,18 +12,19 @@
 
 typedef struct {
     uint32_t from, to;
-    uint32_t nth; /* of those from the one to the other */
+    uint32_t nth; /* among the messages with the same sender and receiver */
     LhTime posted_ps;
     LhRoute route;
 } Post;
 
-/* How far apart two messages are posted that change places. */
+/* Two messages in swapped order, and how far apart they are posted in each run. */
 typedef struct {
-    LhTime at_ps; /* the first of them, in the first run */
+    LhTime at_ps; /* when the first of them is posted in the first run */
     LhTime apart_ps, others_apart_ps;
 } Swap;
 
-/* The rank whose op starts with the event that @wait is for; false: it is not such an event. */
+/* Sets *@rank to the rank whose op starts with the event that @wait is for; false if it is not such
+ * an event. */
 static inline bool
 find_started(LhSlackGraph *p, uint32_t wait, uint32_t *rank)
 {
@@ -34,7 +35,7 @@ find_started(LhSlackGraph *p, uint32_t wait, uint32_t *rank)
     return lh_slack_op(p, event->rank, event->op)->start == at;
 }
 
-/* A message is posted: it waits for its sender's op and for its receiver's, in this order. */
+/* Whether an event posts a message: it waits for its sender's op, then for its receiver's. */
 static inline bool
 is_post(LhSlackGraph *p, uint32_t index, Post *post)
 {
@@ -53,8 +54,8 @@ ends_of_post(const Post *post)
     return GSIZE_TO_POINTER((gsize)post->from << 32 | post->to);
 }
 
-/* Of Post, of collectives of @group, with @of_rings or without routes of their own. Caller unrefs.
- */
+/* Returns the messages (Post) of the collectives of @group, on the routes of rings if @of_rings.
+ * Caller unrefs. */
 static inline GArray *
 posts_of(LhSlackGraph *p, const LhNetwork *network, const LhGroup *group, bool of_rings)
 {
@@ -100,7 +101,8 @@ sorted_posts(const GArray *posts)
     return sorted;
 }
 
-/* Of each message of @posts, by index, the same one of @others, which are as many. Caller frees. */
+/* Maps each message of @posts, by index, to the same message in @others, which has equally many.
+ * Caller frees. */
 static inline const Post **
 same_posts(const GArray *posts, const GArray *others)
 {
@@ -117,8 +119,8 @@ same_posts(const GArray *posts, const GArray *others)
     return same;
 }
 
-/* The first two messages in one queue, one behind the other, that have changed places in @others;
- * false: there are none, and all queues have one order. */
+/* Finds the earliest two adjacent messages of a queue whose order differs in @others; false if all
+ * queues have the same order. */
 static inline bool
 find_swap(const GArray *posts, const GArray *others, Swap *swap)
 {
@@ -145,8 +147,8 @@ find_swap(const GArray *posts, const GArray *others, Swap *swap)
     return swap->at_ps != LH_TIME_NEVER;
 }
 
-/* When two messages between the same ends are posted within @within_ps of each other, first: they
- * may change places and look the same. LH_TIME_NEVER: none are. */
+/* Returns the first time at which two messages between the same ends are posted within @within_ps
+ * of each other: swapping these is not visible. LH_TIME_NEVER if there are none. */
 static inline LhTime
 first_alike_ps(const GArray *posts, double within_ps)
 {

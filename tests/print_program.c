@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Prints a program of the conformance test as a file: print_program SEED, or the name of one that
- * is written by hand; without arguments the names of those that are proven.
+ * Prints a program of the conformance test as a file. Argument: a seed, or the name of a
+ * handwritten program; without arguments prints the names of the proven ones.
  */
 #include "hand_programs.h"
 #include "program/explicit/explicit.h"

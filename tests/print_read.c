@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Prints what is read of documents: print_read toml|csv. Each document on standard input is a line
- * with its length and so many bytes; each is answered by a line of JSON: {"error": ...}, or the
- * settings as [path, kind, values...], or the rows with their cells, the names of columns first.
+ * with its length in bytes, then the document. The answer to each is a line of JSON: {"error":
+ * ...}, or the settings as [path, kind, values...], or the rows with their cells, column names
+ * first.
  */
 #include "base/files/csv.h"
 #include "base/json/json_writer.h"
@@ -81,7 +82,7 @@ main(int argc, char **argv)
     while (fgets(line, sizeof(line), stdin) != NULL) {
         const gsize length = strtoul(line, NULL, 10);
         g_autofree char *text =
-            g_malloc(length); /* no NUL behind it: sanitizers see a step too far */
+            g_malloc(length); /* no NUL at the end, so that sanitizers detect reads beyond it */
 
         if (fread(text, 1, length, stdin) != length)
             return 3;

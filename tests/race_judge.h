@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The second judge of tests that damage programs: races, found by looking at all pairs of ops. It
- * shares no code with the verifier.
+ * The reference judge of tests that damage programs: finds races by comparing all pairs of ops.
+ * Shares no code with the verifier.
  */
 #pragma once
 
 #include "accesses.h"
 #include "recording.h"
 
-/*
- * reach[a][b] says that op a of a rank is complete before op b starts. Quadratic
- * and plain.
- */
+/* reach[a][b]: op a of a rank is complete before op b starts. Computed in quadratic time. */
 typedef struct {
     uint32_t count;
     bool *reach;
@@ -56,7 +53,8 @@ groups_equal(const LhGroup *a, const LhGroup *b)
     return equal;
 }
 
-/* Whether two ops post messages that match in order, or are collectives of one communicator. */
+/* Whether two ops have messages matched by order (same peer, direction and communicator), or are
+ * collectives of one communicator. */
 static inline bool
 keys_repeat(const Recording *recording, uint32_t rank, const LhOp *a, const LhOp *b)
 {

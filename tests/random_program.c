@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Random programs. Ops are appended to all ranks that take part at once, so that the whole program
- * has an order without circles; every op comes after the last ones that touched the same parts, by
- * its stream or by `after`; and a communicator's calls are all made on one stream, which makes
- * their order everybody's. k and v travel together or alone.
+ * Random programs. Ops are appended to all participating ranks at once, so the program's
+ * dependences have no cycle. Every op follows the last ones that touched the same parts, by its
+ * stream or by `after`. All calls of a communicator are on one stream, which gives all ranks the
+ * same order. k and v travel together or alone.
  */
 #include "random_program.h"
 
@@ -12,23 +12,22 @@
 #include "program/collective_semantics.h"
 
 #define RANKS_MAX 5
-/* Of activations: ROWS x WIDTH elements a part, which 2 to 5 ranks can share, as can weights. */
+/* Activations: ROWS x WIDTH elements per part, divisible among 2 to 5 ranks, as are weights. */
 #define ROWS 2
 #define WIDTH 60
 #define ELEMENTS (ROWS * WIDTH)
 #define HEAD_DIM 32 /* of the one head */
 #define WEIGHT_PARTS 2
 #define TEMP_PARTS 16
-#define BEGUN 12    /* parts of each temporary slot that are there from the start ... */
-#define FILLED 6    /* ... and that hold something */
-#define ATTEMPTS 20 /* to find regions for a collective */
+#define BEGUN 12    /* parts of each temporary slot allocated initially ... */
+#define FILLED 6    /* ... and initially defined */
+#define ATTEMPTS 20 /* at finding regions for a collective */
 #define COMMUNICATORS 6
 #define ACTIONS 60
 #define DEPENDS_MAX LH_OP_AFTER_MAX
-#define NOTHING UINT32_MAX /* no segment: what a part holds cannot be computed with */
+#define NOTHING UINT32_MAX /* no segment: the content cannot be used in computations */
 
-/* Slots. Temporary ones hold activations, or k and v, or weights; the last one is used at the end.
- */
+/* Slots. Temporary ones hold activations, k and v, or weights; the last one is used at the end. */
 enum {
     X,
     WEIGHTS,
@@ -48,14 +47,14 @@ enum {
     SLOTS
 };
 
-/* One part of one slot on one rank. */
+/* State of one part of one slot on one rank. */
 typedef struct {
     bool live, defined;
-    uint8_t half;     /* LhHalf: of k and v, what it holds */
-    uint32_t segment; /* whose rows it holds, or NOTHING */
+    uint8_t half;     /* LhHalf: the defined half of k and v */
+    uint32_t segment; /* segment of its rows, or NOTHING */
     uint32_t birth;   /* the alloc op */
-    uint32_t writer;  /* the last op that wrote to it, or LH_OP_NONE */
-    GArray *readers;  /* of uint32_t: ops that have read it since */
+    uint32_t writer;  /* the last op that wrote it, or LH_OP_NONE */
+    GArray *readers;  /* of uint32_t: ops that have read it since the last write */
 } Cell;
 
 typedef struct {
@@ -64,7 +63,7 @@ typedef struct {
     LhProgram *program;
     uint32_t ranks, streams;
     uint8_t stream_of[COMMUNICATORS];
-    Cell *cells; /* [ranks * cells of a rank] */
+    Cell *cells; /* [ranks * cells per rank] */
 } Maker;
 
 static uint32_t
@@ -152,7 +151,7 @@ fill_cells(Maker *m)
 
 /* ---- order ---- */
 
-/* What one op touches on one rank. */
+/* The parts one op accesses on one rank. */
 typedef struct {
     LhRegion region;
     bool write;
@@ -170,7 +169,7 @@ access_region(Accesses *a, LhRegion region, bool write)
     a->list[a->count++] = (Access){ region, write };
 }
 
-/* Ops of the rank that op @id on @stream must come after, beside those of its stream. */
+/* Ops of the rank that op @id on @stream must follow, beside those of its stream. */
 typedef struct {
     uint32_t ids[64];
     unsigned count;
@@ -208,14 +207,15 @@ find_before(const Maker *m, uint32_t rank, uint8_t stream, const Accesses *a)
     return before;
 }
 
-/* Whether an op with these accesses can name all that it must come after. */
+/* Whether an op with these accesses has room in `after` for all its predecessors. */
 static bool
 can_order(const Maker *m, uint32_t rank, uint8_t stream, const Accesses *a)
 {
     return find_before(m, rank, stream, a).count <= DEPENDS_MAX;
 }
 
-/* The last op of the rank has these accesses: puts it behind others and remembers it. */
+/* Orders the rank's last op, which has these accesses, after its predecessors and records the
+ * accesses. */
 static void
 order(Maker *m, uint32_t rank, const Accesses *a)
 {
@@ -250,8 +250,8 @@ is_in(const Cell *c, State state, uint8_t half)
            (state != DEFINED || (c->defined && (c->half == LH_HALF_BOTH || c->half == half)));
 }
 
-/* Parts in a row, as many as @wanted says, of which its half is in this state; false: none found.
- */
+/* Chooses consecutive parts, as many as @wanted has, whose half is in @state; false if none are
+ * found. */
 static bool
 choose_half(Maker *m, uint32_t rank, LhRegion wanted, State state, LhRegion *region)
 {
@@ -276,14 +276,14 @@ choose(Maker *m, uint32_t rank, uint16_t slot, uint32_t count, State state, LhRe
     return choose_half(m, rank, (LhRegion){ .slot = slot, .count = count }, state, region);
 }
 
-/* Of k and v all, or one. */
+/* Draws both halves of k and v, or one. */
 static uint8_t
 any_half(Maker *m, uint16_t slot)
 {
     return slot == TEMP_KV ? (uint8_t)draw(m, LH_HALVES) : LH_HALF_BOTH;
 }
 
-/* The parts of an operand come from one alloc. */
+/* Operands whose parts come from one alloc. */
 static bool
 of_one_birth(const Maker *m, uint32_t rank, LhRegion region)
 {
@@ -366,7 +366,7 @@ label(Maker *m, LhEmitter *e)
     lh_emit_last(e)->module = (uint8_t)draw(m, 4);
 }
 
-/* Whether two regions hold rows of the same segments, all of them known. */
+/* Whether two regions hold rows of the same, known segments. */
 static bool
 same_rows(const Maker *m, uint32_t rank, LhRegion a, LhRegion b)
 {
@@ -379,7 +379,7 @@ same_rows(const Maker *m, uint32_t rank, LhRegion a, LhRegion b)
     return true;
 }
 
-/* A slot of activations for @dtype or fp32: kernels take these two beside each other. */
+/* A slot of activations in @dtype or fp32, the two types that kernels combine. */
 static uint16_t
 operand_slot(Maker *m, bool half, bool target)
 {
@@ -502,7 +502,7 @@ compute(Maker *m)
     computations[draw(m, G_N_ELEMENTS(computations))](m, draw(m, m->ranks));
 }
 
-/* A message of one region, from what is defined to what is there. */
+/* Emits a message of one region, from defined parts to live ones. */
 static bool
 choose_message(Maker *m, uint32_t from, uint32_t to, LhRegion *sent, LhRegion *received)
 {
@@ -518,7 +518,7 @@ choose_message(Maker *m, uint32_t from, uint32_t to, LhRegion *sent, LhRegion *r
            choose_half(m, to, (LhRegion){ slot, 0, count, half }, LIVE, received);
 }
 
-/* Some pairs of ranks exchange messages, each rank all of its own in one op. */
+/* Some pairs of ranks exchange messages; each rank posts all of its own in one op. */
 static void
 exchange(Maker *m)
 {
@@ -598,7 +598,7 @@ choose_group(Maker *m)
     }
 }
 
-/* What of a collective one member does. */
+/* One member's part in a collective. */
 typedef struct {
     uint32_t rank;
     LhRegion send, receive;
@@ -615,7 +615,7 @@ typedef struct {
     uint32_t count;
 } Meeting;
 
-/* How many parts the members send and receive. */
+/* Draws the number of parts the members send and receive. */
 static void
 size_members(Maker *m, Meeting *c, uint32_t *sends, uint32_t *receives)
 {
@@ -689,7 +689,7 @@ emit_member(Maker *m, const Meeting *c, const Member *member)
     label(m, e);
 }
 
-/* What the members' receive regions hold in the end, as symbols; computed before any is changed. */
+/* Records the contents of the members' receive regions, computed before any is changed. */
 static void
 define_received(Maker *m, const Meeting *c)
 {
@@ -750,7 +750,7 @@ synchronise(Maker *m)
 
 /* ---- beginning and end ---- */
 
-/* One part of a slot holds something: a product with the weights, or twice what it is made of. */
+/* Defines one part of a slot: a product with the weights, or twice its source. */
 static void
 fill_part(Maker *m, uint32_t rank, LhRegion from, LhRegion into)
 {
@@ -792,7 +792,7 @@ fill_kv(Maker *m, uint32_t rank, LhRegion into)
     define(m, rank, into, 0, rank);
 }
 
-/* The weights of one rank, in all parts that are to hold some: everybody else sends them. */
+/* Defines the weights of one rank in all initial parts; the other ranks send them. */
 static void
 fill_weights(Maker *m)
 {
@@ -816,7 +816,7 @@ fill_weights(Maker *m)
     }
 }
 
-/* Every rank has something of everything to begin with. */
+/* Defines initial parts of every kind on every rank. */
 static void
 begin(Maker *m)
 {
@@ -842,7 +842,7 @@ begin(Maker *m)
     fill_weights(m);
 }
 
-/* Everybody gets k and v of all ranks, one after the other or together, and attends to them. */
+/* Every rank gets k and v of all ranks, one after the other or together, and attends to them. */
 static void
 gather_kv(Maker *m, uint32_t rank, uint8_t half)
 {
@@ -894,7 +894,7 @@ attend_to_all(Maker *m)
     }
 }
 
-/* Outputs are complete, and all that is temporary is freed. */
+/* Completes the outputs and frees all temporary parts. */
 static void
 end(Maker *m)
 {
@@ -1015,7 +1015,7 @@ damage_collective(LhOp *op, uint64_t seed)
         op->collective.send[0].half = (uint8_t)((op->collective.send[0].half + 1) % LH_HALVES);
         op->collective.receive[0].half = op->collective.send[0].half;
         break;
-    case 0: /* means nothing where the count is 1 */
+    case 0: /* has no meaning if the count is 1 */
         group->outer_stride = 7;
         break;
     case 1:

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Random training steps, each a function of its seed: every option of a step, of its schedules, of
- * models and of frameworks, within what a test can execute in a blink. Sizes mostly fit each
- * other; what does not is for the step to refuse.
+ * Random training steps, each a function of its seed: all options of steps, schedules, models and
+ * frameworks, at sizes that a test executes in an instant. Sizes mostly fit each other; the step
+ * rejects what does not.
  */
 #pragma once
 
@@ -38,8 +38,8 @@ one_in(Dice *dice, uint32_t sides)
 
 typedef struct {
     uint32_t tensor, context, data, stages;
-    uint32_t chunks, layers, embedding, loss; /* of a pipeline */
-    bool linear, softmax;                     /* kinds of layers that the model has */
+    uint32_t chunks, layers, embedding, loss; /* of the pipeline */
+    bool linear, softmax;                     /* kinds of layers in the model */
 } RandomSizes;
 
 static inline RandomSizes
@@ -79,7 +79,7 @@ yes(bool is)
     return is ? "true" : "false";
 }
 
-/* One or two runs, which are all layers, or a part that is repeated. */
+/* Writes one or two runs of layers: all layers, or a repeated part. */
 static inline void
 add_random_layers(Dice *dice, const RandomSizes *s, GString *out)
 {
@@ -113,7 +113,7 @@ add_random_experts(Dice *dice, uint32_t tensor, GString *out)
                                1 + roll(dice, 2), tensor * ROLL_OF(dice, 8, 12, 24));
 }
 
-/* longhaul.model/1. Caller frees. */
+/* Returns a longhaul.model/1 text. Caller frees. */
 static inline char *
 random_model(Dice *dice, const RandomSizes *s)
 {
@@ -167,7 +167,7 @@ random_type(Dice *dice)
     return one_in(dice, 2) ? "\"activation\"" : "\"fp32\"";
 }
 
-/* longhaul.framework/1, of all that changes what a step does. Caller frees. */
+/* Returns a longhaul.framework/1 text with every member that changes a step. Caller frees. */
 static inline char *
 random_framework(Dice *dice)
 {
@@ -231,7 +231,7 @@ set_choice(Dice *dice, LhScenario *s, const char *field, const char *const *name
     lh_scenario_replace(s, field, names[roll(dice, count)]);
 }
 
-/* One of the schedule's options, one time in two. */
+/* Sets one of the schedule's options, half of the time. */
 static inline void
 set_random_option(Dice *dice, LhScenario *s, const LhSchedule *schedule, uint32_t context)
 {
@@ -272,7 +272,7 @@ set_pipeline_of(Dice *dice, LhScenario *s, const RandomSizes *sizes)
         lh_scenario_replace(s, "pipeline_schedule", "gpipe");
 }
 
-/* What a module of attention can be told, too. */
+/* Options that apply to an attention module too. */
 static inline void
 set_attention(Dice *dice, LhScenario *s, const RandomSizes *sizes)
 {
@@ -294,8 +294,8 @@ set_attention(Dice *dice, LhScenario *s, const RandomSizes *sizes)
 }
 
 /*
- * The step of @seed, whose framework is written to @framework, a path; its inputs are of the same
- * seed. Caller frees.
+ * Returns the step of @seed, with inputs of the same seed; writes its framework to the path
+ * @framework. Caller frees.
  */
 static inline LhScenario *
 random_step(uint64_t seed, const char *framework, GError **error)

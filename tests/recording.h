@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Programs held in memory op by op, so that a test can write one by hand or damage a generated one.
- * A recording keeps the slots, parameters and closed forms of the program it was made from.
+ * Programs held in memory op by op, which a test can write by hand or damage. A recording keeps the
+ * slots, parameters and closed forms of its original program.
  */
 #pragma once
 
@@ -12,7 +12,7 @@
 #include <string.h>
 
 typedef struct {
-    LhProgram program; /* what the verifier sees; borrows slots of the original */
+    LhProgram program; /* the recorded program; borrows slots of the original */
     GArray **ops;      /* [ranks] of LhOp; parts_first indexes parts[rank], counts_first counts */
     GArray **parts;    /* [ranks] of LhPart */
     GArray **counts;   /* [ranks] of uint32_t */
@@ -84,7 +84,7 @@ record_rank(Recording *recording, const LhProgram *original, uint32_t rank)
     lh_op_buffer_clear(&buffer);
 }
 
-/* The original must live as long. */
+/* Records a program. The original must outlive the recording. */
 static inline Recording *
 recording_new(const LhProgram *original)
 {
@@ -125,7 +125,7 @@ restore_array(GArray *array, const GArray *from)
         g_array_append_vals(array, from->data, from->len);
 }
 
-/* Makes the ops of @recording those of @from again, another recording of the same program. */
+/* Restores the ops of @recording from @from, another recording of the same program. */
 static inline void
 recording_restore(Recording *recording, const Recording *from)
 {
@@ -150,7 +150,7 @@ recording_count(const Recording *recording, uint32_t rank)
     return recording->ops[rank]->len;
 }
 
-/* Those that the exchanges of a rank index. */
+/* The array of messages that a rank's exchanges index. */
 static inline const LhPart *
 recording_parts(const Recording *recording, uint32_t rank)
 {
@@ -163,7 +163,7 @@ recording_part(const Recording *recording, uint32_t rank, const LhOp *op, uint32
     return &g_array_index(recording->parts[rank], LhPart, op->exchange.parts_first + i);
 }
 
-/* A collective whose tensors were changed says again what goes over the wire. */
+/* Recomputes the wire bytes of a collective whose tensors were changed. */
 static inline void
 recording_rewire(const Recording *recording, LhOp *op)
 {
@@ -172,10 +172,10 @@ recording_rewire(const Recording *recording, LhOp *op)
         op->collective.wire_bytes += lh_tensor_wire_bytes(&recording->program, op, i);
 }
 
-/* A mistake for a row of a table: a field of an op, or of one of its messages, is another. */
+/* A change of one field of an op or of one of its messages, for tables of mistakes. */
 typedef struct {
-    uint16_t at, bytes; /* of the field; no bytes: no change */
-    uint16_t message;   /* of an exchange, from 1; 0: the op itself */
+    uint16_t at, bytes; /* offset and size of the field; no bytes: no change */
+    uint16_t message;   /* 1 + index of an exchange's message; 0: the op itself */
     int64_t value;
 } FieldChange;
 
@@ -188,13 +188,13 @@ typedef struct {
         offsetof(LhPart, field), sizeof(((LhPart *)NULL)->field), 1 + (message), value             \
     }
 
-/* A row's mistakes. */
+/* The mistakes of one table row. */
 #define CHANGES(...)                                                                               \
     {                                                                                              \
         __VA_ARGS__                                                                                \
     }
 
-/* Makes those of @count changes that are any. */
+/* Applies the changes of an array up to the first without bytes. */
 static inline void
 recording_change(const Recording *recording, uint32_t rank, uint32_t id, const FieldChange *changes,
                  size_t count)

@@ -10,7 +10,7 @@
 
 #include <stdlib.h>
 
-/* Of the tests of a case, all with its name. */
+/* Runs the tests of a case named @name. */
 static inline int
 lh_run_case(const char *name, TCase *cases)
 {
@@ -37,7 +37,7 @@ lh_run_tests(const char *name, void (*before_each)(void), const TTest *const *te
     return lh_run_case(name, cases);
 }
 
-/* A test, and for how many values of _i it runs. */
+/* A test and the number of values of _i it runs for. */
 typedef struct {
     const TTest *test;
     size_t times;
@@ -53,7 +53,7 @@ lh_run_loops(const char *name, const LhTestLoop *loops, size_t count)
     return lh_run_case(name, cases);
 }
 
-/* The main function of tests that are given as { TEST, TIMES }. */
+/* The main function for tests given as { TEST, TIMES }. */
 #define LH_TEST_MAIN_OF_LOOPS(name, ...)                                                           \
     int main(void)                                                                                 \
     {                                                                                              \
@@ -64,7 +64,7 @@ lh_run_loops(const char *name, const LhTestLoop *loops, size_t count)
 
 #define LH_TEST_MAIN(name, ...) LH_TEST_MAIN_AFTER(NULL, name, __VA_ARGS__)
 
-/* Likewise, and each of them begins with a call of @before_each. */
+/* Likewise; calls @before_each before each test. */
 #define LH_TEST_MAIN_AFTER(before_each, name, ...)                                                 \
     int main(void)                                                                                 \
     {                                                                                              \

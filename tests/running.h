@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Runs of schedules with real data on this machine, for tests: what is run, and how.
- */
+/* Runs schedules on real data on this machine, for tests. */
 #pragma once
 
 #include "base/error.h"
@@ -14,7 +12,7 @@
 typedef struct {
     const LhSchedule *schedule;
     LhProgramParams wanted; /* made to fit the schedule */
-    bool documents;         /* several, in place of one */
+    bool documents;         /* several documents */
     uint32_t kernel_set;    /* of lh_device_cpu */
     LhInputKind inputs;
     uint64_t seed;
@@ -24,10 +22,10 @@ typedef struct {
     double deadline_s;
 } Case;
 
-/* Ends of documents: some lie within segments, one is of one token. */
+/* Ends of documents: some within segments, one document of a single token. */
 #define DOCUMENTS 5
 
-/* NULL if the schedule cannot do it at all. */
+/* Returns the program of a case; NULL if the schedule does not support it. */
 static inline LhProgram *
 program_of(const Case *c)
 {
@@ -42,7 +40,7 @@ program_of(const Case *c)
     return fitting_program(c->schedule, &wanted);
 }
 
-/* NULL with @error. The program may go at once: what is looked at are results. */
+/* Executes @program; NULL with @error. The results do not need the program. */
 static inline LhExecuted *
 run_program(const Case *c, LhProgram *program, GError **error)
 {
@@ -80,7 +78,7 @@ text_of(const Case *c)
         c->inject != NULL ? ", injected " : "", c->inject != NULL ? c->inject : "");
 }
 
-/* Two heads for each of four ranks. */
+/* A case with two heads per rank on four ranks. */
 static inline Case
 small_case(const LhSchedule *schedule, uint32_t ranks)
 {
@@ -106,7 +104,7 @@ run_case(const Case *c, GError **error)
     return run_program(c, program, error);
 }
 
-/* The tests of a program; those of @loops are called with the index of every schedule. */
+/* Runs the tests of a program; those of @loops are called with the index of every schedule. */
 static inline int
 run_suite(const char *name, const TTest *const *loops, size_t loops_count,
           const TTest *const *tests, size_t tests_count)

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A scenario, and the setup that is made of it.
- */
+/* A scenario and the setup made from it. */
 #pragma once
 
 #include "checking.h"
@@ -14,7 +12,7 @@ typedef struct {
     LhSetup *setup;
 } Case;
 
-/* @members are those of the scenario's JSON behind its schema. Ends with case_clear(). */
+/* Parses a scenario with the JSON @members after its schema. Ends with case_clear(). */
 static inline Case
 case_of(const char *members)
 {

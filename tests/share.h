@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How many of its cases a long test takes. Sanitizers and coverage make a test some ten times
- * slower, and what they look for is in every case: there a test takes one case in some. A plain
- * build takes all. The variable LONGHAUL_TEST_SHARE=n asks for one case in n anywhere. The share is
- * a prime number, so that cases that are numbered through several loops differ in all of them.
+ * The share of its cases that a long test runs. Sanitizers and coverage make a test about ten times
+ * slower, and any case shows them what they look for, so there a test runs one case in n. A plain
+ * build runs all. LONGHAUL_TEST_SHARE=n selects one case in n in any build. n is prime so that the
+ * selected cases of nested loops vary in every loop.
  */
 #pragma once
 
@@ -22,7 +22,7 @@
 #define TEST_SHARE 1U
 #endif
 
-/* One case in how many is taken. */
+/* n, of one case in n. */
 static inline uint64_t
 test_every(void)
 {
@@ -32,30 +32,30 @@ test_every(void)
     return MAX(every, 1);
 }
 
-/* Whether so few are taken, as where a sanitizer makes them slow, that a case takes smaller
- * numbers, too: of steps, ranks or ways to train. */
+/* Whether n is so large, as under slow sanitizers, that a case should also use smaller numbers of
+ * steps, ranks or ways to train. */
 static inline bool
 test_is_short(void)
 {
     return test_every() > 10;
 }
 
-/* Whether the case with this number is taken; number 0 always is. */
+/* Whether this case runs; case 0 always does. */
 static inline bool
 test_takes(uint64_t number)
 {
     return number % test_every() == 0;
 }
 
-/* Likewise, but never fewer than one case in @most: where each of few cases has code of its own. */
+/* Likewise with n at most @most: for few cases, each with code of its own. */
 static inline bool
 test_takes_of(uint64_t number, uint64_t most)
 {
     return number % MIN(test_every(), most) == 0;
 }
 
-/* Whether the next case of this test is taken; the first one has the number @first. Check gives
- * each test a process, and so a count, of its own. */
+/* Whether the next case of this test runs; cases are numbered from @first. Check gives each test
+ * its own process, hence its own counter. */
 static inline bool
 test_takes_next(uint64_t first)
 {
@@ -64,7 +64,7 @@ test_takes_next(uint64_t first)
     return test_takes(first + count++);
 }
 
-/* How many of so many random cases are taken. */
+/* Number of random cases to run, of @count. */
 static inline uint64_t
 test_share(uint64_t cases)
 {

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Programs of the schedules that the simulator's tests play, and what their kernels take.
- */
+/* Programs of schedules for the simulator's tests, and the times of their kernels. */
 #pragma once
 
 #include "sim/cost/cost.h"
@@ -21,7 +19,7 @@ schedule(const char *name, const LhProgramParams *params)
     return program;
 }
 
-/* Kernel times of a rank's program, one after another. */
+/* Sum of the kernel times of a rank's program. */
 static inline LhTime
 kernel_time(const World *w, uint32_t rank, uint32_t *launches)
 {

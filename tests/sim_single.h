@@ -1,21 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Programs of one collective, and who comes late for it.
- */
+/* Programs of one collective, optionally with a late rank. */
 #pragma once
 
 #include "sim_world.h"
 
 #define MEMBERS_MAX 640
 
-/* One collective over the members of a group, which arrive together unless a time says otherwise.
- */
+/* One collective over the members of a group; they arrive together unless a time is set. */
 typedef struct {
     Line lines[MEMBERS_MAX + 1];
     Script script;
 } Single;
 
-/* Rank @late is there after @late_ps, if that is not 0. */
+/* Makes rank @late arrive at @late_ps, if not 0. */
 static inline void
 single_init(Single *s, LhCollectiveKind kind, LhGroup group, uint64_t bytes, uint32_t late,
             LhTime late_ps)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A cluster, a device and a program to simulate, for tests: programs of schedules, or ops by hand
- * on the bench platform.
+ * A cluster, a device and a program to simulate, for tests: programs of schedules, or handwritten
+ * ops on the bench platform.
  */
 #pragma once
 
@@ -21,7 +21,7 @@
 typedef struct {
     LhTopology *loaded_topology;
     LhDevice *loaded_device;
-    LhTopology topology; /* copies, for a test to change */
+    LhTopology topology; /* copies that a test may change */
     LhDevice device;
     LhNetwork network;
     LhProgram *program;
@@ -29,7 +29,7 @@ typedef struct {
     LhSimParams params;
 } World;
 
-/* Takes the program. */
+/* Takes ownership of the program. */
 static inline void
 world_init(World *w, const char *topology, LhProgram *program)
 {
@@ -68,7 +68,8 @@ world_try(World *w, GError **error)
     return lh_simulate(&w->params, error);
 }
 
-/* Busy and idle time of every rank fill the makespan, and the parts of the bubble add up to it. */
+/* Asserts that every rank's busy and idle time fill the makespan and that the parts of its idle
+ * time add up. */
 static inline void
 check_accounting(const World *w, const LhSimResult *result)
 {
@@ -133,15 +134,15 @@ typedef struct {
     uint64_t bytes;
 } Note;
 
-/* One op of one rank; its id is its position among the ops of the rank. */
+/* One op of a rank; its id is its index among the rank's ops. */
 typedef struct {
     LhTime time_ps; /* compute */
     const LhKernelArgs *args;
-    uint64_t bytes; /* collective: one rank's */
-    Note notes[3];  /* exchange, up to one without bytes */
+    uint64_t bytes; /* collective: bytes of one rank */
+    Note notes[3];  /* exchange: up to the first without bytes */
     uint32_t rank;
     LhOpKind kind;
-    LhKernelId kernel; /* compute, timed by the device: with args; else time_ps says */
+    LhKernelId kernel; /* compute timed by the device if it has args; otherwise takes time_ps */
     LhCollectiveKind collective;
     uint32_t group;    /* collective over ranks 0 .. group - 1 ... */
     LhGroup ranks;     /* ... or over these */
@@ -153,7 +154,7 @@ typedef struct {
 typedef struct {
     const Line *lines;
     uint32_t count;
-    bool apart; /* every op is a step */
+    bool apart; /* every op is a step of its own */
 } Script;
 
 enum { COMPUTE, COMM, COMM2, COMPUTE2 };
@@ -234,8 +235,8 @@ script_time(void *data, uint32_t rank, const LhOp *op)
 
 static const LhGenerator script_generator = { .steps = script_steps, .emit = script_emit };
 
-/* On the bench platform: NVLink 300 GB/s, 2 us; NICs 12.5 GB/s, 3 us, reached over NVLink; no SMs
- * held; a host that costs nothing. */
+/* Sets up the bench platform: NVLink 300 GB/s, 2 us; NICs 12.5 GB/s, 3 us, reached over NVLink; no
+ * SMs held by communication; hosts cost nothing. */
 static inline void
 script_init(World *w, Script *script, uint32_t ranks)
 {
@@ -298,7 +299,7 @@ check_failure(World *w, LhErrorCode code, const char *const *words)
     ck_assert_ptr_nonnull(error);
     ck_assert_int_eq(error->code, (int)code);
     for (; *words != NULL; words++)
-        ck_assert_msg(strstr(error->message, *words) != NULL, "\"%s\" does not say \"%s\"",
+        ck_assert_msg(strstr(error->message, *words) != NULL, "\"%s\" does not contain \"%s\"",
                       error->message, *words);
     world_clear(w);
 }

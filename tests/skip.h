@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A test that this machine or build cannot run says why; tools/count-tests.py repeats it.
+ * A test that this machine or build cannot run prints the reason, which tools/count-tests.py
+ * repeats.
  */
 #pragma once
 
 #include <stdio.h>
 
-/* Prints the reason in one line; returns the exit status that Meson takes for a skipped test. */
+/* Prints the reason in one line; returns the exit status by which Meson recognises a skipped
+ * test. */
 static inline int
 skip_test(const char *reason)
 {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The whole program on the stand-ins: STANDIN_SEED, STANDIN_QUEUES and STANDIN_EAGER say how they
- * behave; STANDIN_DEVICES (default 16), STANDIN_MEMORY (bytes of each) and STANDIN_DRIVER what
- * there is. With STANDIN_IDLE nothing is computed, and kernels take what their flops and bytes
- * ask for. What they find is printed at the end, and makes the exit status 9.
+ * The whole program on the stand-in libraries. STANDIN_SEED, STANDIN_QUEUES and STANDIN_EAGER set
+ * their behaviour; STANDIN_DEVICES (default 16), STANDIN_MEMORY (bytes per device) and
+ * STANDIN_DRIVER set the machine. With STANDIN_IDLE nothing is computed, and kernels take the time
+ * their flops and bytes imply. Findings of the stand-ins are printed at the end and make the exit
+ * status 9.
  */
 #include "standin/standin.h"
 #include "standin/standin_calls.h"
@@ -24,7 +25,7 @@ number_of(const char *variable, int usual)
     return (uint32_t)(text == NULL ? usual : strtol(text, NULL, 10));
 }
 
-/* Some time, so that rates are numbers. */
+/* A plausible duration, so that rates are finite. */
 static double
 kernel_seconds(const char *name, const uint32_t grid[3])
 {
@@ -33,7 +34,7 @@ kernel_seconds(const char *name, const uint32_t grid[3])
     return 1e-6;
 }
 
-/* Of an idle run: what tells shapes apart. */
+/* Duration in an idle run, which distinguishes shapes. */
 static double
 call_seconds(LhKernelId id, const LhKernelArgs *args)
 {

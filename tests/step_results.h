@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Steps of scenarios that are simulated in two ways, in short and op by op, which have the same
- * results.
+ * Compares steps of scenarios simulated in two ways, in short form and op by op: the results must
+ * be equal.
  */
 #pragma once
 
@@ -13,7 +13,8 @@
 #include <math.h>
 #include <string.h>
 
-/* The step of a scenario with these members; NULL if it is refused. Both are the caller's. */
+/* Returns the setup of a scenario with these members; NULL if it is rejected. The caller frees
+ * both. */
 static inline LhSetup *
 setup_of(const char *members, LhScenario **scenario)
 {
@@ -48,7 +49,8 @@ check_rank(const char *text, uint32_t rank, const LhRankResult *a, const LhRankR
         ", communicates for %" G_GINT64_FORMAT "; in short %" G_GINT64_FORMAT ", %" G_GINT64_FORMAT
         ", %" G_GINT64_FORMAT,
         text, rank, b->finish_ps, b->busy_ps, b->comm_ps, a->finish_ps, a->busy_ps, a->comm_ps);
-    /* Of several that arrive in one instant, the wait for them is put down to what either did. */
+    /* Of several arrivals at the same instant either may be charged with the wait, so only sums are
+     * compared. */
     for (int i = 0; i < LH_IDLE_PARTS; i++) {
         idle_ps[0] += a->idle_ps[i];
         idle_ps[1] += b->idle_ps[i];
@@ -90,8 +92,8 @@ check_same(const char *text, const LhSimResult *shorter, const LhSimResult *whol
         ck_assert_uint_eq(use->links, all->links);
         ck_assert_uint_eq(use->busiest.link, all->busiest.link);
         ck_assert_msg(fabs(use->used_sum - all->used_sum) <= 1e-9 * all->used_sum,
-                      "%s: use of %s %g, in short %g", text, lh_tier_names[tier], all->used_sum,
-                      use->used_sum);
+                      "%s: utilisation of %s %g, in short form %g", text, lh_tier_names[tier],
+                      all->used_sum, use->used_sum);
     }
     ck_assert_uint_eq(shorter->busiest_link, whole->busiest_link);
     ck_assert_double_eq(shorter->busiest_link_utilisation, whole->busiest_link_utilisation);

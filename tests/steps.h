@@ -6,12 +6,12 @@
 
 #include "step/step.h"
 
-/* What a test varies. All zero but `schedule`: one rank, two layers, nothing sharded or recomputed.
- */
+/* The parameters that tests vary. All zero except `schedule`: one rank, two layers, nothing sharded
+ * or recomputed. */
 typedef struct {
-    const char *schedule; /* of its attention */
+    const char *schedule; /* attention schedule */
     uint32_t tensor, context, data;
-    uint32_t stages, chunks; /* of a pipeline; 0: one */
+    uint32_t stages, chunks; /* of the pipeline; 0: one */
     bool embedding_counts, loss_counts;
     LhPipelineOrder order;
     uint32_t layers, micro_batches, batch;
@@ -21,12 +21,12 @@ typedef struct {
     uint32_t heads;  /* 0: 8, or 16 on many ranks */
     uint32_t groups; /* key-value heads; 0: as many as heads */
     bool linear, gelu, layer_norm, tied, gate;
-    /* Experts that a router chooses among, 0: none; how many of them for each token, 0: 2; beside
-     * them shared ones; and layers before them that have an MLP. */
+    /* Routed experts, 0: none; chosen per token, 0: 2; shared experts; and leading layers that have
+     * a dense MLP instead. */
     uint32_t experts, choices, shared, dense;
-    uint32_t window;     /* of every second layer; 0: none */
+    uint32_t window;     /* sliding window of every second layer; 0: none */
     uint64_t vocabulary; /* 0: 64 */
-    uint64_t tokens;     /* of a sequence on a context-parallel rank; 0: 16 */
+    uint64_t tokens;     /* per sequence on a context-parallel rank; 0: 16 */
     LhStepBehaviour behaviour;
 } TinyStep;
 
@@ -74,7 +74,7 @@ tiny_model(const TinyStep *tiny)
     return model;
 }
 
-/* The program of @tiny; NULL with @error if it is refused. Caller frees. */
+/* The program of @tiny; NULL with @error if it is rejected. Caller frees. */
 static inline LhProgram *
 tiny_step(const TinyStep *tiny, GError **error)
 {

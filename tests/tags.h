@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A plain interpreter of programs, the second judge of what damage to a step does: every cell holds
- * a number; a call hashes what it reads into what it writes, or adds that to it; messages and
- * collectives move and add numbers. Two programs that leave the same numbers in all states do the
- * same. It shares no code with the verifier.
+ * A plain interpreter of programs, the second judge of whether damage changes a step's result.
+ * Every cell holds a number; a call hashes its inputs and writes the hash to its outputs, or adds
+ * it; messages and collectives move and add numbers. Two programs are equivalent if they leave the
+ * same numbers in all states. Shares no code with the verifier.
  */
 #pragma once
 
@@ -36,7 +36,7 @@ tags_cell(const Tags *t, uint32_t rank, const LhRegion *region, uint32_t part)
                     region->part + part];
 }
 
-/* Moves one half of a part by its own bits. */
+/* Replaces one half of a part: the low or the high bits. */
 static inline uint64_t
 tags_half(uint64_t before, uint64_t value, uint8_t half)
 {
@@ -61,7 +61,7 @@ tags_compute(Tags *t, uint32_t rank, const LhOp *op)
     for (size_t i = 0; i < offsetof(LhKernelArgs, first); i++)
         hash = tags_mix(hash, bytes[i]);
     for (uint32_t i = 0; i < op->compute.regions_count; i++) {
-        /* A norm that nothing is clipped by means nothing. */
+        /* Without clipping the norm has no effect. */
         if (i == 1 && kernel->args == LH_ARGS_OPTIMIZER && args.optimizer.clip <= 0)
             continue;
         for (uint32_t k = 0;
@@ -84,7 +84,7 @@ tags_compute(Tags *t, uint32_t rank, const LhOp *op)
 
 /* ---- messages ---- */
 
-/* The how-manieth message of this direction, peer and communicator part @part of op @id is. */
+/* Index of part @part of op @id among the messages of the same direction, peer and communicator. */
 static inline uint32_t
 tags_message_turn(const Tags *t, uint32_t rank, uint32_t id, uint32_t part)
 {
@@ -109,7 +109,7 @@ tags_message_turn(const Tags *t, uint32_t rank, uint32_t id, uint32_t part)
     return turn;
 }
 
-/* The other end of a message: its op, and its part in that; false: there is none. */
+/* Finds the other end of a message: its op and part; false if there is none. */
 static inline bool
 tags_partner(const Tags *t, uint32_t rank, uint32_t id, uint32_t part, uint32_t *other,
              uint32_t *other_part)
@@ -153,7 +153,7 @@ tags_move(Tags *t, uint32_t from, const LhPart *s, uint32_t to, const LhPart *r)
     }
 }
 
-/* Moves what can move; true if the exchange is through. */
+/* Moves the messages that can move; true if the exchange is complete. */
 static inline bool
 tags_exchange(Tags *t, uint32_t rank, uint32_t id)
 {
@@ -194,7 +194,7 @@ tags_same_communicator(const LhOp *a, const LhOp *b)
     return lh_communicator_compare(&x, &y) == 0;
 }
 
-/* The op of @member that meets collective @id of @rank; LH_OP_NONE: none. */
+/* The op of @member that matches collective @id of @rank; LH_OP_NONE if there is none. */
 static inline uint32_t
 recording_meets(const Recording *r, uint32_t rank, uint32_t id, uint32_t member)
 {
@@ -215,13 +215,13 @@ recording_meets(const Recording *r, uint32_t rank, uint32_t id, uint32_t member)
     return LH_OP_NONE;
 }
 
-/* One tensor of a meeting, for its member @to. */
+/* One tensor of a collective, for its member @to. */
 typedef struct {
     Tags *tags;
     const LhOp **ops; /* [members] */
     uint32_t *ranks;  /* likewise */
     uint32_t members, tensor;
-    const uint64_t *before; /* all tags, as they were */
+    const uint64_t *before; /* all tags before the collective */
 } TagsMeeting;
 
 static inline LhCollectiveCall
@@ -258,7 +258,7 @@ tags_receive(const TagsMeeting *m, uint32_t to)
     }
 }
 
-/* True if all members were there: then the collective is through for all of them. */
+/* Executes a collective if all members have arrived; true if it did. */
 static inline bool
 tags_collective(Tags *t, uint32_t rank, uint32_t id)
 {
@@ -314,7 +314,7 @@ tags_may_start(const Tags *t, uint32_t rank, uint32_t id)
     return true;
 }
 
-/* Lets an op go as far as it can; true if anything has happened. */
+/* Advances an op as far as possible; true if anything changed. */
 static inline bool
 tags_step(Tags *t, uint32_t rank, uint32_t id)
 {
@@ -340,7 +340,7 @@ tags_step(Tags *t, uint32_t rank, uint32_t id)
     }
 }
 
-/* Runs a program that ends; the caller frees the tags with tags_free(). */
+/* Runs a program to its end; the caller frees the tags with tags_free(). */
 static inline Tags *
 tags_run(const Recording *recording)
 {
@@ -354,8 +354,8 @@ tags_run(const Recording *recording)
     t->arrived = g_new(uint8_t *, t->ranks);
     t->done = g_new(uint8_t *, t->ranks);
     t->moved = g_new(uint8_t *, t->ranks);
-    /* Ranks that share a weight have the same; here it is enough that the same run starts from the
-     * same numbers. */
+    /* Ranks that share a weight start from equal numbers; here it suffices that equal runs start
+     * from equal numbers. */
     for (size_t i = 0; i < (size_t)t->ranks * t->cells; i++)
         t->tags[i] = tags_mix(i, 7);
     for (uint32_t rank = 0; rank < t->ranks; rank++) {
@@ -388,7 +388,7 @@ tags_free(Tags *t)
     g_free(t);
 }
 
-/* Whether two runs leave the same in all slots that stay. */
+/* Whether two runs leave equal tags in all persistent slots. */
 static inline bool
 tags_equal(const Tags *a, const Tags *b)
 {
