@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Tables of text: what is read, and what is refused where.
- */
+/* CSV tables: accepted texts, and rejected ones with their positions. */
 #include "data_files.h"
 
 #include "base/files/csv.h"
@@ -45,7 +43,7 @@ START_TEST(csv_reads_cells)
 }
 END_TEST
 
-/* CR LF, LF, a mark of UTF-8 and a last line without end give the same cells. */
+/* CR LF, LF, a UTF-8 byte order mark and a missing last line end give the same cells. */
 START_TEST(csv_does_not_mind_how_lines_end)
 {
     static const char *const texts[] = {
@@ -142,8 +140,8 @@ START_TEST(csv_refuses_nul_and_missing_files)
 }
 END_TEST
 
-/* Every prefix of a table, and the table with each byte replaced, is read or refused; nothing else.
- */
+/* Every prefix of a table, and the table with each byte replaced, is read or rejected without a
+ * crash. */
 START_TEST(csv_survives_damage)
 {
     static const char text[] = "# r\na,\"b,\n\"\"c\",d\r\n1,\"2\",3\n\"x\ny\",\"\",\n";

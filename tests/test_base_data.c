@@ -13,7 +13,7 @@
 static const char *const files[] = { "ring-8.json", "dgx-a100.json", "notes.txt", ".hidden.json",
                                      "Upper.json" };
 
-/* Makes <tmp>/topologies with the files above and points LONGHAUL_DATA_DIR to <tmp>. */
+/* Makes <tmp>/topologies with the files above and sets LONGHAUL_DATA_DIR to <tmp>. */
 static char *
 make_data_dir(void)
 {
@@ -110,8 +110,8 @@ START_TEST(data_words_unknown_names)
 }
 END_TEST
 
-/* Test programs run from the build tree, so without the variable they use the source tree; in a
- * relocatable build they do not know it. */
+/* Without the variable, test programs in the build tree use the source tree; a relocatable build
+ * does not know it. */
 START_TEST(data_uses_the_source_tree_when_not_installed)
 {
     g_autofree char *source_dir = g_strdup(g_getenv("LONGHAUL_SOURCE_DIR"));

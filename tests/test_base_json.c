@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Strict JSON reading: every syntax error with its place and words, exact integers, decoding by
- * tables with every message, clean-up on failure, and schemas.
+ * Strict JSON reading: every syntax error with its position and message, exact integers,
+ * table-driven decoding with every message, clean-up on failure, and schemas.
  */
 #include "base/error.h"
 #include "base/json/json_private.h"
@@ -664,7 +664,7 @@ START_TEST(json_knows_what_it_has)
         { "n", false },
         { "a.b[99999999999]", false },
         { "a.b[4294967296]", false },
-        /* Keys of a file, as they come. */
+        /* Keys of a file, in its order. */
         { "[share", false },
         { "a.b[", false },
         { "a.b[]", false },
@@ -739,7 +739,7 @@ START_TEST(json_limits_the_size_of_endless_files)
 }
 END_TEST
 
-/* Every cut of a good document, and every single changed byte, either parses or is told off. */
+/* Every prefix of a valid document and every single changed byte either parses or is rejected. */
 START_TEST(json_survives_broken_documents)
 {
     static const char text[] =
@@ -845,7 +845,7 @@ counts(const char *path)
     return !g_str_equal(path, "b") && !g_str_equal(path, "c[0].d");
 }
 
-/* @place: of the first difference; NULL: there is none. */
+/* @place: path of the first difference, or NULL if there is none. */
 static void
 check_same(const char *a, const char *b, const char *place, const char *in_a, const char *in_b)
 {
@@ -859,7 +859,7 @@ check_same(const char *a, const char *b, const char *place, const char *in_a, co
                   "%s, %s: %s, %s, %s", a, b, d.path, d.a, d.b);
 }
 
-/* Also the other way round. */
+/* Also in the other direction. */
 static void
 check_differs(const char *a, const char *b, const char *place, const char *in_a, const char *in_b)
 {
@@ -891,7 +891,7 @@ START_TEST(json_finds_the_first_difference)
 }
 END_TEST
 
-/* The most memory that the process has had, in bytes. */
+/* Peak memory of the process, bytes. */
 static uint64_t
 peak_bytes(void)
 {
@@ -901,7 +901,7 @@ peak_bytes(void)
     return (uint64_t)usage.ru_maxrss * 1024;
 }
 
-/* A document costs its text and cJSON's node for each value: the shortest have two bytes. */
+/* A document costs its text and one cJSON node per value; the shortest values have two bytes. */
 START_TEST(json_costs_a_node_for_each_value)
 {
     const gsize count = 4 << 20, length = 2 * count + 1;
@@ -959,7 +959,7 @@ START_TEST(json_decodes_elements_later)
     uint64_t number;
 
     ck_assert(lh_json_decode(json, later_fields, &later, false, NULL));
-    ck_assert_ptr_null(json->tree->root); /* which would be most of what the document takes */
+    ck_assert_ptr_null(json->tree->root); /* freed, since it would be most of a document's memory */
     ck_assert_uint_eq(later.links.count, 3);
     ck_assert(lh_json_decode_next(json, &later_fields[0], "links", &later.links, &link, NULL));
     ck_assert_str_eq(link.kind, "a\"]");
@@ -986,7 +986,7 @@ START_TEST(json_decodes_elements_later)
 }
 END_TEST
 
-/* What Python writes for numbers that JSON has not is a value of a kind of its own. */
+/* The non-JSON numbers that Python writes (NaN, Infinity) are values of a kind of their own. */
 START_TEST(json_reads_what_python_writes)
 {
     static const char text[] = "{\"a\": [NaN, Infinity,-Infinity, -1], \"NaN\": \"Infinity\"}";

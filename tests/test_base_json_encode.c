@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writing by tables of fields: every type, what is null, what is left out, and that what is written
- * is what the same table reads.
+ * Table-driven encoding: every type, null values, omitted values, and that decoding with the same
+ * table restores everything.
  */
 #include "base/json/json.h"
 #include "base/json/json_encode.h"
@@ -65,7 +65,7 @@ derive_text(const void *of, void *value)
     *(char **)value = whole->on ? g_strdup_printf("%s!", whole->word) : NULL;
 }
 
-/* A part, of which the writer frees nothing. */
+/* Returns a part whose members the writer does not free. */
 static void
 derive_part(const void *of, void *value)
 {
@@ -132,7 +132,7 @@ uints_of(uint64_t first, uint64_t second)
     return numbers;
 }
 
-/* What there is of each, and the most of it. */
+/* A value with every member set to its largest. */
 static Whole
 full(void)
 {
@@ -219,7 +219,7 @@ START_TEST(encode_leaves_out_what_there_is_not)
 }
 END_TEST
 
-/* What a reader presets need not be written: and only that. */
+/* Values equal to the reader's presets are omitted, and only those. */
 START_TEST(encode_knows_what_is_usual)
 {
     const Part usual = { .count = 3 }, same = { .count = 3 }, other = { .count = 0 };
@@ -261,14 +261,14 @@ static const LhField optional_fields[] = {
     { .name = NULL },
 };
 
-/* An object is left out with all that is in it, though a reader needs this where it is there. */
+/* An object is omitted with all its members, even those required when it is present. */
 START_TEST(encode_leaves_out_objects)
 {
     const Optional usual = { .part = { .count = 3 }, .time_ps = -1, .kept.rate = NAN };
     Optional o = usual;
 
     check_encoded(optional_fields, &o, &usual, "{}");
-    o.part.count = 0; /* and what is kept, even as a reader takes it */
+    o.part.count = 0; /* and what the decoder still accepts */
     check_encoded(optional_fields, &o, &usual, "{\"part\": {\"count\": 0, \"rate\": 0}}");
     o.part = (Part){ .count = 3, .rate = 1 };
     o.time_ps = 0;
@@ -342,7 +342,7 @@ static const char *const documents[] = {
     "\"derived\": 1}",
 };
 
-/* A reader of the same table skips what follows from the rest. */
+/* A decoder of the same table skips derived members. */
 START_TEST(encode_writes_what_is_read)
 {
     g_autoptr(GError) error = NULL;
@@ -357,7 +357,7 @@ START_TEST(encode_writes_what_is_read)
 }
 END_TEST
 
-/* A member that may be null must be there all the same. */
+/* A nullable member is still required. */
 START_TEST(decode_misses_what_may_be_null)
 {
     static const char text[] = "{\"count\": 1}";
@@ -423,8 +423,8 @@ read_sums(const char *text, const LhField *fields, void *out, GError **error)
     return lh_json_decode(json, fields, out, false, error);
 }
 
-/* What is written of the extremes of every type, and of the values around each power of ten, is
- * read back as it was. */
+/* Asserts that the extremes of every type and the values around each power of ten survive encoding
+ * and decoding. */
 static void
 check_sums(const Sums *sums)
 {
@@ -462,7 +462,7 @@ START_TEST(decode_reads_sums_back)
 }
 END_TEST
 
-/* However a number is written. */
+/* Any notation of a number is accepted. */
 static const struct {
     const char *number;
     int64_t time_ps;
@@ -497,7 +497,7 @@ END_TEST
 #define SECONDS "must be a number of seconds with at most 12 decimals; found "
 #define BEYOND "is out of range: found the number "
 
-/* A document, and the message behind its place. */
+/* A document and its error message after the position. */
 static const char *const wrong_sums[][2] = {
     { "{\"late_s\": \"1 s\"}", "1:12: error: \"late_s\" " SECONDS "the string \"1 s\"" },
     { "{\"late_s\": [1]}", "1:12: error: \"late_s\" " SECONDS "an array" },
@@ -558,7 +558,7 @@ typedef struct {
     LhWide sum;
 } Bounded;
 
-/* Bounds of times are in seconds. */
+/* Bounds of times are given in seconds. */
 static const LhField bounded_fields[] = {
     { .name = "wait_s",
       .type = LH_FIELD_INT,
@@ -598,7 +598,7 @@ START_TEST(decode_bounds_sums)
 }
 END_TEST
 
-/* ---- what a reader does not need ---- */
+/* ---- members that the reader does not need ---- */
 
 typedef struct {
     uint64_t label;

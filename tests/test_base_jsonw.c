@@ -144,7 +144,7 @@ static const LhField sample_fields[] = {
     { .name = NULL },
 };
 
-/* Any text without NUL that is valid UTF-8. */
+/* Random valid UTF-8 text without NUL. */
 static char *
 any_text(uint64_t i)
 {
@@ -193,7 +193,7 @@ START_TEST(jsonw_is_read_back_exactly)
 }
 END_TEST
 
-/* Each misuse aborts; the loop test below runs one per child process. */
+/* Each misuse aborts; a loop test runs each in a child process. */
 START_TEST(jsonw_aborts_on_misuse)
 {
     GString *out = g_string_new(NULL);

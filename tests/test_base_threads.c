@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Work that is shared among threads: every index once, by threads that have numbers. */
+/* Work shared among threads: every index runs once, on numbered threads. */
 #include "base/threads.h"
 
 #include "run_tests.h"
@@ -12,7 +12,7 @@
 typedef struct {
     guint threads, count;
     atomic_uint calls[COUNT_MAX + 1];
-    atomic_uint begun; /* calls so far */
+    atomic_uint begun; /* calls begun */
 } Sheet;
 
 static void

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Numbers with units, and the search for the nearest word.
- */
+/* Numbers with units, and the search for the nearest name. */
 #include "base/error.h"
 #include "base/rng.h"
 #include "base/units.h"
@@ -342,7 +340,7 @@ START_TEST(units_formats_rates_for_people)
 }
 END_TEST
 
-/* A random number of 1 to 60 bits: all magnitudes are equally likely. */
+/* A random number of 1 to 60 bits; all magnitudes are equally likely. */
 static uint64_t
 any_magnitude(uint64_t i, uint64_t what)
 {
@@ -372,7 +370,7 @@ START_TEST(units_formats_read_back)
 }
 END_TEST
 
-/* Whole multiples of a unit are printed exactly, and so come back exactly. */
+/* Whole multiples of a unit are printed and read back exactly. */
 START_TEST(units_round_sizes_read_back_exactly)
 {
     for (unsigned shift = 0; shift < 50; shift++) {
@@ -389,7 +387,7 @@ START_TEST(units_round_sizes_read_back_exactly)
 }
 END_TEST
 
-/* Any text either is refused with a message or yields a value; nothing else happens. */
+/* Any text is either rejected with a message or yields a value. */
 START_TEST(units_survives_noise)
 {
     static const char alphabet[] = "0123456789..KMGTiBbpsFLOkmun/ -+eE\x80\xff";

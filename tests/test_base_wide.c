@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Texts of 128-bit totals, against arithmetic on decimal digits. */
+/* Decimal text of 128-bit totals, compared with arithmetic on decimal digits. */
 #include "base/rng.h"
 #include "base/wide.h"
 
@@ -9,7 +9,7 @@
 
 #define TRIALS 2000
 
-/* A number as its decimal digits, the last one first. */
+/* A number as decimal digits, least significant first. */
 typedef struct {
     unsigned char digits[64];
 } Decimal;
@@ -62,7 +62,7 @@ START_TEST(wide_text_has_every_digit)
 }
 END_TEST
 
-/* The number that a text says, times 10^decimals. */
+/* The value of a text times 10^decimals. */
 static LhWide
 read_scaled(const char *text, int decimals)
 {
@@ -77,7 +77,7 @@ read_scaled(const char *text, int decimals)
     return value;
 }
 
-/* |text - value / divisor| is at most half of its last digit. */
+/* |text - value / divisor| is at most half a unit of the last digit. */
 START_TEST(wide_quotient_is_the_nearest)
 {
     char text[LH_WIDE_TEXT_SIZE];
@@ -107,7 +107,7 @@ START_TEST(wide_seconds_are_exact)
 {
     static const struct {
         int64_t time_ps;
-        int64_t times; /* as long */
+        int64_t times; /* repetitions */
         const char *text;
     } rows[] = {
         { 0, 1, "0" },

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What binds a run: critical paths by hand, and what is said to bind, over schedules, clusters and
- * random clusters, against playing the run again with every set of resources faster.
+ * Bottlenecks: critical paths by hand, and the reported bottleneck over schedules, clusters and
+ * random clusters, compared with simulating again with every set of resources accelerated.
  */
 #include "base/rng.h"
 #include "compare/compare.h"
@@ -19,7 +19,7 @@
 /* --- paths --------------------------------------------------------------------------------------
  */
 
-/* Steps lie end to end from 0 to the makespan, whatever they wait for. */
+/* Steps of a path are contiguous from 0 to the makespan. */
 static void
 check_path(const LhSimResult *result, const char *what)
 {
@@ -89,10 +89,10 @@ check_script(Script *script, uint32_t ranks, LhTime launch_ps, const Shares *exp
         .rank = (on), .kind = LH_OP_EXCHANGE, .notes = { { false, (from), 0, (size) } }            \
     }
 
-/* NVLink carries 300 GB/s with 2 us, a NIC 12.5 GB/s with 3 us beyond it. */
+/* NVLink has 300 GB/s and 2 us latency; a NIC adds 12.5 GB/s and 3 us. */
 START_TEST(path_follows_what_is_waited_for)
 {
-    /* Kernel, message to a rank that has waited, kernel there; a shorter kernel beside it. */
+    /* Kernel, message to a waiting rank, kernel there; a shorter kernel in parallel. */
     Script message = SCRIPT({ .rank = 0, .kind = LH_OP_COMPUTE, .time_ps = 5 * MS },
                             { .rank = 0,
                               .kind = LH_OP_EXCHANGE,
@@ -101,18 +101,18 @@ START_TEST(path_follows_what_is_waited_for)
                             RECEIVE(1, 0, 300000000), /* 1 ms */
                             { .rank = 1, .kind = LH_OP_COMPUTE, .time_ps = 2 * MS, .after = { 1 } },
                             { .rank = 2, .kind = LH_OP_COMPUTE, .time_ps = 7 * MS });
-    /* The receiver comes last: what it did before is what the message waited for. */
+    /* The receiver is late: the message waits for the receiver's earlier work. */
     Script late = SCRIPT(SEND(0, 1, 300000000), { .rank = 1, .kind = LH_OP_COMPUTE, .time_ps = MS },
                          { .rank = 1,
                            .kind = LH_OP_EXCHANGE,
                            .notes = { { false, 0, 0, 300000000 } },
                            .after = { 1 } });
-    /* Ops 0 to 3 of one stream: the last has been issued after 3 launches and runs 1 us. */
+    /* Ops 0 to 3 of one stream: the last is issued after 3 launches and runs 1 us. */
     Script launches = SCRIPT({ .rank = 0, .kind = LH_OP_COMPUTE, .time_ps = US },
                              { .rank = 0, .kind = LH_OP_COMPUTE, .time_ps = US },
                              { .rank = 0, .kind = LH_OP_COMPUTE, .time_ps = US },
                              { .rank = 0, .kind = LH_OP_COMPUTE, .time_ps = US });
-    /* A sync: its host goes on 10 us after the kernel. */
+    /* A sync: its host continues 10 us after the kernel. */
     Script sync = SCRIPT({ .rank = 0, .kind = LH_OP_COMPUTE, .time_ps = MS },
                          { .rank = 0, .kind = LH_OP_SYNC },
                          { .rank = 0, .kind = LH_OP_COMPUTE, .time_ps = MS });
@@ -125,11 +125,11 @@ START_TEST(path_follows_what_is_waited_for)
 }
 END_TEST
 
-/* Each op is followed by the longest chain of those that wait for it, in whatever order these
- * name what they wait for. */
+/* Each op's tail is the longest chain of its dependents, in whatever order these list their
+ * dependences. */
 START_TEST(tails_are_the_longest_chains)
 {
-    /* Op 2 waits for 0 and 1, and 3 for 2 alone; the host waits for them all before op 5. */
+    /* Op 2 waits for 0 and 1, and 3 for 2 alone; the host waits for all of them before op 5. */
     const LhOp ops[] = {
         { .id = 0, .kind = LH_OP_COMPUTE, .stream = 0 },
         { .id = 1, .kind = LH_OP_COMPUTE, .stream = 1 },
@@ -164,9 +164,10 @@ case_at(const char *cluster, const char *model, const char *seq_length)
     return case_of(members);
 }
 
-/* Everything that could be raised: every set of tiers with traffic, compute, latency, hosts. */
+/* Everything that could be accelerated: every set of tiers with traffic, compute, latency,
+ * hosts. */
 typedef struct {
-    LhTime links_ps[1 << LH_TIERS]; /* saved, by set; 0 for sets with other tiers */
+    LhTime links_ps[1 << LH_TIERS]; /* savings by set; 0 for sets with unused tiers */
     LhTime other_ps[LH_PATH_STEP_KINDS];
 } Savings;
 
@@ -196,7 +197,7 @@ try_everything(const Case *c, const LhCompareRow *row, Savings *s)
             s->other_ps[kind] = saved_by(c, row->program, makespan_ps, (uint8_t)kind, 0);
 }
 
-/* The most that sets save which make up @set one by one. */
+/* The largest sum of savings of disjoint sets that make up @set. */
 static LhTime
 saved_apart(const Savings *s, uint8_t set)
 {
@@ -210,19 +211,19 @@ saved_apart(const Savings *s, uint8_t set)
     return most;
 }
 
-/* The named links, or others that save a twentieth more and are one thing: their parts do not save
- * as much one by one. */
+/* Asserts that no indivisible set of links saves a twentieth more than the named one. A set is
+ * divisible if its parts accelerated one by one save as much. */
 static void
 check_links(const Savings *s, LhTime saved, const char *what)
 {
     for (unsigned set = 1; set < 1U << LH_TIERS; set++)
         ck_assert_msg(s->links_ps[set] <= saved * 20 / 19 + US ||
                           saved_apart(s, (uint8_t)set) >= s->links_ps[set] / 20 * 19,
-                      "%s: what is named saves %g ms, the tiers %x together %g ms", what,
+                      "%s: the named bottleneck saves %g ms, the tiers %x together %g ms", what,
                       (double)saved / (double)MS, set, (double)s->links_ps[set] / (double)MS);
 }
 
-/* Some threads find what one finds. */
+/* Asserts that several threads find the same bottleneck as one. */
 static void
 check_threads(const Case *c, const LhCompareRow *row, const LhBottleneck *bound)
 {
@@ -241,8 +242,8 @@ check_threads(const Case *c, const LhCompareRow *row, const LhBottleneck *bound)
     }
 }
 
-/* What is named saves what is said, and nothing else that is one thing saves more; only kernels
- * may, where most of the path waits for messages. */
+/* Asserts that the named bottleneck saves what is reported and that nothing else indivisible saves
+ * more, except kernels when most of the path waits for messages. */
 static void
 check_bound(const Case *c, const LhCompareRow *row, const char *what)
 {
@@ -261,14 +262,14 @@ check_bound(const Case *c, const LhCompareRow *row, const char *what)
         ck_assert_int_eq(saved, named->kind == LH_STEP_LINKS ? s.links_ps[named->tiers]
                                                              : s.other_ps[named->kind]);
     ck_assert_msg(!messages || named->kind != LH_STEP_COMPUTE,
-                  "%s: most of the path waits for messages, and compute is named", what);
+                  "%s: most of the path waits for messages, but compute is named", what);
     check_links(&s, saved, what);
     check_threads(c, row, bound);
     for (unsigned kind = 0; kind < LH_PATH_STEP_KINDS; kind++)
-        ck_assert_msg(s.other_ps[kind] <= saved * 20 / 19 + US ||
-                          (kind == LH_STEP_COMPUTE && messages),
-                      "%s: what is named saves %g ms, %s %g ms", what, (double)saved / (double)MS,
-                      lh_step_kind_names[kind], (double)s.other_ps[kind] / (double)MS);
+        ck_assert_msg(
+            s.other_ps[kind] <= saved * 20 / 19 + US || (kind == LH_STEP_COMPUTE && messages),
+            "%s: the named bottleneck saves %g ms, %s %g ms", what, (double)saved / (double)MS,
+            lh_step_kind_names[kind], (double)s.other_ps[kind] / (double)MS);
 }
 
 static void
@@ -318,7 +319,7 @@ pick(uint32_t seed, uint32_t field, uint32_t count)
     return (uint32_t)(lh_rng_uniform(seed, field, 0) * count);
 }
 
-/* Rates of few values, so that links in series are often as fast as each other. */
+/* Draws from a few rates, so that links in series are often equally fast. */
 static double
 pick_rate(uint32_t seed, uint32_t field)
 {
@@ -369,7 +370,7 @@ START_TEST(bound_is_what_saves_most_on_random_clusters)
 }
 END_TEST
 
-/* Asking for the path changes nothing else. */
+/* Recording the critical path changes no result. */
 START_TEST(path_leaves_the_run_alone)
 {
     for (uint32_t seed = 100; seed < 100 + test_share(30); seed++) {
@@ -395,10 +396,10 @@ START_TEST(path_leaves_the_run_alone)
 }
 END_TEST
 
-/* --- what is told apart -------------------------------------------------------------------------
- */
+/* --- rankings and error bars
+ * -------------------------------------------------------------------- */
 
-/* All links of a tier, or (LH_TIERS) kernels, @factor times as fast. */
+/* Makes all links of a tier, or (LH_TIERS) kernels, @factor times as fast. */
 static void
 change_constant(LhSetup *setup, int constant, double factor)
 {
@@ -422,7 +423,8 @@ row_named(const LhComparison *c, const char *name)
     ck_abort_msg("no row is called %s", name);
 }
 
-/* Whoever was told apart from the winner stays behind it with that constant off by its error. */
+/* Asserts that rows ranked behind the winner outside its error bar stay behind it when a constant
+ * is off by its error. */
 static void
 check_order_stays(const LhComparison *before, const Case *c, const char *what)
 {
@@ -438,8 +440,7 @@ check_order_stays(const LhComparison *before, const Case *c, const char *what)
         ck_assert_int_eq(row->tied, (double)row->result->makespan_ps <=
                                         (double)first->result->makespan_ps * (1 + row->error));
         ck_assert_msg(row->tied || moved->result->makespan_ps > winner->result->makespan_ps,
-                      "%s: %s was told apart from %s and overtakes it", what, row->name,
-                      first->name);
+                      "%s: %s was ranked behind %s and overtakes it", what, row->name, first->name);
     }
 }
 
@@ -466,7 +467,7 @@ START_TEST(rankings_hold_within_the_error)
 }
 END_TEST
 
-/* Two that are 3.8 % apart are no ranking; half as fast is one. */
+/* Two rows 3.8 % apart are tied; one half as fast is not. */
 START_TEST(close_times_are_not_told_apart)
 {
     g_autoptr(LhComparison) comparison = NULL;
@@ -481,8 +482,8 @@ START_TEST(close_times_are_not_told_apart)
 }
 END_TEST
 
-/* One rank's time is as good as its kernels and the model; a run that waits for a NIC no better
- * than its share of that. */
+/* The error of one rank's time is that of its kernels and of the model; a run that waits for a NIC
+ * has at least the error of that share. */
 START_TEST(error_bars_are_of_what_takes_the_time)
 {
     g_autoptr(LhComparison) alone = NULL, spread = NULL;
@@ -516,8 +517,8 @@ START_TEST(error_bars_are_of_what_takes_the_time)
 }
 END_TEST
 
-/* What protocols take of measured collectives may go with links or not: where links of a node carry
- * them, a saving has an interval around it; where there are no such times, it has none. */
+/* The protocol time of measured collectives may or may not scale with the links. Where links of a
+ * node carry such collectives, a saving has an interval; without such times it has none. */
 START_TEST(savings_have_intervals)
 {
     static const struct {
@@ -549,7 +550,7 @@ START_TEST(savings_have_intervals)
 }
 END_TEST
 
-/* What to type into a file: each path once, those of one value together, to the last digit. */
+/* The edit of a file for each saving: each path once, paths of one value together, all digits. */
 START_TEST(savings_say_what_to_type_in)
 {
     const uint8_t nvlink = 1u << LH_TIER_NVLINK, pcie = 1u << LH_TIER_PCIE, nic = 1u << LH_TIER_NIC;

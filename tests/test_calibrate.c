@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Fits recover what data were made of; a calibration survives its file; the simulator uses it.
+ * Fits recover the constants that data were made from; a calibration survives its file; the
+ * simulator uses it.
  */
 #include "base/error.h"
 #include "calibrate/calibrate.h"
@@ -28,7 +29,7 @@
 #define RATE 93e9
 #define HALF_LENGTH 85.0
 
-/* In [-1, 1], always the same. */
+/* A reproducible number in [-1, 1]. */
 static double
 noise(unsigned i)
 {
@@ -82,8 +83,8 @@ rectangle(double queries, double keys, double half_length, double query_half_len
                                      (1 + half_length / keys + query_half_length / queries) };
 }
 
-/* What queries and keys cost each is told apart by blocks that are no squares; a length that times
- * would ask to be negative is 0, and the other one as good as it can be. */
+/* Blocks that are not square separate the costs of queries and keys. A length that the times would
+ * make negative is 0, and the other one is the best fit given that. */
 START_TEST(calibrate_rate_of_rectangles)
 {
     const double lengths[][2] = { { 40, 150 }, { 150, 40 }, { 0, 90 }, { 90, 0 }, { 0, 0 } };
@@ -146,7 +147,7 @@ START_TEST(calibrate_rate_edges)
     points[1] = (LhRatePoint){ .keys = 128, .queries = 128, .flops = 1e9 }; /* takes no time */
     ck_assert(!lh_fit_rate(points, 2, INFINITY, &fit, &residuals));
     ck_assert_double_eq(fit.rate, 1);
-    /* Faster when shorter: no length is negative. */
+    /* Faster when shorter: no length becomes negative. */
     points[0] = (LhRatePoint){ .keys = 64, .queries = 64, .flops = 1e9, .seconds = 0.01 };
     points[1] = (LhRatePoint){ .keys = 128, .queries = 128, .flops = 1e9, .seconds = 0.012 };
     ck_assert(lh_fit_rate(points, 2, INFINITY, &fit, &residuals));
@@ -155,8 +156,8 @@ START_TEST(calibrate_rate_edges)
 }
 END_TEST
 
-/* Times that ask for more than the peak get the peak, and the half length that is best beside it.
- */
+/* If the times imply a rate above the peak, the fit returns the peak and the best half length for
+ * it. */
 START_TEST(calibrate_no_rate_is_above_the_peak)
 {
     LhRatePoint points[3] = { point(64, 0), point(256, -0.3), point(1024, -0.5) };
@@ -170,7 +171,7 @@ START_TEST(calibrate_no_rate_is_above_the_peak)
     ck_assert_double_eq(fit.rate, peak);
     ck_assert(fit.half_length > 0 && fit.half_length < free_fit.half_length);
     ck_assert_double_gt(residuals.worst, free_residuals.worst);
-    /* A peak that they do not ask for changes nothing. */
+    /* A peak above the fitted rate changes nothing. */
     ck_assert(lh_fit_rate(points, 3, 2 * free_fit.rate, &fit, &residuals));
     ck_assert_double_eq(fit.rate, free_fit.rate);
     ck_assert_double_eq(fit.half_length, free_fit.half_length);
@@ -248,7 +249,7 @@ static const LhKernelTraffic traffic_written = {
     .residuals = { 0.04, 0.05, 0.06 },
 };
 
-/* A profile as calibrate writes it. */
+/* A profile as written by calibrate. */
 static LhProfile *
 write_and_read(void)
 {
@@ -336,7 +337,7 @@ START_TEST(calibrate_profile_round_trip)
 }
 END_TEST
 
-/* Ranks that share cores, by what each says of its own. */
+/* Sharing of cores, from what each rank reports about its own. */
 START_TEST(calibrate_ranks_share_cores)
 {
     char a[] = "boot 0 1", b[] = "boot 2 3";
@@ -368,7 +369,7 @@ START_TEST(calibrate_ranks_share_cores)
 }
 END_TEST
 
-/* A machine of a profile has fewer cores than ranks, or none is named. */
+/* The machine of a profile has fewer cores than ranks; otherwise none is given. */
 START_TEST(calibrate_profile_machine_is_checked)
 {
     static const struct {
@@ -399,8 +400,8 @@ START_TEST(calibrate_profile_machine_is_checked)
 }
 END_TEST
 
-/* On the blank device a block takes exactly what the curve says, of pairs by position that of a
- * triangle with as many. */
+/* On the blank device a block takes exactly the time of the curve; a mask by position takes that of
+ * a triangle with as many pairs. */
 START_TEST(calibrate_profile_prices_ops)
 {
     g_autoptr(LhProfile) profile = write_and_read();
@@ -432,7 +433,7 @@ START_TEST(calibrate_profile_prices_ops)
     args->mask = LH_MASK_POSITIONS;
     args->nq = 100;
     args->nk = 200;
-    args->pairs = 9000; /* of a triangle: 180 keys, 90 queries */
+    args->pairs = 9000; /* of a triangle with 180 keys, 90 queries */
     ck_assert_double_eq_tol((double)lh_cost_compute(&cost, &program, &op, NULL),
                             4.0 * 3 * 64 * 9000 / 93.5e9 * (1 + 85.25 / 180 + 12.5 / 90) * 1e12, 1);
     ck_assert_int_eq(cost.provenance, LH_PROVENANCE_FITTED);
@@ -474,8 +475,8 @@ START_TEST(calibrate_measures)
 }
 END_TEST
 
-/* Another process, which says what this one says, of a clock that is a second ahead; after so many
- * calls it says no more. */
+/* Another process that echoes this one's data with a clock one second ahead; it stops answering
+ * after *@control calls. */
 static bool
 share_with_another(void *control, const GByteArray *bytes, gsize limit, GByteArray *all,
                    GError **error)
@@ -524,7 +525,8 @@ START_TEST(calibrate_calls_with_other_processes)
         lh_measure_kernel(&params, LH_KERNEL_ID_attention, &args, LH_DTYPE_BF16, &seconds, NULL));
     ck_assert(seconds > 0 && seconds < 60);
     ck_assert_int_eq(answers, 1000 - 3 * (LH_CLOCK_ROUNDS + 2));
-    for (uint32_t turn = 0; turn < 2; turn++) { /* it meets the others in their turn, too */
+    for (uint32_t turn = 0; turn < 2;
+         turn++) { /* the other process also synchronises in its turn */
         LhMeasureParams in_turn = params;
 
         answers = 1000;
@@ -548,8 +550,8 @@ START_TEST(calibrate_calls_with_other_processes)
 END_TEST
 
 #ifdef __linux__
-/* The slice of the calling thread; 0 where the system does not say, or runs it by another policy.
- */
+/* Scheduling slice of the calling thread; 0 if the system does not report it or uses another
+ * policy. */
 static uint64_t
 slice_ns(void)
 {
@@ -591,8 +593,8 @@ END_TEST
 #define LINUX_TESTS
 #endif
 
-/* Kernels of 10 us alone: beside a message of its rank one loses what it takes longer, of the time
- * that the message was under way. */
+/* Kernels of 10 us alone: beside a message of its own rank a kernel loses its slowdown over the
+ * time the message was in flight. */
 START_TEST(interference_is_what_kernels_take_longer)
 {
     const struct {
@@ -600,11 +602,11 @@ START_TEST(interference_is_what_kernels_take_longer)
         LhOpKind kind;
         LhTime start_us, end_us;
     } ops[] = {
-        { 0, LH_OP_COMPUTE, 0, 10 }, /* alone: the exchange then is another rank's */
-        { 1, LH_OP_EXCHANGE, 0, 10 },   { 0, LH_OP_COMPUTE, 20, 40 }, /* all of it beside: 1/2 */
-        { 0, LH_OP_EXCHANGE, 15, 45 },  { 1, LH_OP_COMPUTE, 20, 32 }, /* 2 of 8: 1/4 */
+        { 0, LH_OP_COMPUTE, 0, 10 }, /* alone: the exchange is another rank's */
+        { 1, LH_OP_EXCHANGE, 0, 10 },   { 0, LH_OP_COMPUTE, 20, 40 }, /* fully overlapped: 1/2 */
+        { 0, LH_OP_EXCHANGE, 15, 45 },  { 1, LH_OP_COMPUTE, 20, 32 }, /* 2 of 8 us: 1/4 */
         { 1, LH_OP_EXCHANGE, 24, 50 },  { 1, LH_OP_COMPUTE, 60, 70 }, /* alone */
-        { 1, LH_OP_COMPUTE, 80, 100 }, /* too little of it beside to tell */
+        { 1, LH_OP_COMPUTE, 80, 100 },                                /* overlap too short to use */
         { 1, LH_OP_EXCHANGE, 99, 120 },
     };
     g_autoptr(GArray) records = g_array_new(FALSE, FALSE, sizeof(LhTimelineRecord));
@@ -623,7 +625,7 @@ START_TEST(interference_is_what_kernels_take_longer)
 }
 END_TEST
 
-/* By threads: nothing is known of the share, but it is one. */
+/* Measured with threads: the value is unknown, but it is a share. */
 START_TEST(interference_is_measured)
 {
     const LhInterference probe = { .backend = &lh_backend_cpu,
@@ -645,7 +647,7 @@ START_TEST(interference_is_measured)
 }
 END_TEST
 
-/* Of three ranks, two take part, or all. */
+/* Of three ranks, two take part, or all three. */
 START_TEST(collectives_are_measured)
 {
     for (unsigned i = 0; i < 2 * LH_COLL_KINDS; i++) {
@@ -664,8 +666,7 @@ START_TEST(collectives_are_measured)
 }
 END_TEST
 
-/* Rounds follow one another, the first one takes longest, and a round is over with its last member.
- */
+/* Rounds follow one another, the first takes longest, and a round ends with its last member. */
 START_TEST(collectives_take_what_their_last_member_takes)
 {
     const LhCollectiveProbe probe = { .ranks = 3, .members = 2 };
@@ -686,7 +687,8 @@ START_TEST(collectives_take_what_their_last_member_takes)
 }
 END_TEST
 
-/* Of calls that no curve goes through, the sum of squares is least: it grows to both sides. */
+/* For calls that no curve fits exactly, the sum of squares is minimal: it grows in both
+ * directions. */
 START_TEST(calibrate_calls_have_least_squares)
 {
     enum { POINTS = 7 };

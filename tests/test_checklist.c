@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lists of what papers state: which numbers a line is about, what is said of them, which lists are
- * broken; and the list that is shipped, whose tests are there.
+ * Checklists of published numbers: which numbers a line selects, its statistics, invalid lists; and
+ * that the shipped list names existing tests.
  */
 #include "data_files.h"
 #include "papers/checklist.h"
@@ -108,7 +108,7 @@ check(const char *text, const GPtrArray *tables, LhChecklist **list, GError **er
     return *list == NULL ? NULL : lh_checklist_check(*list, tables, error);
 }
 
-/* A line's numbers are those of its rows and columns, and a single one is shown. */
+/* A line selects numbers by rows and columns; a single number is shown. */
 START_TEST(checklist_lines_select_numbers)
 {
     static const struct {
@@ -147,7 +147,7 @@ START_TEST(checklist_lines_select_numbers)
 }
 END_TEST
 
-/* Means are of the selected numbers. */
+/* Means cover the selected numbers only. */
 START_TEST(checklist_errors_are_of_the_line)
 {
     g_autoptr(GError) error = NULL;
@@ -182,12 +182,12 @@ END_TEST
     "[\"seq_length=*\"] } ] } ],\n\"metrics\": [ { \"column\": \"a\", \"metric\": "                \
     "\"attention_s\", \"at_least\": true, \"tolerance\": { \"worst\": 0.01 } } ] }"
 
-/* Of one bound the least of its cases is shown, wherever it stands; of several none. */
+/* For one bound the smallest of its cases is shown, wherever it stands; for several bounds none. */
 START_TEST(checklist_shows_the_least_of_a_bound)
 {
     static const struct {
         const char *rows;
-        int least; /* the case; -1: none is shown */
+        int least; /* index of the case; -1: none is shown */
     } tables[] = { { "n,a\n16K,1e-6\n32K,1e-6\n64K,1e-6\n", 0 },
                    { "n,a\n64K,1e-6\n16K,1e-6\n32K,1e-6\n", 1 },
                    { "n,a\n64K,1e-6\n32K,1e-6\n16K,1e-6\n", 2 },

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What a scenario says more than once or in vain, and lengths that no schedule can cut.
- */
+/* Scenario settings that are repeated or have no effect, and lengths that no schedule can split. */
 #include "data_files.h"
 #include "options.h"
 #include "scenario/config_check.h"
@@ -19,7 +17,7 @@ set(LhScenario *scenario, const char *option, const char *text)
                   error != NULL ? error->message : option);
 }
 
-/* Gives @option a value of its type that decodes, whatever the schedules think of it. */
+/* Sets @option to a value of its type that decodes, whether or not schedules accept it. */
 static void
 set_something(LhScenario *scenario, const LhOption *option)
 {
@@ -58,7 +56,7 @@ START_TEST(choices_unread_options_are_refused)
 }
 END_TEST
 
-/* One schedule that reads an option is enough, and the error names those that would. */
+/* One schedule that reads an option suffices; the error names the schedules that would. */
 START_TEST(choices_one_reader_is_enough)
 {
     g_autoptr(GPtrArray) schedules = g_ptr_array_new();
@@ -77,7 +75,7 @@ START_TEST(choices_one_reader_is_enough)
 }
 END_TEST
 
-/* A file may be for several schedules; its fields are judged with the schedules that it names. */
+/* A file may be for several schedules; its fields are checked against the schedules it names. */
 START_TEST(choices_files_are_for_many_schedules)
 {
     static const char *const text = "{\"schema\": \"longhaul.scenario/1\", \"grid\": \"2x2\"}";
@@ -94,7 +92,7 @@ START_TEST(choices_files_are_for_many_schedules)
 }
 END_TEST
 
-/* Faults that are named twice, in the order of a file. */
+/* Repeated faults are reported in the order of the file. */
 START_TEST(choices_faults_are_named_once)
 {
     g_autoptr(LhScenario) scenario = lh_scenario_new();
@@ -142,7 +140,7 @@ takes(const LhSchedule *schedule, const LhSetup *setup, uint64_t length)
     return program != NULL;
 }
 
-/* Rounds @length for the schedule and holds the result against every length between the two. */
+/* Rounds @length for the schedule and asserts that no nearer length is accepted. */
 static void
 check_rounded(const LhSchedule *schedule, const char *ranks, uint64_t length)
 {
@@ -158,7 +156,7 @@ check_rounded(const LhSchedule *schedule, const char *ranks, uint64_t length)
     setup = setup_of(scenario);
     rounded = setup->params.attention.seq_length;
     if (!takes(schedule, setup, rounded))
-        return; /* it refuses for another reason */
+        return; /* rejected for another reason */
     ck_assert_uint_eq(setup->asked_length, rounded == length ? 0 : length);
     distance = rounded > length ? rounded - length : length - rounded;
     for (uint64_t nearer = 0; nearer < distance; nearer++) {
@@ -183,7 +181,7 @@ START_TEST(choices_length_is_the_nearest)
 }
 END_TEST
 
-/* One length for all schedules, and one refusal if none of them can cut it. */
+/* One length for all schedules, and one error if none of them can split it. */
 START_TEST(choices_length_suits_all)
 {
     g_autoptr(LhScenario) scenario = lh_scenario_new();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* When the processes of a run begin: from rounds with clocks that are made up, and with none. */
+/* Synchronised start of the processes of a run: with simulated clock rounds, and without rounds. */
 #include "runtime/process/clocks.h"
 
 #include "base/rng.h"
@@ -8,8 +8,8 @@
 #define PROCESSES 5
 #define CASES 1000
 
-/* Two clocks, the other one behind by @behind_ns: in each round the first one is told after a way
- * of some length, and what it tells comes back after another one. */
+/* Rounds of two clocks, the other one behind by @behind_ns, with random delays in both
+ * directions. */
 static void
 make_rounds(uint64_t seed, int64_t behind_ns, LhClockRound *first, LhClockRound *other)
 {
@@ -42,8 +42,8 @@ START_TEST(the_narrowest_round_says_by_how_much_clocks_differ)
 }
 END_TEST
 
-/* Five processes with clocks seconds apart: in the first one's time all begin together, and none
- * before the last of them has been told. */
+/* Five processes with clocks seconds apart: on the first one's clock all begin together, after the
+ * last one has been told. */
 START_TEST(all_begin_together)
 {
     for (uint64_t seed = 0; seed < CASES; seed++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A cluster is found again from the times of messages that a model of it gives: groups, adapters,
- * rates, latencies; and what is found goes through its file into the network of the simulator.
+ * Recovers a cluster from message times of a model of it: groups, adapters, rates, latencies; and
+ * takes the result through its file into the simulator's network.
  */
 #include "calibrate/cluster_shape.h"
 #include "calibrate/cluster_topology.h"
@@ -20,14 +20,14 @@
 #define ALPHA_NIC_S 250e-6
 #define MEMORY_RATE 3e9
 
-/* What the times are made of. */
+/* Parameters of the model that the times come from. */
 typedef struct {
     uint32_t ranks, per_node, nics;
-    double nic_rate;  /* bytes/s of each adapter */
-    double pair_rate; /* bytes/s, of one rank alone; 0: no such limit */
+    double nic_rate;  /* bytes/s per adapter */
+    double pair_rate; /* bytes/s of a single rank; 0: unlimited */
     uint32_t slow_node;
-    double slow_rate; /* bytes/s; 0: no node is slow */
-    double noise;     /* relative, at most */
+    double slow_rate; /* bytes/s of the slow node; 0: none */
+    double noise;     /* relative, maximum */
     double alpha_s;   /* of adapters; 0: ALPHA_NIC_S */
     const char *hosts[RANKS_MAX];
     char names[RANKS_MAX][8];
@@ -40,7 +40,7 @@ rate_of(const Plant *p, uint32_t node)
     return p->slow_rate > 0 && node == p->slow_node ? p->slow_rate : p->nic_rate;
 }
 
-/* The flow from @r: what its narrowest adapter leaves it, if all that use it share it evenly. */
+/* Duration of @r's flow at the rate of its narrowest adapter, shared evenly among its users. */
 static double
 flow_seconds(const Plant *p, const LhClusterFlows *f, uint32_t r)
 {
@@ -77,7 +77,7 @@ measure(void *data, const LhClusterFlows *flows, double *seconds, GError **error
     return true;
 }
 
-/* One name for all, if @named is false. */
+/* Host names; one name for all if @named is false. */
 static LhCluster *
 find(Plant *p, bool named, GError **error)
 {
@@ -109,7 +109,7 @@ check_found(const Plant *p, const LhCluster *c, double tolerance)
     g_autoptr(LhTopology) t = through_its_file(c);
     const double access_s = p->per_node > 1 ? (double)t->nvlink.latency_ps : 0;
 
-    ck_assert_int_eq(t->nic_overhead_ps, 0); /* found afterwards, of collectives */
+    ck_assert_int_eq(t->nic_overhead_ps, 0); /* fitted later, from collectives */
     ck_assert_uint_eq(c->nodes, p->ranks / p->per_node);
     ck_assert_uint_eq(c->per_node, p->per_node);
     ck_assert_uint_eq(t->gpus_per_node, p->per_node);
@@ -151,7 +151,7 @@ START_TEST(cluster_is_found_again)
 }
 END_TEST
 
-/* Where all hosts have one name, times tell them apart. */
+/* Groups are recovered from times if all hosts have the same name. */
 START_TEST(cluster_without_names)
 {
     Plant p = { .ranks = 8, .per_node = 4, .nics = 1, .nic_rate = 120e6, .noise = 0.05 };
@@ -169,7 +169,7 @@ START_TEST(cluster_without_names)
 }
 END_TEST
 
-/* Two ranks that share an adapter which neither fills alone. */
+/* Two ranks share an adapter that neither saturates alone. */
 START_TEST(cluster_one_rank_is_slower_than_an_adapter)
 {
     Plant p = { .ranks = 4, .per_node = 2, .nics = 1, .nic_rate = 120e6, .pair_rate = 80e6 };
@@ -182,7 +182,7 @@ START_TEST(cluster_one_rank_is_slower_than_an_adapter)
 }
 END_TEST
 
-/* What a further message costs is in the file. */
+/* The file contains the overhead per message. */
 START_TEST(cluster_file_has_the_overhead)
 {
     Plant p = { .ranks = 4, .per_node = 1, .nics = 1, .nic_rate = 120e6 };
@@ -195,7 +195,8 @@ START_TEST(cluster_file_has_the_overhead)
 }
 END_TEST
 
-/* The median over sizes, by the messages that are under way beside one; never below 0. */
+/* Overhead: the median over sizes, divided by the concurrent messages beyond the first; at least
+ * 0. */
 START_TEST(cluster_overhead_is_found)
 {
     static const struct {
@@ -227,7 +228,7 @@ START_TEST(cluster_overhead_is_found)
 }
 END_TEST
 
-/* One slow adapter: it is named, and the network of the simulator has it. */
+/* A slow adapter is named, and the simulator's network has it. */
 START_TEST(cluster_slow_adapter)
 {
     Plant p = {
@@ -255,7 +256,7 @@ START_TEST(cluster_slow_adapter)
 }
 END_TEST
 
-/* Whichever it is, and by its real rate: what is left without the latency. */
+/* At any position, with its real rate: the one that remains without the latency. */
 START_TEST(cluster_slow_adapter_anywhere)
 {
     for (uint32_t slow = 0; slow < 4; slow++) {
@@ -273,7 +274,7 @@ START_TEST(cluster_slow_adapter_anywhere)
 }
 END_TEST
 
-/* Where latency is most of what pairs are compared by, none is slow but the one that is. */
+/* Where latency dominates the times compared, only the slow adapter is named. */
 START_TEST(cluster_slow_adapter_far_away)
 {
     for (uint32_t slow = 0; slow <= 4; slow++) {
@@ -316,7 +317,7 @@ START_TEST(cluster_of_uneven_hosts)
 }
 END_TEST
 
-/* What is measured / predicted: of the kernels of each node, then of messages of pairs in order. */
+/* Ratios measured / predicted: of the kernels of each node, then of messages of pairs in order. */
 static LhSlowHosts *
 hosts_of(uint32_t nodes, const double *kernels, const double *messages)
 {
@@ -346,7 +347,7 @@ hosts_of(uint32_t nodes, const double *kernels, const double *messages)
     return hosts;
 }
 
-/* What is slow: "host N" for kernels, "network N" for adapters, "N-M" for links of neither. */
+/* Slow elements as text: "host N" for kernels, "network N" for adapters, "N-M" for other links. */
 static char *
 slow_of(const LhSlowHosts *hosts)
 {
@@ -373,7 +374,7 @@ START_TEST(cluster_slow_hosts_and_links)
         const char *slow;
     } cases[] = {
         { 3, { 1, 1, 1 }, { 1, 1.4, 0.3 }, "" },
-        /* All are slow: the constants are off, or the machines are busy; that is no host's. */
+        /* If all are slow, the constants are wrong or the machines are busy: no host is named. */
         { 3, { 9, 10, 9 }, { 1, 1, 1 }, "" },
         { 3, { 1, 1, 1.6 }, { 1, 1, 1 }, "host 2;" },
         { 2, { 3, 1 }, { 1 }, "host 0;" },

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What collectives of a node take as measured, and by lines: on rows of these tests' own making,
- * and on those of the shipped topologies.
+ * Times of collectives within a node, as measured rows and as fitted lines: on rows made by these
+ * tests and on those of the shipped topologies.
  */
 #include "data_files.h"
 #include "scenario/profile.h"
@@ -14,7 +14,7 @@
 #include <math.h>
 
 #define NEAR 1e-12
-#define KNOTS 3 /* of each row */
+#define KNOTS 3 /* per row */
 #define US (LH_PS_PER_S / 1000000)
 
 static LhCollectiveTimes *
@@ -91,8 +91,8 @@ START_TEST(times_are_lines_in_bytes)
 }
 END_TEST
 
-/* Between two sizes in the midst: 2/3 of the way from the line between them to where those beside
- * meet, if both lie on one side of it. */
+/* Interpolation between two inner sizes: 2/3 of the way from the chord to the intersection of the
+ * neighbouring lines, if both neighbouring lines are on the same side of it. */
 START_TEST(times_bend_where_their_lines_do)
 {
     static const uint64_t bytes[] = { 10, 20, 40, 80 };
@@ -105,12 +105,12 @@ START_TEST(times_bend_where_their_lines_do)
         { { 10, 20, 24, 64 }, 30, 22, 22 },   /* 30 = 20 + 10, but 14 = 24 - 10 */
         { { 10, 20, 40, 80 }, 30, 30, 30 },   /* one line */
         { { 10, 20, 21, 21.5 }, 25, 20.25, 20.8125 },
-        { { 10, 20, 40, 50 }, 39, 39, 39 }, /* that before is the line between */
+        { { 10, 20, 40, 50 }, 39, 39, 39 }, /* the line before is the chord */
         { { 10, 30, 34, 36 }, 40, 34, 34 },
         { { 10, 20, 34, 42 }, 15, 15, 15 },
         { { 10, 20, 34, 42 }, 60, 38, 38 },
         { { 10, 14, 40, 41 }, 21, 15.3, 15.3 },
-        { { 20, 10, 11, 20 }, 30, 10.5, 10 }, /* -0 and 8.75: no less than the least beside */
+        { { 20, 10, 11, 20 }, 30, 10.5, 10 }, /* -0 and 8.75: at least the smaller neighbour */
     };
 
     for (gsize i = 0; i < G_N_ELEMENTS(expected); i++) {
@@ -119,14 +119,14 @@ START_TEST(times_bend_where_their_lines_do)
 
         add_sizes(times, LH_COLL_ALL_GATHER, 2, 4, bytes, expected[i].us);
         ck_assert_msg(fabs(us_of(times, LH_COLL_ALL_GATHER, 2, expected[i].at) - us) < 1e-9,
-                      "case %zu: %g, not %g", i,
+                      "case %zu: %g, expected %g", i,
                       us_of(times, LH_COLL_ALL_GATHER, 2, expected[i].at), us);
         free_rows(times);
     }
 }
 END_TEST
 
-/* Of two versions the first row holds, until another version is chosen. */
+/* The first of two versions holds until another one is chosen. */
 START_TEST(versions_are_chosen)
 {
     static const uint64_t bytes[] = { 1000, 2000 };
@@ -156,16 +156,16 @@ START_TEST(versions_are_chosen)
 }
 END_TEST
 
-/* Between numbers of ranks: a line in them, at equal bytes of a rank. */
+/* Between numbers of ranks: linear in them, at equal bytes per rank. */
 START_TEST(times_lie_between_numbers_of_ranks)
 {
     GArray *times = own_rows();
     double seconds = -1;
     int provenance = -1;
 
-    /* 5 ranks of 400 bytes: 800 of 2 (5 us) and 3200 of 8 (12 + 32 x 0.15 us), half and half. */
+    /* 5 ranks of 400 bytes: the mean of 800 bytes on 2 (5 us) and 3200 on 8 (12 + 32 x 0.15 us). */
     ck_assert_double_eq_tol(us_of(times, LH_COLL_ALL_GATHER, 5, 2000), 0.5 * 5 + 0.5 * 16.8, 1e-9);
-    /* A vector that all have is the same on any number of ranks. */
+    /* A vector held by all ranks has the same size on any number of ranks. */
     ck_assert_double_eq_tol(us_of(times, LH_COLL_ALL_REDUCE, 3, 2000), 0.5 * 4 + 0.5 * 12, 1e-9);
     ck_assert(lh_collective_times_seconds(times, LH_COLL_ALL_GATHER, 5, 1, &seconds, &provenance));
     ck_assert_int_eq(provenance, LH_PROVENANCE_ASSUMED);
@@ -195,7 +195,7 @@ START_TEST(sizes_can_be_left_out)
 }
 END_TEST
 
-/* a + b h + w / B + m / C, by hand. */
+/* a + b h + w / B + m / C, computed by hand. */
 START_TEST(lines_are_their_formula)
 {
     const LhCollectiveLine ll = { .base_ps = 10 * US, .hop_ps = US };
@@ -241,7 +241,7 @@ START_TEST(lines_are_their_formula)
 }
 END_TEST
 
-/* Of every shipped row: exact at its sizes, nowhere broken, and rising beyond them. */
+/* Every shipped row is exact at its sizes, continuous, and increasing beyond them. */
 START_TEST(shipped_times_are_exact_continuous_and_go_on)
 {
     g_auto(GStrv) names = lh_data_list("topologies");
@@ -282,7 +282,8 @@ START_TEST(shipped_times_are_exact_continuous_and_go_on)
 }
 END_TEST
 
-/* Fitted by the least squares of tools/collectives.py: near the knots that they stand in for. */
+/* Lines fitted with least squares by tools/collectives.py are near the measured times they
+ * replace. */
 START_TEST(shipped_lines_are_near_times)
 {
     g_auto(GStrv) names = lh_data_list("topologies");
@@ -337,7 +338,8 @@ native_us(const LhTopology *t, LhGroup group, LhCollectiveKind kind, double shar
     return us;
 }
 
-/* Of what links allow, between the last two sizes, or over the best whole size if that is more. */
+/* Efficiency relative to the links: of the slope between the last two sizes, or of the best whole
+ * size if that is higher. */
 static double
 efficiency_of_large(const LhCollectiveTimes *row)
 {
@@ -352,8 +354,8 @@ efficiency_of_large(const LhCollectiveTimes *row)
                         lh_collective_times_efficiency(row, &at)));
 }
 
-/* The parts of a time, by hand: all-gather on 8 H100, 64 MiB in 209.25 us, 10.4 us of it for the
- * first size. Rings of 371 GB/s need 7/8 of the bytes over that. */
+/* The parts of a time, computed by hand: all-gather on 8 H100, 64 MiB in 209.25 us, 10.4 us of it
+ * for the first size. Rings at 371 GB/s carry 7/8 of the bytes over that rate. */
 START_TEST(native_times_follow_the_links)
 {
     const LhGroup eight = { .base = 8, .stride = 1, .count = 8, .outer_count = 1 };
@@ -379,11 +381,11 @@ START_TEST(native_times_follow_the_links)
     ck_assert_double_eq_tol(native_us(t, eight, LH_COLL_ALL_GATHER, shard, faults), whole, 1e-9);
     g_array_append_val(faults, slow);
     on_links = native_us(t, eight, LH_COLL_ALL_GATHER, shard, faults) - whole;
-    /* As long again as links take, and half of what protocols do. */
+    /* Twice the time of the links, and half of the protocols' time. */
     on_links_by_hand = at_links / efficiency_of_large(rows.fewer);
     on_links_by_hand += (half - on_links_by_hand) / 2;
     ck_assert_double_eq_tol(on_links, on_links_by_hand, 1e-6);
-    t->nvlink.bandwidth /= 2; /* the file's, in place of the fault */
+    t->nvlink.bandwidth /= 2; /* in the file, instead of by a fault */
     ck_assert_double_eq_tol(native_us(t, eight, LH_COLL_ALL_GATHER, shard, NULL), whole + on_links,
                             1e-9);
     t->nvlink.bandwidth *= 4;
@@ -399,8 +401,8 @@ START_TEST(native_times_follow_the_links)
 }
 END_TEST
 
-/* The same links, better known: a row of them is what it says, or as long as links take at least.
- * Rows that were measured on others keep these. */
+/* New knowledge of the same links: a row measured on them keeps its time, or the links' lower
+ * bound. Rows measured on other links keep those. */
 START_TEST(native_times_follow_what_is_known_of_links)
 {
     static const struct {
@@ -433,7 +435,7 @@ START_TEST(native_times_follow_what_is_known_of_links)
 }
 END_TEST
 
-/* Of a number of GPUs that nobody measured, on half the links: between the rows beside it. */
+/* An unmeasured number of GPUs on links half as fast: between the neighbouring rows. */
 START_TEST(native_times_between_rows_follow_the_links)
 {
     const double shard = 1e6;
@@ -458,7 +460,8 @@ line_us(const LhTopology *t, LhCollectiveKind kind, uint64_t ranks, double bytes
                      (LhLinkSlowdown){ slower, 1, LH_PROTOCOLS_ON_LINKS, 0 });
 }
 
-/* Times, then lines, then NCCL's own model, and none of the first two between nodes. */
+/* Precedence: measured times, then lines, then NCCL's own model; neither of the first two between
+ * nodes. */
 START_TEST(native_times_come_in_order)
 {
     const LhGroup four = { .stride = 1, .count = 4, .outer_count = 1 };
@@ -474,7 +477,7 @@ START_TEST(native_times_come_in_order)
     LhNcclMeasured *native;
     LhNcclGroup *nccl;
 
-    /* Lines of an H100 with all of its NVLinks. */
+    /* Lines of an H100 with all its NVLinks. */
     ck_assert_double_eq_tol(native_us(h800, four, LH_COLL_ALL_GATHER, 1e6, NULL),
                             line_us(h800, LH_COLL_ALL_GATHER, 4, 4e6, 371.0 / 165), 1e-6);
     ck_assert_double_eq_tol(native_us(rack, sixteen, LH_COLL_ALL_TO_ALL, 1e6, NULL),
@@ -489,7 +492,7 @@ START_TEST(native_times_come_in_order)
         lh_nccl_seconds(nccl, LH_COLL_ALL_GATHER, 1048576, NULL), 1e-12);
     ck_assert_int_eq(provenance, LH_PROVENANCE_DATASHEET);
     lh_nccl_measured_seconds(native, LH_COLL_ALL_REDUCE, 1048576, &provenance);
-    ck_assert_int_eq(provenance, LH_PROVENANCE_ASSUMED); /* trees over two nodes */
+    ck_assert_int_eq(provenance, LH_PROVENANCE_ASSUMED); /* tree over two nodes */
     lh_nccl_group_free(nccl);
     lh_nccl_measured_free(native);
     ck_assert(lh_network_init(&network, bare, 1, 4, NULL, NULL));
@@ -500,8 +503,8 @@ START_TEST(native_times_come_in_order)
 }
 END_TEST
 
-/* A profile's rows of an operation are all that there are of it; other operations keep theirs. What
- * is measured later replaces what was before. */
+/* A profile's rows of an operation replace all rows of it; other operations keep theirs. Later
+ * measurements replace earlier ones. */
 START_TEST(profiles_replace_times)
 {
     static const char text[] =
@@ -549,8 +552,8 @@ START_TEST(profiles_replace_times)
 }
 END_TEST
 
-/* A profile's rows are those of its own links, whatever the file's were; the file's other rows stay
- * those of the links that they were measured on. */
+/* A profile's rows belong to its own links, whatever the file's are; the file's other rows keep the
+ * links they were measured on. */
 START_TEST(profiles_measured_on_their_own_links)
 {
     static const char text[] =
@@ -574,7 +577,8 @@ START_TEST(profiles_measured_on_their_own_links)
 }
 END_TEST
 
-/* The row of an all-gather of 8 H100 at @bytes on links so much slower, at an end. */
+/* Time of the all-gather row of 8 H100 at @bytes on links slower by a factor, at one end of its
+ * interval. */
 static double
 end_us(const LhTopology *t, double bytes, double slower, double protocols, int end)
 {
@@ -585,9 +589,10 @@ end_us(const LhTopology *t, double bytes, double slower, double protocols, int e
     return 1e6 * lh_collective_rows_seconds(&rows, bytes, slowdown, slowdown);
 }
 
-/* On the links of a row nothing is uncertain. On others the middle lies between what it would be
- * if all, or nothing, that protocols take went with links, and the ends are as far apart; of small
- * sizes at least 0.4 of the logarithm of what links are slower. No end is less than links allow. */
+/* On the links of its measurement a row has no interval. On others the midpoint lies between the
+ * cases that all or none of the protocol time scales with the links, and those are the ends; for
+ * small sizes they are at least 0.4 of the log of the links' slowdown apart. No end is below the
+ * lower bound of the links. */
 START_TEST(times_have_ends_on_other_links)
 {
     static const double sizes[] = { 65536, 1048576, 4194304, 33554432, 268435456 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Comparisons by several threads: the same whatever their number, also where schedules fail, are
- * left out by a factor, or are interrupted.
+ * Comparisons by several threads: the result does not depend on their number, even if schedules
+ * fail, are skipped by a factor, or are interrupted.
  */
 #include "cli/compare_live.h"
 #include "cli/interrupt.h"
@@ -14,9 +14,9 @@
 #include <math.h>
 #include <signal.h>
 
-/* Some are refused, and one needs more memory than there is. */
+/* Some schedules are rejected, and one needs more memory than available. */
 #define CASE "\"cluster\": \"dfa-2node\", \"seq_length\": \"192K\""
-/* Whatever sends by the failed NIC fails, at the time of its first message there. */
+/* Whatever sends over the failed NIC fails at the time of its first message there. */
 #define FAULTY                                                                                     \
     "\"cluster\": \"dfa-2node\", \"seq_length\": \"64K\","                                         \
     " \"ranks\": 16, \"link_fault\": [{\"tier\": \"nic\", \"node\": 1, \"factor\": 0}]"
@@ -106,9 +106,10 @@ START_TEST(comparisons_have_rows_of_all_kinds)
 }
 END_TEST
 
-/* ---- what is left out ---- */
+/* ---- skipped schedules ---- */
 
-/* Exactly what takes more than the factor; the others are what they are without one. */
+/* Exactly the schedules slower than the factor are skipped; the others' results do not depend on
+ * it. */
 START_TEST(slow_schedules_are_left_out)
 {
     static const double factors[] = { 1, 1.2, 1.5, 2, 3, 5, 100 };
@@ -136,7 +137,7 @@ START_TEST(slow_schedules_are_left_out)
 }
 END_TEST
 
-/* A limit ends a run as soon as its clock is past it, and no run that keeps to it. */
+/* A limit ends a run as soon as its clock exceeds it, and no run within it. */
 START_TEST(runs_keep_to_their_limit)
 {
     Script script = SCRIPT({ .rank = 0, .kind = LH_OP_COMPUTE, .time_ps = 10 * US },
@@ -186,7 +187,7 @@ count_came(void *data, const LhCompareRow *row)
     stop->came++;
 }
 
-/* What was done by then is as it would have been; there is nothing to bind a winner by. */
+/* Completed rows are as without the interruption; the winner has no bottleneck. */
 START_TEST(interruptions_keep_what_is_done)
 {
     Case c = case_of(CASE);
@@ -221,7 +222,7 @@ START_TEST(interruptions_keep_what_is_done)
 }
 END_TEST
 
-/* Every schedule is done, but not what binds the winner. */
+/* Every schedule is complete, but not the winner's bottleneck. */
 START_TEST(interruptions_say_what_is_missing)
 {
     Case c = case_of(CASE);
@@ -232,7 +233,7 @@ START_TEST(interruptions_say_what_is_missing)
     g_autofree char *text = NULL;
 
     ck_assert(!all->interrupted);
-    stop.calls_max = count_calls.calls - 1; /* the last one is about the winner */
+    stop.calls_max = count_calls.calls - 1; /* the last call is for the winner's bottleneck */
     most = lh_compare(c.setup, &stopping, NULL);
     ck_assert(most->interrupted);
     ck_assert_uint_eq(count(most, LH_ROW_INTERRUPTED), 0);
@@ -251,7 +252,7 @@ end_process(int number)
     ended = number;
 }
 
-/* Either signal asks, and the next one of either kind goes to who had it before. */
+/* Either signal requests a stop; the next one of either kind gets its previous handler. */
 START_TEST(signals_ask_to_stop)
 {
     static const int numbers[] = { SIGINT, SIGTERM };
@@ -268,7 +269,7 @@ START_TEST(signals_ask_to_stop)
             ck_assert(lh_compare_live_progress(&live, &at));
             raise(numbers[first]);
             ck_assert(!lh_compare_live_progress(&live, &at));
-            lh_interrupt_listen(); /* as what the command does next may */
+            lh_interrupt_listen(); /* as a command's next stage may */
             ck_assert(lh_interrupted());
             ck_assert_int_eq(ended, 0);
             raise(numbers[second]);
@@ -282,7 +283,7 @@ START_TEST(signals_ask_to_stop)
 }
 END_TEST
 
-/* As a shell starts what runs in its background. */
+/* Signals ignored at startup, as for a shell's background jobs. */
 START_TEST(ignored_signals_stay_ignored)
 {
     signal(SIGINT, SIG_IGN);

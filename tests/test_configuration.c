@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Configurations of training systems: which scenario they are, what is warned of, and that a way of
- * training said in their words is read as that way.
+ * Configurations of training frameworks: the scenario each one stands for, its warnings, and that a
+ * way of training written in a framework's settings is read back as the same.
  */
 #include "base/error.h"
 #include "base/files/data_files.h"
@@ -56,7 +56,8 @@ scenario_of(const LhConfig *config, unsigned parts)
     return s;
 }
 
-/* The lines of the scenario that this configuration is, without those of what is the same. */
+/* Asserts the lines of the scenario that a configuration stands for, without those equal to the
+ * defaults. */
 static void
 check_lines(const char *file, const char *text, const char *const *lines)
 {
@@ -120,7 +121,7 @@ START_TEST(torchtitan_is_a_scenario)
                 LINES("micro_batch_size=1", "num_micro_batches=8",
                       "num_layers_per_virtual_pipeline_stage=4", "data_parallel_size=2",
                       "shard=ddp", "schedule=te-allgather"));
-    /* As older versions have it, without a length, and on a command line. */
+    /* In the form of older versions, without a length, and on a command line. */
     check_lines("f.toml",
                 "[training]\nbatch_size=2\ntensor_parallel_degree=2\n[experimental]\n"
                 "context_parallel_degree=4\n",
@@ -147,7 +148,8 @@ START_TEST(deepspeed_is_a_scenario)
 }
 END_TEST
 
-/* YAML is what its settings say: accelerate's, axolotl's, and a list of Megatron-LM's arguments. */
+/* YAML files are recognised by their settings: accelerate's, axolotl's, and a list of Megatron-LM's
+ * arguments. */
 START_TEST(yaml_is_a_scenario_by_its_settings)
 {
     g_autoptr(GError) error = NULL;
@@ -197,7 +199,7 @@ END_TEST
     "  data:\n    seq_length: ${model.encoder_seq_length}\n"
 #define NEMO_TRAINER "trainer:\n  devices: 8\n  num_nodes: 4\n  precision: bf16-mixed\n"
 
-/* NeMo's own names, and values that are made of others. */
+/* NeMo's own names, and values computed from others. */
 START_TEST(nemo_is_a_scenario)
 {
     static const LhConfigWay way = { .tensor = 2,
@@ -250,7 +252,7 @@ START_TEST(nemo_is_a_scenario)
 }
 END_TEST
 
-/* Models by their names, and lengths, as ms-swift's Megatron has them. */
+/* Models by name, and lengths, in the form of ms-swift's Megatron. */
 START_TEST(swift_is_a_scenario_of_megatron)
 {
     check_lines("f.sh",
@@ -262,7 +264,7 @@ START_TEST(swift_is_a_scenario_of_megatron)
 }
 END_TEST
 
-/* The model of the arguments is that of models/, but for its names. */
+/* The model of the arguments equals that of models/, except for its names. */
 START_TEST(shapes_are_models)
 {
     g_autoptr(GError) error = NULL;
@@ -277,8 +279,8 @@ START_TEST(shapes_are_models)
 }
 END_TEST
 
-/* What Megatron-LM builds where its arguments are silent: biases, learned positions, tied
- * embeddings of a number of rows that can be divided, GELU four times as wide, one group. */
+/* Megatron-LM's defaults for omitted arguments: biases, learned positions, tied embeddings padded
+ * to a divisible number of rows, GELU of four times the width, one group. */
 START_TEST(silence_is_megatrons)
 {
     static const char shape[] = "--num-layers 2 --hidden-size 64 --num-attention-heads 4 --bf16 "
@@ -318,7 +320,7 @@ START_TEST(silence_is_megatrons)
 }
 END_TEST
 
-/* Files that a configuration names are looked for beside it; what is nowhere is not guessed. */
+/* Files named by a configuration are looked up beside it; a missing file is not guessed. */
 START_TEST(files_beside_are_read)
 {
     static const struct {
@@ -369,7 +371,7 @@ START_TEST(files_beside_are_read)
 }
 END_TEST
 
-/* What launchers start is counted, and compared where two of them say it. */
+/* The processes started by launchers are counted and compared if two launchers give a number. */
 START_TEST(launchers_are_compared)
 {
     static const struct {
@@ -399,7 +401,7 @@ START_TEST(launchers_are_compared)
 }
 END_TEST
 
-/* What Megatron-DeepSpeed, and older versions, call it. */
+/* Names of Megatron-DeepSpeed and of older versions. */
 START_TEST(megatron_deepspeed_is_a_scenario)
 {
     static const char text[] = MEGATRON "--deepspeed --checkpoint-activations ";
@@ -422,7 +424,7 @@ START_TEST(megatron_deepspeed_is_a_scenario)
 }
 END_TEST
 
-/* Which layers have experts, a digit for each, and how wide the shared ones are. */
+/* Asserts which layers have experts, one digit per layer, and the width of the shared experts. */
 static void
 check_experts(const char *arguments, const char *digits, uint64_t shared_width)
 {
@@ -543,7 +545,7 @@ START_TEST(traps_are_named)
 }
 END_TEST
 
-/* What a script says and gives no command. */
+/* Options that a script sets but passes to no command. */
 START_TEST(unused_options_are_named)
 {
     static const char only[] = "A=1\nARGS=\"--bf16 --num-layers 4\"\n";
@@ -610,7 +612,7 @@ START_TEST(what_is_wrong_is_refused)
 }
 END_TEST
 
-/* A file that does not say the model says what is missing, and where. */
+/* An error names the missing model and where to give it. */
 START_TEST(models_that_are_not_said_are_missed)
 {
     static const struct {
@@ -644,7 +646,7 @@ START_TEST(models_that_are_not_said_are_missed)
 }
 END_TEST
 
-/* What is given twice under two names is not chosen from. */
+/* Contradicting values under two names are rejected. */
 START_TEST(contradictions_are_refused)
 {
     static const char text[] = "model:\n  seq_length: 8\ndataset:\n  seq_length: 16\n";
@@ -674,7 +676,7 @@ END_TEST
 
 /* ---- words ---- */
 
-/* The words of @way as a file. Caller frees. */
+/* Writes @way as a file. Caller frees. */
 static char *
 write_file(const LhConfig *config, const LhConfigWay *way)
 {
@@ -708,7 +710,7 @@ check_way(const LhScenario *s, const LhConfigWay *way, const char *text)
         ck_assert_msg(strcmp(g_ptr_array_index(s->schedule, 0), way->schedule) == 0, "%s", text);
 }
 
-/* Says a way in the words of the file, and reads that again. */
+/* Writes a way in the settings of the file and reads it back. */
 static void
 check_words(const char *file, const char *text, const LhConfigWay *way)
 {
@@ -755,7 +757,7 @@ START_TEST(words_are_read_as_what_was_meant)
 
         check_words("f.sh", "--bf16", &way);
         way.schedule = torchtitan[i % 2];
-        /* A single rank shares nothing, whatever it is called. */
+        /* A single rank shards nothing, whatever the setting. */
         if (!lh_config_allows(own->system, &way) || way.context * way.data == 1)
             continue;
         said++;
@@ -796,7 +798,7 @@ START_TEST(differences_are_marked)
 }
 END_TEST
 
-/* Errors of a scenario name the file that its value is from; an option takes its place. */
+/* Errors of a scenario name the file its value comes from; an option overrides it. */
 START_TEST(errors_name_the_file)
 {
     g_autoptr(GError) error = NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Every option of every reader: two files that differ in it alone differ in the scenario that they
- * are or in what is said of them; and what nothing depends on is counted, and changes nothing.
+ * Every option of every reader: two files that differ only in it must differ in the resulting
+ * scenario or in the notes on it. Options without any effect are counted and change nothing.
  */
 #include "base/error.h"
 #include "framework_config/configuration.h"
@@ -19,12 +19,12 @@
 
 #define EVERYTHING (LH_CONFIG_QUESTION | LH_CONFIG_WAY | LH_CONFIG_SCHEDULE)
 
-/* How a file of a system is written that says @name: what stands before it, and what stands beside
- * it in any case. */
+/* How to write a framework's file that sets @name: the text before it and the settings always
+ * beside it. */
 typedef struct {
     const LhConfigSystem *system;
     const char *file, *base;
-    const char *other; /* for the setting that @base has */
+    const char *other; /* replacement for the same setting in @base */
 } Writer;
 
 #define SHAPE "--num-layers 4 --hidden-size 64 --num-attention-heads 4 --bf16"
@@ -44,10 +44,10 @@ static const Writer writers[] = {
     { &lh_config_nemo, "f.yaml", NEMO, NEMO },
 };
 
-/* Two values of settings that more than a table reads, and what they need beside them. */
+/* Two values for settings that more than one table reads, and the settings they require. */
 static const struct {
-    const char *name, *one, *other; /* NULL: it is not there */
-    const char *beside;             /* NULL: nothing */
+    const char *name, *one, *other; /* NULL: absent */
+    const char *beside;             /* NULL: none */
 } pairs[] = {
     { "seq-length", "64", "128", NULL },
     { "global-batch-size", "2", "4", NULL },
@@ -225,7 +225,7 @@ static const struct {
     { "fp16.enabled", "true", "false", NULL },
 };
 
-/* All that is wrong. */
+/* All failures. */
 static GString *wrong;
 
 static void G_GNUC_PRINTF(2, 3) expect(bool ok, const char *format, ...)
@@ -251,7 +251,7 @@ is_plain(const char *value)
     return end != value && *end == '\0';
 }
 
-/* Whether the setting is the one that stands in every file. */
+/* Whether the setting is the one present in every file. */
 static bool
 is_base(const Writer *w, const char *name)
 {
@@ -261,7 +261,7 @@ is_base(const Writer *w, const char *name)
            strchr(" :", w->base[length]) != NULL;
 }
 
-/* A file that says @name is @value (NULL: says nothing of it). Caller frees. */
+/* Writes a file that sets @name to @value (NULL: does not set it). Caller frees. */
 static char *
 write_text(const Writer *w, const char *name, const char *value, const char *beside)
 {
@@ -271,9 +271,9 @@ write_text(const Writer *w, const char *name, const char *value, const char *bes
     const bool based = is_base(w, under);
     g_autoptr(GString) text = g_string_new(based ? w->other : w->base);
 
-    /* Some names are those of two systems. */
+    /* Some names belong to two frameworks. */
     if (beside != NULL && beside[0] == '!' && g_str_has_suffix(w->file, ".sh"))
-        g_string_assign(text, beside + 1); /* in place of what stands there in any case */
+        g_string_assign(text, beside + 1); /* replaces the settings always present */
     else if (beside != NULL && beside[0] != '!' &&
              g_str_has_prefix(beside, "--") == g_str_has_suffix(w->file, ".sh"))
         g_string_append(text, beside);
@@ -305,7 +305,7 @@ write_text(const Writer *w, const char *name, const char *value, const char *bes
     return g_string_free(g_steal_pointer(&text), FALSE);
 }
 
-/* What the file is: its scenario, its model, and what is said of it; or its error. Caller frees. */
+/* Result of reading the file: its scenario, model and notes; or its error. Caller frees. */
 static char *
 answer_of(const Writer *w, const char *text, guint *without_effect)
 {
@@ -344,7 +344,7 @@ check_pair(const Writer *w, const char *name, const char *one, const char *other
     expect(strcmp(a, b) != 0, "%s: %s and %s are the same", name, one, other);
 }
 
-/* The first value that is as predicted, and one that is none. */
+/* Checks an option that is not modelled, with the value that is predicted and with another one. */
 static void
 check_not_modelled(const Writer *w, const LhConfigKey *key)
 {
@@ -356,7 +356,7 @@ check_not_modelled(const Writer *w, const LhConfigKey *key)
     expect(key->reason != NULL && strlen(key->reason) > 8, "%s has no reason", key->name);
 }
 
-/* Two of the values differ. */
+/* Asserts that two of the values give different results. */
 static void
 check_framework(const Writer *w, const LhConfigKey *key)
 {
@@ -375,7 +375,7 @@ check_framework(const Writer *w, const LhConfigKey *key)
     expect(g_hash_table_size(answers) > 1, "%s changes nothing", key->name);
 }
 
-/* It is counted, and nothing else is another. */
+/* Asserts that the setting is counted as ignored and changes nothing else. */
 static void
 check_nothing(const Writer *w, const LhConfigKey *key)
 {
@@ -385,7 +385,7 @@ check_nothing(const Writer *w, const LhConfigKey *key)
     guint more, less;
     g_autofree char *a = answer_of(w, with, &more), *b = answer_of(w, without, &less);
 
-    if (g_str_has_suffix(w->file, ".json")) { /* alone it is nothing that says how to train */
+    if (g_str_has_suffix(w->file, ".json")) { /* alone it does not describe training */
         expect(strstr(a, "the file contains no setting") != NULL, "%s: %s", key->name, a);
         return;
     }
@@ -442,13 +442,13 @@ START_TEST(every_option_counts)
         for (const LhConfigKey *key = w->system->keys; key->name != NULL; key++)
             check_key(w, key);
     }
-    g_string_truncate(wrong, MIN(wrong->len, 3000)); /* more is no message of Check's */
+    g_string_truncate(wrong, MIN(wrong->len, 3000)); /* longer texts exceed a message of Check */
     ck_assert_msg(wrong->len == 0, "%s", wrong->str);
     g_string_free(wrong, TRUE);
 }
 END_TEST
 
-/* A name that stands twice would be found once. */
+/* A duplicate name would be found only once. */
 START_TEST(every_option_stands_once)
 {
     for (guint i = 0; lh_config_systems[i] != NULL; i++) {

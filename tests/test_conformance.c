@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Verifier, simulator and runtime agree on what a program means: random programs and hand-written
- * ones go through all of them. What is proven ends in the simulator and with real data, with the
- * same bytes, flops and peaks on every rank, and the same bits in every run; what cannot end is not
- * proven.
+ * Verifier, simulator and runtime agree on the meaning of programs: random and handwritten programs
+ * go through all three. A proven program completes in the simulator and on real data, with the same
+ * bytes, flops and peak memory on every rank and identical bits in every run; a program that cannot
+ * complete is not proven.
  */
 #include "base/error.h"
 #include "execute/execute.h"
@@ -21,7 +21,7 @@
 #include <string.h>
 
 #define PROGRAMS 150
-#define DAMAGES 4 /* of each program */
+#define DAMAGES 4 /* per program */
 #define TOPOLOGY "bench-platform"
 
 static LhSetup *
@@ -37,8 +37,8 @@ setup_of(const LhProgram *program, LhScenario *scenario)
     return setup;
 }
 
-/* With either set of kernels, with pauses before every op, on a device that does things late; with
- * other collectives each. */
+/* Both kernel sets, with pauses before every op, on a device that executes late; each with other
+ * collective algorithms. */
 static const LhExecuteParams ways[] = {
     { .backend = &lh_backend_cpu },
     { .backend = &lh_backend_cpu, .kernel_set = 1, .inject = "delay:1" },
@@ -50,7 +50,7 @@ static const LhExecuteParams ways[] = {
 static const LhCollectiveModel collectives[WAYS] = { LH_COLLECTIVES_DIRECT, LH_COLLECTIVES_RING,
                                                      LH_COLLECTIVES_PAIRWISE };
 
-/* A proven program runs and means the same to all, in the first @count ways. */
+/* Asserts that a proven program completes with equal results in the first @count ways. */
 static void
 check_agreement(const LhProgram *program, const char *what, unsigned count)
 {
@@ -76,7 +76,7 @@ check_agreement(const LhProgram *program, const char *what, unsigned count)
     }
 }
 
-/* The same program again, by way of a file. */
+/* The same program, written to a file and read back. */
 static LhProgram *
 reread(const LhProgram *program)
 {
@@ -103,7 +103,8 @@ START_TEST(random_programs_mean_the_same_to_all)
     ck_assert_msg(
         verdict->findings->len == 0, "%s: %s", what,
         verdict->findings->len == 0 ? "" : g_array_index(verdict->findings, LhFinding, 0).message);
-    check_agreement(program, what, _i % 5 == 0 ? WAYS : WAYS - 1); /* late devices take long */
+    check_agreement(program, what,
+                    _i % 5 == 0 ? WAYS : WAYS - 1); /* late devices are slow to run */
     copy = reread(program);
     again = lh_verify(copy);
     ck_assert_uint_eq(again->findings->len, 0);
@@ -113,7 +114,7 @@ START_TEST(random_programs_mean_the_same_to_all)
 }
 END_TEST
 
-/* Plays a program, proven or not. Returns NULL, or the error's text if it cannot end. */
+/* Simulates a program, proven or not. Returns NULL, or the error's text if it cannot complete. */
 static char *
 why_it_cannot_end(const LhProgram *program)
 {

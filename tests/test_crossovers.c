@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where one schedule begins to send less than another: the crossovers of
- * docs/reference/schedules.md, by closed forms that the verifier holds against programs. Units: one
- * q-shaped chunk, Q.
+ * docs/reference/schedules.md, by closed forms that the verifier checks against programs. Units:
+ * one q-shaped chunk, Q.
  */
 #include "fitting.h"
 #include "run_tests.h"
@@ -25,7 +25,7 @@ shape(uint32_t ranks, uint32_t heads, uint32_t groups, LhPass pass)
     };
 }
 
-/* Most that a rank sends, in chunks; row statistics (2 bytes in e d of a row) are part of it. */
+/* Most that a rank sends, in chunks, including row statistics (2 bytes in e d per row). */
 static double
 most_sent(const char *name, const LhProgramParams *wanted)
 {
@@ -43,11 +43,11 @@ most_sent(const char *name, const LhProgramParams *wanted)
            (double)lh_attention_q_bytes(&p.attention, p.attention.seq_length / p.ranks);
 }
 
-/* One statistic of a row beside its d elements of 2 bytes. */
+/* One statistic per row beside its d elements of 2 bytes. */
 #define STATISTIC (4 / (128 * 2.0))
 
-/* A square grid sends 4 (sqrt P - 1) + 2 chunks, and a statistic with each partial output; a ring
- * 2 (P - 1): as much with 4 ranks, more with every larger square. */
+/* A square grid sends 4 (sqrt P - 1) + 2 chunks and a statistic with each partial output; a ring 2
+ * (P - 1). They are equal at 4 ranks; the grid sends less at every larger square. */
 START_TEST(attention2d_against_the_ring)
 {
     for (uint32_t side = 2; side <= 8; side++) {
@@ -64,8 +64,8 @@ START_TEST(attention2d_against_the_ring)
 }
 END_TEST
 
-/* All-to-alls send 4 (P - 1)/P chunks: less than any grid, as long as there are heads, but for two
- * ranks, which send 2 either way. */
+/* All-to-alls send 4 (P - 1)/P chunks: less than any grid while there are enough heads, except on
+ * two ranks, where both send 2. */
 START_TEST(ulysses_below_attention2d_up_to_the_heads)
 {
     for (uint32_t ranks = 3; ranks <= 64; ranks++) {
@@ -81,8 +81,8 @@ START_TEST(ulysses_below_attention2d_up_to_the_heads)
 }
 END_TEST
 
-/* Heads exchanged in groups of U = h leave a ring of P/h: 2 P/h + 2 - 4/h chunks against
- * 4 sqrt P - 2, so that a grid wins from about P = 4 h^2 on. */
+/* Heads exchanged in groups of U = h leave a ring of P/h: 2 P/h + 2 - 4/h chunks against 4 sqrt P -
+ * 2, so a grid wins from about P = 4 h^2. */
 START_TEST(usp_below_attention2d_up_to_four_squares_of_heads)
 {
     static const struct {
@@ -108,8 +108,8 @@ START_TEST(usp_below_attention2d_up_to_four_squares_of_heads)
 }
 END_TEST
 
-/* Backward, q, do, dq and two statistics (3 chunks a hop) travel instead of k, v, dk, dv (4 g/h, in
- * 16 bits): less for more than 3 groups of 4 heads. */
+/* Backward circulates q, do, dq and two statistics (3 chunks per hop) instead of k, v, dk, dv (4
+ * g/h, in 16 bits): less for more than 3 groups per 4 heads. */
 START_TEST(burst_below_the_ring_for_many_groups)
 {
     static const uint32_t groups[] = { 1, 2, 3, 4, 6, 12 };
@@ -123,8 +123,8 @@ START_TEST(burst_below_the_ring_for_many_groups)
 }
 END_TEST
 
-/* Helpers move the same bytes in all where q and o are as large as k and v, and more for grouped
- * heads. */
+/* Helpers leave the total bytes unchanged if q and o are as large as k and v, and increase them for
+ * grouped heads. */
 START_TEST(dfa_balance_costs_bytes_for_grouped_heads)
 {
     const LhSchedule *balanced = lh_schedule_find("dfa-balanced", NULL);
@@ -132,7 +132,7 @@ START_TEST(dfa_balance_costs_bytes_for_grouped_heads)
 
     for (uint32_t groups = 4; groups <= 16; groups *= 2) {
         const LhProgramParams p = shape(16, 16, groups, LH_PASS_FWD);
-        const uint64_t helpers = 16 * 14 / 8; /* P (P-2)/8 times q there, o, m, l back */
+        const uint64_t helpers = 16 * 14 / 8; /* P (P-2)/8 times: q there, o, m, l back */
         const uint64_t statistics =
             helpers * 2 * lh_attention_stat_bytes(&p.attention, p.attention.seq_length / 16);
         uint64_t with = 0, without = 0;
@@ -147,7 +147,7 @@ START_TEST(dfa_balance_costs_bytes_for_grouped_heads)
 }
 END_TEST
 
-/* The windows of a double ring change which links are crossed, not how often a rank sends. */
+/* The windows of a double ring change which links are used, not the number of sends per rank. */
 START_TEST(double_ring_sends_what_the_ring_sends)
 {
     for (uint32_t inner = 1; inner <= 16; inner *= 2) {

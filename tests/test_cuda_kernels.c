@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The GPU's kernels: every row of lh_cuda_kernels against the processor's reference in fp64, on the
- * shapes of the processor's own test and on those that matter to tiles. Built twice: over the
- * stand-in, which runs the PTX in the objects and counts what it does (STANDIN), and over CUDA, for
- * machines with a GPU; without one that program exits with 77.
+ * CUDA kernels: every row of lh_cuda_kernels against the CPU reference in fp64, on the shapes of
+ * the CPU test and on shapes around tile sizes. Built twice: on the stand-in, which interprets the
+ * PTX in the objects and counts its work (STANDIN), and on CUDA for machines with a GPU; without a
+ * GPU that program exits with 77.
  */
 #include "kernel_compare.h"
 #include "kernel_shapes.h"
@@ -78,11 +78,11 @@ device_finish(const char *kernel)
 #endif
 }
 
-/* Device memory with guards, and the same contents as @bytes at @data; starts @odd bytes behind
- * where it is aligned to LH_SCRATCH_ALIGN. */
+/* Device memory with guards, and the same contents as @bytes at @data; starts @odd bytes behind an
+ * address aligned to LH_SCRATCH_ALIGN. */
 typedef struct {
     unsigned char *memory;          /* on the device, with guards */
-    unsigned char *sent, *received; /* on the host: two, as copies may be done later */
+    unsigned char *sent, *received; /* on the host: two buffers, since copies may be deferred */
     uint64_t bytes;
     uint64_t odd;
 } Remote;
@@ -111,7 +111,7 @@ remote_fetch(Remote *m)
                                cudaMemcpyDeviceToHost, stream));
 }
 
-/* After device_finish(). */
+/* Call after device_finish(). */
 static void
 remote_end(Remote *m, void *data)
 {
@@ -126,7 +126,8 @@ remote_end(Remote *m, void *data)
     g_free(m->received);
 }
 
-/* Statistics stand behind elements, and are fp32. */
+/* Misalignment of an odd operand: one element, or one float if fp32 statistics follow the
+ * elements. */
 static uint64_t
 odd_bytes(const Run *r, unsigned operand)
 {
@@ -135,7 +136,7 @@ odd_bytes(const Run *r, unsigned operand)
                : lh_storage_bytes(r->call.operands[operand].storage);
 }
 
-/* Runs a call on the device; its operands come back to where they were. */
+/* Runs a call on the device and copies its operands back. */
 static enum lh_status
 run_with(const LhCudaKernel *kernel, Run *r, bool odd)
 {
@@ -170,8 +171,8 @@ run_on_device(Run *r, bool odd)
 
 /* ---- against the reference ---- */
 
-/* What tensor cores make of 16-bit elements: weights are rounded to them before the products. With
- * a few columns these roundings are not averaged out. */
+/* Error permitted for tensor cores on 16-bit elements: weights are rounded to them before the
+ * products. With few columns these roundings do not average out. */
 static double
 limit_of_products(const Run *r, enum lh_storage storage)
 {
@@ -196,13 +197,13 @@ limit(const Run *r, unsigned operand)
         !is_stat(r->kernel->operands[operand].kind))
         return limit_of_products(r, storage);
     g_assert(storage < G_N_ELEMENTS(by_storage));
-    /* Twice what the processor's fast versions have: exponentials are less exact here. */
+    /* Twice the tolerance of the CPU's fast versions: exponentials are less exact here. */
     return by_storage[storage] * (r->c->variant == LOGITS_20 && storage == LH_STORAGE_FP32 ? 6 : 1);
 }
 
 static bool operands_are_odd;
 
-/* LONGHAUL_TEST_KERNELS has words, of which one must begin a kernel's name; without it all run. */
+/* LONGHAUL_TEST_KERNELS lists prefixes of kernel names to run; all run without it. */
 static bool
 is_asked_for(const char *kernel)
 {
@@ -230,7 +231,7 @@ check_case(const Case *c)
     ck_assert_int_eq(run_on_device(&got, operands_are_odd), LH_STATUS_OK);
     compare(&got, &want, "gpu", limit);
 #ifndef STANDIN
-    /* The stand-in draws what the hardware leaves open; a GPU does the same every time. */
+    /* The stand-in draws what the hardware leaves undefined; a GPU behaves the same every time. */
     {
         Run again;
 
@@ -252,7 +253,7 @@ check_shape(const Case *shape, const char *name)
     each_case(shape, name, check_case);
 }
 
-/* Over the stand-in, each kernel runs each shape with one of the three types. */
+/* On the stand-in each kernel runs each shape with one of the three types. */
 static bool
 is_run(unsigned shape, unsigned kernel, enum lh_storage storage)
 {
@@ -331,9 +332,9 @@ START_TEST(cuda_kernels_run_on_extreme_inputs)
 }
 END_TEST
 
-/* ---- attention: tiles, masks, what is not aligned ---- */
+/* ---- attention: tiles, masks, unaligned operands ---- */
 
-/* Whole tiles of 64 and 128 columns, parts of them, and a row of one element. */
+/* Whole tiles of 64 and 128 columns, partial ones, and a row of one element. */
 START_TEST(cuda_kernels_attend_with_any_dimension)
 {
     const uint32_t dims[] = { 1, 8, 18, 32, 64, 72, 88, 96, 104, 128, 200, 256 };
@@ -363,7 +364,7 @@ START_TEST(cuda_kernels_attend_with_any_dimension)
 }
 END_TEST
 
-/* Several tiles of queries and keys, the last ones cut, all of them seen, or to the diagonal. */
+/* Several tiles of queries and keys, the last ones partial, with full and causal masks. */
 START_TEST(cuda_kernels_attend_over_many_tiles)
 {
     const struct {
@@ -394,8 +395,8 @@ START_TEST(cuda_kernels_attend_over_many_tiles)
 }
 END_TEST
 
-/* lse of a row is a sum over hundreds of tiles, which must not drift from one to the next: it is as
- * exact as runs are asked to be (reference/tolerance.h). */
+/* lse of a row sums over hundreds of tiles without drift: as exact as the tolerance for runs
+ * requires (reference/tolerance.h). */
 START_TEST(cuda_kernels_sum_over_hundreds_of_tiles)
 {
     const uint32_t dims[] = { 64, 128 };
@@ -425,8 +426,8 @@ START_TEST(cuda_kernels_sum_over_hundreds_of_tiles)
             const double lse = ((const float *)(const void *)got.call.operands[3].data)[row];
             const double exact = ((const float *)(const void *)want.call.operands[3].data)[row];
 
-            ck_assert_msg(fabs(lse - exact) <= LH_TOLERANCE_ROW * least, "d %u: lse %.9g, not %.9g",
-                          dims[i], lse, exact);
+            ck_assert_msg(fabs(lse - exact) <= LH_TOLERANCE_ROW * least,
+                          "d %u: lse %.9g, expected %.9g", dims[i], lse, exact);
         }
         run_clear(&got);
         run_clear(&want);
@@ -457,7 +458,7 @@ START_TEST(cuda_kernels_run_under_masks_by_position)
 }
 END_TEST
 
-/* More documents than the arguments of a launch hold. */
+/* More documents than launch arguments hold. */
 START_TEST(cuda_kernels_see_many_documents)
 {
     const uint32_t count = 2 * LH_CUDA_NUMBERS + 3;
@@ -485,7 +486,7 @@ START_TEST(cuda_kernels_see_many_documents)
 }
 END_TEST
 
-/* Operands are aligned to their elements and no more: also those whose rows would be aligned. */
+/* Operands aligned only to their elements, including those whose rows would be aligned. */
 START_TEST(cuda_kernels_run_on_odd_operands)
 {
     device_start(9);
@@ -504,10 +505,10 @@ START_TEST(cuda_kernels_run_on_odd_operands)
 }
 END_TEST
 
-/* ---- products, orders, rows ---- */
+/* ---- products, sorts, rows ---- */
 
-/* Whole groups of elements, as tensor cores take them, in parts of tiles; of heads and of experts.
- */
+/* Whole groups of elements, as tensor cores take them, in parts of tiles; by heads and by
+ * experts. */
 static const Case groups[] = {
     { .kernel = "product", .args.product = { 64, 64, 64 }, .q_parts = 1 },
     { .kernel = "product", .args.product = { 150, 72, 104 }, .q_parts = 1 },
@@ -535,7 +536,7 @@ static const Case groups[] = {
       .args.to_heads = { 12, 100, 3, 10000, { 2, 2 }, 8, 4, 16 },
       .q_parts = 2,
       .k_parts = 4 },
-    /* Rows are whole groups, but heads or their halves are not. */
+    /* Rows are whole groups, heads or their halves are not. */
     { .kernel = "rotary_q",
       .args.to_heads = { 12, 100, 3, 10000, { 2, 2 }, 8, 4, 24 },
       .q_parts = 2 },
@@ -558,7 +559,7 @@ START_TEST(cuda_kernels_multiply_whole_groups)
 }
 END_TEST
 
-/* More numbers than a chunk of an order, and more values than a digit. */
+/* More numbers than a sort's chunk, and more values than a digit. */
 START_TEST(cuda_kernels_order_many_rows)
 {
     static const Case many[] = {
@@ -585,7 +586,7 @@ START_TEST(cuda_kernels_order_many_rows)
 }
 END_TEST
 
-/* Angles are exact at positions where fp32 counts by 64. */
+/* Rotation angles are exact at positions where the spacing of fp32 is 64. */
 START_TEST(cuda_kernels_turn_at_far_positions)
 {
     const Case c = { .kernel = "rotary_q",
@@ -599,7 +600,7 @@ START_TEST(cuda_kernels_turn_at_far_positions)
 }
 END_TEST
 
-/* What multiplies pairs without tiles, and what hides scores. */
+/* Kernels that multiply pairs without tiles, and kernels that mask scores. */
 START_TEST(cuda_kernels_see_pairs_by_position)
 {
     const char *const names[] = { "linear_intra", "linear_intra_bwd", "scores_softmax" };
@@ -623,7 +624,7 @@ START_TEST(cuda_kernels_see_pairs_by_position)
 }
 END_TEST
 
-/* States of blocks, from either side, in whole groups of elements and not. */
+/* States of blocks, from either side, with and without whole groups of elements. */
 START_TEST(cuda_kernels_add_up_states)
 {
     const uint32_t dims[] = { 16, 5 };
@@ -647,7 +648,7 @@ START_TEST(cuda_kernels_add_up_states)
 }
 END_TEST
 
-/* Puts statistics behind the elements of all parts, so many of each row. */
+/* Writes statistics behind the elements of all parts, a fixed number per row. */
 static void
 add_stats(Run *r, unsigned stats)
 {
@@ -675,7 +676,7 @@ add_stats(Run *r, unsigned stats)
     }
 }
 
-/* Accumulators are copied and emptied with their statistics, to the bit. */
+/* Accumulators are copied and emptied bit-exactly with their statistics. */
 START_TEST(cuda_kernels_move_statistics)
 {
     const char *const names[] = { "copy", "zero" };
@@ -714,7 +715,7 @@ END_TEST
 
 #define TERMS 5U
 
-/* In the order given, in fp32, rounded once: the same bits as on a processor. */
+/* Asserts sums in the order given, in fp32, rounded once: bit-identical to the CPU's. */
 static void
 check_sum(enum lh_storage storage, uint64_t elements, uint64_t odd)
 {
@@ -767,7 +768,7 @@ START_TEST(cuda_kernels_sum_in_order)
 }
 END_TEST
 
-/* ---- what is refused ---- */
+/* ---- rejected launches ---- */
 
 static void
 check_refused(const Case *c)
@@ -841,8 +842,8 @@ check_shared_memory(const char *kernel, uint32_t dim, enum lh_storage storage, b
     run_clear(&input);
 }
 
-/* GPUs differ in the shared memory of a block. What needs more is refused, leaves no error behind
- * and writes nothing, also where only one of two kernels does. */
+/* GPUs differ in shared memory per block. A kernel that needs more is rejected, leaves no pending
+ * error and writes nothing, even if only one of two kernels does. */
 START_TEST(cuda_kernels_refuse_too_little_shared_memory)
 {
     static const struct {
@@ -875,17 +876,17 @@ START_TEST(cuda_kernels_refuse_too_little_shared_memory)
 END_TEST
 #endif
 
-/* ---- what it costs ---- */
+/* ---- cost ---- */
 
 #ifdef STANDIN
 typedef struct {
     const char *kernel;
     uint32_t dim;
     enum lh_storage storage;
-    double instructions; /* of a warp, for each mma, within 2 %; 0: there is no mma */
+    double instructions; /* per warp and mma, within 2 %; 0: there is no mma */
 } Cost;
 
-/* Shared memory without a bank conflict, and results and inputs in whole sectors. */
+/* Shared memory accesses without bank conflicts; results and inputs in whole sectors. */
 START_TEST(cuda_kernels_meet_no_bank_twice)
 {
     static const Cost costs[] = {
@@ -932,7 +933,7 @@ START_TEST(cuda_kernels_meet_no_bank_twice)
 }
 END_TEST
 
-/* Tensor cores take products of 16 bits, whichever of the factors is transposed. */
+/* Tensor cores compute 16-bit products, whichever factor is transposed. */
 START_TEST(cuda_kernels_multiply_by_tensor_cores)
 {
     static const char *const kernels[] = { "product", "product_dgrad", "product_wgrad" };
@@ -955,8 +956,8 @@ START_TEST(cuda_kernels_multiply_by_tensor_cores)
 }
 END_TEST
 
-/* Sizes of a kernel's call, of which rows are whole sectors and several blocks have work. A block
- * of attention has one head: of several, statistics would take sectors that others share. */
+/* Arguments of a kernel's call whose rows are whole sectors and which gives several blocks work. A
+ * block of attention has one head: with several, their statistics would share sectors. */
 static LhKernelArgs
 whole_sizes(const LhKernel *kernel)
 {
@@ -991,7 +992,7 @@ whole_sizes(const LhKernel *kernel)
     }
 }
 
-/* Rows of queries or of keys, where a kernel has only one of them. */
+/* Rows of queries or of keys for kernels that have only one of them. */
 static void
 check_sectors(const Case *shape)
 {
@@ -1007,13 +1008,13 @@ check_sectors(const Case *shape)
     counts = standin_kernel_counts();
     ck_assert_uint_eq(counts->shared_waves, counts->shared_waves_least);
     ck_assert_msg(counts->global_sectors * 100 <= counts->global_sectors_least * 105,
-                  "%s, storage %d, narrow %d: %u sectors, least %u", c.kernel, (int)c.storage,
+                  "%s, storage %d, narrow %d: %u sectors, minimum %u", c.kernel, (int)c.storage,
                   c.narrow, (unsigned)counts->global_sectors,
                   (unsigned)counts->global_sectors_least);
     device_end();
 }
 
-/* Every kernel: results are added to, so that they are read, too. */
+/* Every kernel; results are accumulated, so that they are read too. */
 START_TEST(cuda_kernels_touch_whole_sectors)
 {
     for (unsigned k = 0; k < LH_KERNELS_COUNT; k++) {
@@ -1105,7 +1106,7 @@ main(void)
     if (!lh_cuda_present())
         return skip_test("this build has no kernels for GPUs");
 #ifndef STANDIN
-    /* A child of a process that has opened the device cannot use it. */
+    /* A forked child of a process that has opened the device cannot use it. */
     int devices = 0;
 
     g_setenv("CK_FORK", "no", TRUE);

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cuDNN as a provider of a GPU's kernels: calls of attention against the processor's reference in
- * fp64, and what is refused. Built twice: over the stand-ins, of which cuDNN's interprets the
- * graphs that it is given, so that their numbers show what they mean (STANDIN); and over CUDA and
- * cuDNN, for machines with a GPU; without one, or without cuDNN, that program exits with 77.
- * test_cudnn_runs.c runs schedules.
+ * cuDNN as a provider of GPU kernels: attention calls against the CPU reference in fp64, and
+ * rejected calls. Built twice: on the stand-ins, whose cuDNN interprets the graphs and so shows by
+ * numbers what they mean (STANDIN); and on CUDA and cuDNN, for machines with a GPU; without a GPU
+ * or without cuDNN that program exits with 77. test_cudnn_runs.c runs schedules.
  */
 #include "kernel_compare.h"
 #include "runtime/api/compute_device.h"
@@ -17,13 +16,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define CUDNN 1 /* of the device's kernel sets */
+#define CUDNN 1 /* index among the device's kernel sets */
 /* ---- the device ---- */
 
 static LhDeviceState *device;
 static LhDeviceStream stream;
 
-/* What the stand-in has found. */
+/* The stand-in's findings. */
 static const char *
 findings(void)
 {
@@ -63,13 +62,13 @@ device_end(void)
     ck_assert_str_eq(findings(), "");
 }
 
-/* Device memory with guards, and what it is loaded from and stored to. */
+/* Device memory with guards, and the host memory it is loaded from and stored to. */
 typedef struct {
     unsigned char *memory, *host;
     uint64_t bytes;
 } Remote;
 
-/* The @bytes at @data begin @odd bytes behind where the device aligns them. */
+/* Allocates a copy of the @bytes at @data, @odd bytes behind an aligned address. */
 static unsigned char *
 remote_new(Remote *m, const void *data, uint64_t bytes, uint64_t odd)
 {
@@ -91,7 +90,7 @@ finish(void)
     ck_assert_msg(done, "%s: %s", error != NULL ? error->message : "", findings());
 }
 
-/* After finish(). */
+/* Call after finish(). */
 static void
 remote_end(Remote *m, void *data, uint64_t bytes, uint64_t odd)
 {
@@ -106,7 +105,7 @@ remote_end(Remote *m, void *data, uint64_t bytes, uint64_t odd)
     g_free(m->host);
 }
 
-/* Runs a call on the device; its operands come back to where they were. */
+/* Runs a call on the device and copies its operands back. */
 static enum lh_status
 run_on_device(Run *r, uint64_t odd)
 {
@@ -133,8 +132,8 @@ run_on_device(Run *r, uint64_t odd)
 
 /* ---- against the reference ---- */
 
-/* Results of a block are rounded to 16 bits before they are added to anything, and so are the
- * weights within a product. */
+/* Results of a block are rounded to 16 bits before they are added, as are the weights within a
+ * product. */
 static double
 limit(const Run *r, unsigned operand)
 {
@@ -142,7 +141,8 @@ limit(const Run *r, unsigned operand)
     return r->c->storage == LH_STORAGE_FP16 ? 5e-3 / 8 : 5e-3;
 }
 
-/* An accumulator is any (o, m, l) with the same o / l and m + log l: l becomes 1. */
+/* Normalises an accumulator: any (o, m, l) with the same o / l and m + log l is equivalent; sets l
+ * to 1. */
 static void
 normalise(Run *r)
 {
@@ -190,7 +190,7 @@ check_case(const Case *c, uint64_t odd)
     run_clear(&input);
 }
 
-/* All kernels, types, and ways to begin. */
+/* All kernels, types, and first or accumulating calls. */
 static void
 check_shape(Case c)
 {
@@ -226,7 +226,7 @@ static const struct {
     { 2, 18, 24, 4, 2, 16, LH_MASK_CAUSAL, 0, 3, 2, 0 },
     { 3, 24, 18, 6, 3, 8, LH_MASK_CAUSAL, -1, 2, 3, 0.2 },
     { 1, 1, 1, 1, 1, 64, LH_MASK_CAUSAL, 0, 1, 1, 0 },
-    { 1, 1, 9, 1, 1, 8, LH_MASK_CAUSAL, -1, 1, 1, 0 }, /* nothing is seen */
+    { 1, 1, 9, 1, 1, 8, LH_MASK_CAUSAL, -1, 1, 1, 0 }, /* empty mask */
     { 1, 3, 2, 2, 1, 8, LH_MASK_CAUSAL, 0, 1, 1, 0 },
     { 1, 5, 7, 2, 1, 256, LH_MASK_FULL, 0, 1, 1, 0 },
     { 1, 4, 4, 2, 1, 8, LH_MASK_EMPTY, 0, 1, 1, 0 },
@@ -261,16 +261,16 @@ static const struct {
     uint32_t batch, q_parts, k_parts;
 } positions[] = {
     { { 0, 0 }, { 0, 0 }, 1, 1, 1, 1 },
-    { { 6, 0 }, { 0, 0 }, 1, 1, 1, 1 },  /* more is seen than the diagonal */
-    { { 3, 0 }, { 8, 0 }, 1, 1, 1, 1 },  /* less, and some see nothing */
+    { { 6, 0 }, { 0, 0 }, 1, 1, 1, 1 },  /* more than the causal mask */
+    { { 3, 0 }, { 8, 0 }, 1, 1, 1, 1 },  /* less; some rows see nothing */
     { { 40, 0 }, { 0, 0 }, 1, 1, 1, 1 }, /* everything */
     { { 0, 0 }, { 30, 0 }, 1, 1, 1, 1 }, /* nothing */
-    { { 2, 0 }, { 1, 0 }, 4, 1, 1, 1 },  /* rows of a stripe */
+    { { 2, 0 }, { 1, 0 }, 4, 1, 1, 1 },  /* striped rows */
     { { 1, 0 }, { 2, 0 }, 4, 1, 1, 1 },
     { { 0, 18 }, { 0, 6 }, 1, 1, 2, 4 }, /* both ends of a zigzag with all keys before them */
     { { 4, 12 }, { 0, 12 }, 1, 2, 2, 2 },
     { { 12, -12 }, { 0, 0 }, 1, 1, 2, 1 }, /* the later part first */
-    { { 12, 0 }, { 0, 20 }, 1, 1, 1, 2 },  /* keys in two runs, of which one is behind */
+    { { 12, 0 }, { 0, 20 }, 1, 1, 1, 2 },  /* keys in two runs, the second one behind */
     { { 6, 24 }, { 3, 20 }, 1, 2, 3, 2 },  /* queries, too; of two sequences */
     { { 1, 24 }, { 2, 24 }, 3, 1, 2, 4 },
 };
@@ -320,7 +320,7 @@ START_TEST(cudnn_attends_on_extreme_inputs)
 }
 END_TEST
 
-/* Blocks of as many rows, of which those of the second call's sequences stand one row apart. */
+/* Calls with equal numbers of rows; in the second, the rows of sequences are one row apart. */
 START_TEST(cudnn_keeps_plans_apart)
 {
     Case c = { .kernel = "attention_block",
@@ -344,7 +344,7 @@ START_TEST(cudnn_keeps_plans_apart)
 }
 END_TEST
 
-/* Operands that are aligned to fp32 numbers alone go by scratch memory. */
+/* Operands aligned only to fp32 elements are copied through scratch memory. */
 START_TEST(cudnn_attends_on_odd_operands)
 {
     device_start(3);
@@ -368,7 +368,7 @@ START_TEST(cudnn_attends_on_odd_operands)
 }
 END_TEST
 
-/* ---- what is refused ---- */
+/* ---- rejected calls ---- */
 
 static const LhMaskRule window = { .causal = true, .window = 4 };
 static const LhKernelArgs fine = { .batch = 1,
@@ -431,7 +431,7 @@ START_TEST(what_cudnn_does_not_compute_is_refused)
 END_TEST
 
 #ifndef STANDIN
-/* A child of a process that has opened the device cannot use it. */
+/* A forked child of a process that has opened the device cannot use it. */
 static bool
 has_gpu(void)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The real cuDNN on a machine without a GPU: plans for devices that are only described, over what
- * stands for the driver (standin/driver.c). An engine has to take every graph, and make machine
- * code of it. The kernels that it chooses and the workspaces that these want are held against
- * data/cudnn/plans.tsv, where the version is that of the table; nothing runs. With --print the
- * table is printed. Exits with 77 where there is no cuDNN.
+ * The real cuDNN on a machine without a GPU: plans for described devices, on a stand-in for the
+ * driver (standin/driver.c). An engine must accept every graph and generate machine code for it.
+ * The kernels it chooses and the workspaces they need are compared with data/cudnn/plans.tsv if the
+ * version is that of the table; nothing runs. --print prints the table. Exits with 77 if there is
+ * no cuDNN.
  */
 #include "checking.h"
 #include "runtime/gpu/cudnn_plan.h"
@@ -55,7 +55,7 @@ static const struct {
     { "b200", { B, CAUSAL, BF16, 1, 32, 8, 128, 8192, 8192, 8192, 8192 } },
 };
 
-/* What no engine takes. */
+/* Graphs that no engine accepts. */
 static const struct {
     const char *device;
     LhCudnnShape shape;
@@ -100,9 +100,9 @@ make_plan(const char *device, const LhCudnnShape *shape, GError **error)
     return plan;
 }
 
-/* ---- what a plan is ---- */
+/* ---- plans ---- */
 
-/* The plan as cuDNN writes it down; NULL with @error. */
+/* The plan as serialised by cuDNN; NULL with @error. */
 static char *
 json_of(const LhCudnnPlan *plan, GError **error)
 {
@@ -125,8 +125,8 @@ json_of(const LhCudnnPlan *plan, GError **error)
     return g_steal_pointer(&text);
 }
 
-/* "@name":6 or "@name":"text" in cuDNN's text, up to the next comma or brace; "" if it is not
- * there. Caller frees. */
+/* The value of "@name":6 or "@name":"text" in cuDNN's text, up to the next comma or brace; "" if
+ * absent. Caller frees. */
 static char *
 value_of(const char *json, const char *name)
 {
@@ -141,7 +141,7 @@ value_of(const char *json, const char *name)
     return g_strdup(g_strdelimit(value, "\"", ' '));
 }
 
-/* A line of the table; NULL with @error. *@code: how the machine code begins, in base64. */
+/* A line of the table; NULL with @error. *@code: the beginning of the machine code, in base64. */
 static char *
 make_line(const char *device, const LhCudnnShape *shape, char **code, GError **error)
 {
@@ -166,7 +166,7 @@ make_line(const char *device, const LhCudnnShape *shape, char **code, GError **e
 
 /* ---- tests ---- */
 
-/* Lines of the table; NULL: it is of another version. */
+/* Lines of the table; NULL if it is for another version. */
 static char **
 table_lines(void)
 {
@@ -226,7 +226,7 @@ print_table(void)
     return EXIT_SUCCESS;
 }
 
-/* The driver first: cuDNN looks for libcuda.so.1, which is then there already. */
+/* The driver must come first: cuDNN looks up libcuda.so.1 among the loaded libraries. */
 static bool
 load_libraries(void)
 {

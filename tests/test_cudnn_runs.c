@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Schedules whose attention cuDNN computes, over the stand-ins: within the gates of every run, and
- * what is refused or fails. What calls become is shown by test_cudnn.c.
+ * Schedules with attention by cuDNN, on the stand-ins: results within the tolerance of runs, and
+ * rejected or failing runs. test_cudnn.c tests the calls themselves.
  */
 #include "program/cursor.h"
 #include "running.h"
 #include "standin.h"
 
-#define CUDNN 1 /* of the device's kernel sets */
+#define CUDNN 1 /* index among the device's kernel sets */
 
-/* @inject: a fault; NULL: none. */
+/* @inject: a fault, or NULL. */
 static LhExecuted *
 run_injected(LhProgram *program, const char *inject, GError **error)
 {
@@ -73,15 +73,15 @@ check_results(const LhExecuted *executed, const char *schedule, uint32_t ranks, 
     ck_assert_msg(executed != NULL, "%s, P %u: %s", schedule, ranks,
                   error != NULL ? error->message : "");
     ck_assert_msg(lh_executed_ok(executed), "%s, P %u: wrong results", schedule, ranks);
-    ck_assert_uint_eq(executed->repeats, 1); /* the run before it is not counted */
+    ck_assert_uint_eq(executed->repeats, 1); /* the warm-up run is not counted */
     LhExecuted other_bits = *executed;
     other_bits.same_bits = false;
-    /* cuDNN does not promise them where it adds up gradients. */
+    /* cuDNN does not guarantee identical bits where it accumulates gradients. */
     ck_assert(lh_executed_ok(&other_bits) == (executed->program->params.pass != LH_PASS_FWD));
 }
 
-/* Both passes where the backward one has o wherever it needs it; else it is refused, and the
- * forward one runs. */
+/* Runs both passes if the backward one has o wherever it needs it; otherwise that is rejected and
+ * the forward pass runs. */
 START_TEST(schedules_run_with_cudnn)
 {
     const char *name = lh_schedules[_i]->name;
@@ -110,7 +110,7 @@ START_TEST(schedules_run_with_cudnn)
 }
 END_TEST
 
-/* ---- what fails ---- */
+/* ---- failures ---- */
 
 static void
 check_failure(const char *variable, const char *value, LhErrorCode code, const char *said)
@@ -152,7 +152,7 @@ START_TEST(failures_are_named)
 }
 END_TEST
 
-/* The second engine is asked when the first one cannot. */
+/* The second engine is tried if the first one rejects the graph. */
 START_TEST(what_one_engine_refuses_another_may_take)
 {
     g_autoptr(LhProgram) program = program_with("ring", 2, LH_PASS_FWD);
@@ -165,7 +165,7 @@ START_TEST(what_one_engine_refuses_another_may_take)
 }
 END_TEST
 
-/* One more run comes first, whose time does not count; none where a fault is inserted. */
+/* A warm-up run precedes the timed ones; there is none with an injected fault. */
 START_TEST(a_run_comes_before_those_that_are_timed)
 {
     g_autoptr(LhProgram) program = program_with("ring", 2, LH_PASS_FWD);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which rank ends a run, of what is known of each. */
+/* The rank named as the culprit when a run ends, from what is known of each rank. */
 #include "runtime/process/first_failure.h"
 
 #include "base/error.h"
@@ -17,7 +17,7 @@ typedef struct {
     uint32_t order;
     const char *host;
     bool host_answers;
-    int waits_for; /* -1: nobody */
+    int waits_for; /* -1: none */
 } Known;
 
 #define ANSWERS(host_, waits_)                                                                     \
@@ -25,13 +25,13 @@ typedef struct {
         LH_RANK_ANSWERS, 0, host_, false, waits_                                                   \
     }
 
-/* Ranks of one host each, unless a case says otherwise. */
+/* Ranks on one host each, unless a case differs. */
 static const struct {
     uint32_t own, rank;
     const char *text;
     Known of[RANKS];
 } verdicts[] = {
-    /* Who failed first, whatever else has become of others because of it. */
+    /* The first failure, whatever other ranks suffered from it. */
     { 0,
       2,
       "rank 2 on host c: no memory",
@@ -67,7 +67,7 @@ static const struct {
         { LH_RANK_MISSING, 0, NULL, false, -1 },
         { LH_RANK_MISSING, 0, NULL, false, -1 },
         { LH_RANK_MISSING, 0, NULL, false, -1 } } },
-    /* Who says nothing: stopped, cut off, or this one is. */
+    /* Silent ranks: stopped, cut off, or the observing rank itself is. */
     { 0,
       2,
       "rank 2 on host c does not answer, though the host does; last heard from 2.5 s ago: at work",
@@ -101,7 +101,7 @@ static const struct {
         { LH_RANK_SILENT, 0, "b", false, -1 },
         { LH_RANK_SILENT, 0, "b", false, -1 },
         { LH_RANK_SILENT, 0, "b", false, -1 } } },
-    /* All answer: whom they wait for. */
+    /* All answer: the rank they wait for. */
     { 0,
       2,
       "rank 2 on host c: 1 other rank waits for it, and it waits for nobody; last heard from 2.5 s "
@@ -166,7 +166,7 @@ START_TEST(culprits_are_found)
 }
 END_TEST
 
-/* A failure mostly names its rank itself. */
+/* An error usually names its rank already. */
 START_TEST(names_are_not_said_twice)
 {
     static const char *const texts[][2] = {
