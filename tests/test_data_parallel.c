@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sequence-parallel groups within data parallelism: each rank does what its place in its group says
- * and no message leaves a group, while all share the cluster's links.
+ * Sequence-parallel groups within data parallelism: each rank acts by its position in its group and
+ * no message leaves a group, while all groups share the cluster's links.
  */
 #include "execute/execute.h"
 #include "fitting.h"
@@ -18,13 +18,15 @@ make(const char *name, uint32_t ranks, uint32_t groups, uint64_t tokens)
 
     p.data_parallel_size = groups;
     program = fitting_program(lh_schedule_find(name, NULL), &p);
-    ck_assert_msg(program != NULL, "%s refuses %u groups of %u ranks", name, groups, ranks);
+    ck_assert_msg(program != NULL, "%s does not support %u groups of %u ranks", name, groups,
+                  ranks);
     return program;
 }
 
 /* ---- lasp, two groups of eight ---- */
 
-/* A rank passes a state of 8 heads of 32 x 32 in fp32 on, and backward one to the rank before. */
+/* Bytes a rank sends: a state of 8 heads of 32 x 32 in fp32 to the next rank, and backward one to
+ * the previous. */
 static uint64_t
 lasp_bytes(uint32_t rank)
 {
@@ -93,7 +95,7 @@ play(const char *topology, const char *name, uint32_t ranks, uint32_t groups)
     return result;
 }
 
-/* A group in a node of its own is as if it were alone, to the picosecond. */
+/* A group in a node of its own takes the time it takes alone, to the picosecond. */
 START_TEST(groups_apart_do_not_meet)
 {
     static const char *const names[] = { "lasp", "lasp2", "zigzag", "ulysses", "attention2d-o" };
@@ -102,7 +104,7 @@ START_TEST(groups_apart_do_not_meet)
     for (guint i = 0; i < G_N_ELEMENTS(names) * G_N_ELEMENTS(topologies); i++) {
         const char *name = names[i % G_N_ELEMENTS(names)];
         const char *topology = topologies[i / G_N_ELEMENTS(names)];
-        const uint32_t ranks = i % 2 == 0 ? 8 : 4; /* one or two groups in a node */
+        const uint32_t ranks = i % 2 == 0 ? 8 : 4; /* one or two groups per node */
         g_autoptr(LhSimResult) alone = play(topology, name, ranks, 1);
         g_autoptr(LhSimResult) groups = play(topology, name, ranks, 3);
 
@@ -119,8 +121,8 @@ START_TEST(groups_apart_do_not_meet)
 }
 END_TEST
 
-/* Two groups of twelve cross the one network card of the second of three nodes, in the same
- * direction where they are rings. */
+/* Two groups of twelve share the one NIC of the second of three nodes, in the same direction if
+ * they are rings. */
 START_TEST(groups_share_links)
 {
     static const char *const rings[] = { "ring", "te-p2p", "lasp2" };
@@ -152,7 +154,7 @@ only_coverage(const LhVerdict *verdict)
     return &g_array_index(verdict->findings, LhFinding, 0);
 }
 
-/* The first message of @rank in the direction @send goes to or comes from @peer instead. */
+/* Redirects the first message of @rank in the direction @send to @peer. */
 static void
 redirect(const Recording *recording, uint32_t rank, bool send, uint32_t peer)
 {
@@ -171,7 +173,7 @@ redirect(const Recording *recording, uint32_t rank, bool send, uint32_t peer)
     ck_abort_msg("rank %u has no such message", rank);
 }
 
-/* Two groups of a ring get each other's first block: of the same rows, but of another batch. */
+/* Two groups of a ring swap their first blocks: the same rows, but of another batch. */
 START_TEST(groups_crossed_messages_are_found)
 {
     g_autoptr(LhProgram) program = make("ring", 3, 2, 8);
@@ -193,7 +195,7 @@ START_TEST(groups_crossed_messages_are_found)
 }
 END_TEST
 
-/* Ranks 0 and 2 gather, and 1 and 3, where 0 and 1 should, and 2 and 3. */
+/* Ranks 0 and 2 gather, and 1 and 3, instead of 0 and 1, and 2 and 3. */
 START_TEST(groups_crossed_collectives_are_found)
 {
     static const char *const names[] = { "lasp2", "allgather-kv", "ulysses" };

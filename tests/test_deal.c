@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What processes that search together tell each other, over a control plane that says what the
- * tests put into it.
+ * Messages between processes that search together, on a control plane with contents set by the
+ * tests.
  */
 #include "base/error.h"
 #include "planner/distributed_search.h"
@@ -12,11 +12,12 @@
 #define TURNS 7
 #define PROCESSES 3
 
-/* What the others say, by process; the place of the process under test is its own. */
+/* The messages of the other processes, by process; the entry of the process under test is its
+ * own. */
 typedef struct {
     const char *said[PROCESSES];
     uint32_t rank;
-    char *spoken; /* by the process under test; the test frees it */
+    char *spoken; /* sent by the process under test; the test frees it */
 } Table;
 
 static bool
@@ -118,7 +119,7 @@ check_equal(const LhPlanOutcome *a, const LhPlanOutcome *b)
     ck_assert_pstr_eq(a->reason, b->reason);
 }
 
-/* What one process tells is what another one hears, each field of it. */
+/* An outcome arrives at another process with every field. */
 START_TEST(outcomes_travel_whole)
 {
     Table first = { .said = { NULL, QUIET, QUIET }, .rank = 0 }, second = { .rank = 1 };
@@ -150,11 +151,11 @@ END_TEST
 
 #define POINT "\"close\":false,\"time_ps\":1,\"peak_bytes\":2"
 
-/* What no process of the same program says ends the search, and nothing leaks. */
+/* A message that no process of this program sends ends the search with an error, without leaks. */
 START_TEST(what_cannot_be_read_is_named)
 {
     static const char *const hostile[] = {
-        NULL, /* a process that says nothing at all */
+        NULL, /* a process without a message */
         "{",
         "null\n",
         "{\"interrupted\":false}\n",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Device files: every shipped one, the curves beside the published measurements that they were
- * fitted to, interpolation, broken files.
+ * Device files: every shipped one, fitted curves against the published measurements, interpolation,
+ * invalid files.
  */
 #include "data_files.h"
 #include "sim/cost/device.h"
@@ -116,8 +116,7 @@ START_TEST(device_curves_meet_published_tables)
 }
 END_TEST
 
-/* Fitted curves of more than one point say how far they are from their tables at worst, and from
- * where to where these go. */
+/* Fitted curves of more than one point state their worst residual and the range of their table. */
 START_TEST(device_curves_state_their_points)
 {
     for (gsize i = 0; i < G_N_ELEMENTS(published_rows); i++) {
@@ -145,8 +144,7 @@ START_TEST(device_curves_state_their_points)
 }
 END_TEST
 
-/* A curve above the peak of its own device, or one that nobody could look up, is a slip of the pen.
- */
+/* A curve above the peak of its own device, or one without a source, is a mistake in the file. */
 START_TEST(device_variants_scale)
 {
     g_autoptr(LhDevice) sxm = lh_device_load("a100-sxm-80g", NULL);
@@ -345,7 +343,7 @@ START_TEST(device_rejects_broken_files)
         g_autofree char *bad = break_text(device_text, &broken[i]);
 
         ck_assert_ptr_null(parse(bad, &error));
-        /* The list of kernels grows. */
+        /* The list of kernels grows over time. */
         if (g_str_has_suffix(broken[i].message, "allowed: "))
             error->message[MIN(strlen(error->message), strlen(broken[i].message))] = '\0';
         check_message(error, broken[i].message);
@@ -353,7 +351,7 @@ START_TEST(device_rejects_broken_files)
 }
 END_TEST
 
-/* What the device has, less what libraries hold, less the margin. */
+/* Device memory, minus that of libraries, minus the margin. */
 START_TEST(device_memory_is_not_all_usable)
 {
     static const BrokenInput stated = {
@@ -432,7 +430,7 @@ START_TEST(device_rows_are_read)
     row = &g_array_index(device->attention, LhAttentionRow, 1);
     ck_assert(row->tiling.of_keys);
     ck_assert_int_eq(row->tiling.order, LH_TILES_LINEAR);
-    ck_assert_double_eq(row->sustained_rate, 100e12); /* as the rate, where nothing is said */
+    ck_assert_double_eq(row->sustained_rate, 100e12); /* equals the rate by default */
 }
 END_TEST
 
@@ -496,7 +494,8 @@ START_TEST(device_rejects_broken_rows)
 }
 END_TEST
 
-/* What was held out counts as what was fitted does; a guess is as far off as guesses are. */
+/* The error includes held-out points as well as fitted ones; an assumed value has the error of
+ * assumptions. */
 START_TEST(device_error_is_the_worst_known)
 {
     const LhFitResiduals fitted = { .worst = 0.04, .holdout = 0.02 };

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What is found on machines that are made up: files as Linux has them below /sys.
- */
+/* Findings on fake machines: files as Linux has them below /sys. */
 #include "doctor/doctor.h"
 #include "machine_files.h"
 #include "report/text/cluster/describe_doctor.h"
@@ -9,7 +7,7 @@
 
 #include <string.h>
 
-/* The @index-th row of @part, from 0; NULL: there are not so many. */
+/* Row @index of @part; NULL if there are fewer. */
 static const LhDoctorRow *
 find(const LhDoctor *doctor, const char *part, guint index)
 {
@@ -97,13 +95,13 @@ START_TEST(launchers_are_named)
     g_setenv("RANK", "2", TRUE);
     broken = lh_doctor_new(root);
     check_row(find(broken, "bootstrap", 0), LH_HEALTH_FAILS, "torchrun", "RANK: ");
-    /* One process with all ranks needs nobody. */
+    /* One process with all ranks needs no other process. */
     ck_assert(g_array_index(broken->backends, LhDoctorBackend, 0).works);
     end_machine();
 }
 END_TEST
 
-/* What there is nothing of is null, and what works needs no advice. */
+/* Absent parts are null, and working ones have no advice. */
 START_TEST(documents_say_what_there_is)
 {
     static const LhBackend backend = { .name = "tcp" };

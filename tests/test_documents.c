@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lengths of packed documents: what a file may look like, what is refused and where, and what a
- * setup makes of them.
+ * Lengths of packed documents: valid files, rejected ones with positions, and the setups made from
+ * them.
  */
 #include "base/error.h"
 #include "run_tests.h"
@@ -74,7 +74,7 @@ set(LhScenario *scenario, const char *option, const char *text)
         lh_scenario_set(scenario, lh_setting_find(lh_scenario_options(), option), text, NULL));
 }
 
-/* The sequence is as long as its documents, unless it is said to be otherwise. */
+/* The sequence length is the sum of its documents by default. */
 START_TEST(documents_make_a_sequence)
 {
     g_autofree char *folder = g_dir_make_tmp("documents-XXXXXX", NULL);

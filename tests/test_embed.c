@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Programs as parts of other programs: the forward and the backward pass of every schedule, made
- * apart, one behind the other, are both passes to verifier, simulator and runtime; and a program of
- * two ranks runs on every second rank of another one.
+ * Programs embedded in programs: the forward and backward passes of every schedule, generated
+ * separately and concatenated, are equivalent to both passes for verifier, simulator and runtime;
+ * and a program of two ranks runs on every second rank of another one.
  */
 #include "base/error.h"
 #include "built.h"
@@ -18,7 +18,7 @@
 
 /* ---- forward, then backward ---- */
 
-/* The plan of a program that holds both. */
+/* The plan of the containing program. */
 typedef struct {
     LhProgram *passes[PASSES]; /* owned */
     LhSubprogram embeddings[PASSES];
@@ -56,7 +56,7 @@ both_emit(LhEmitter *e, uint32_t step)
     e->micro_batch = 1;
     if (step == 0)
         lh_subprogram_begin(e, &both->embeddings[0], e->rank, LH_OP_NONE);
-    if (step == forward) { /* whatever forward has left is there */
+    if (step == forward) { /* the forward pass saved these */
         lh_emit_sync(e);
         return;
     }
@@ -67,7 +67,7 @@ both_emit(LhEmitter *e, uint32_t step)
 
 static const LhGenerator both_generator = { .steps = both_steps, .emit = both_emit };
 
-/* The slot called @name that is there for the whole program, or -1. */
+/* Index of the persistent slot @name, or -1. */
 static int
 find_slot(const LhProgram *program, const char *name)
 {
@@ -78,14 +78,15 @@ find_slot(const LhProgram *program, const char *name)
     return -1;
 }
 
-/* The gradient of what forward returns: backward alone is given it by others. */
+/* Whether a slot is the gradient of a forward result, an input of the backward pass from
+ * outside. */
 static bool
 is_gradient(const LhSlot *slot)
 {
     return slot->kind == LH_TENSOR_DO || strcmp(slot->name, "dy") == 0;
 }
 
-/* Slots that both passes have stand once in the whole: what forward leaves, backward is given. */
+/* Merges slots of both passes: what forward saves is backward's input. */
 static void
 add_slots(LhProgram *whole, Both *both, unsigned pass)
 {
@@ -102,12 +103,12 @@ add_slots(LhProgram *whole, Both *both, unsigned pass)
             ck_assert_msg(other->kind == slot->kind && other->parts == slot->parts &&
                               other->part_bytes == slot->part_bytes &&
                               other->dtype == slot->dtype && other->by_heads == slot->by_heads,
-                          "%s: %s is not the same in both passes", part->name, slot->name);
+                          "%s: %s differs between the passes", part->name, slot->name);
             both->slots[pass][i] = (uint16_t)known;
             continue;
         }
         ck_assert_msg(pass == 0 || slot->role != LH_SLOT_INPUT || is_gradient(slot),
-                      "%s: forward does not leave %s", part->name, slot->name);
+                      "%s: forward does not save %s", part->name, slot->name);
         both->slots[pass][i] =
             lh_program_add_slot(whole, (LhSlotParams){ .name = slot->name,
                                                        .kind = slot->kind,
@@ -169,7 +170,7 @@ make_both(const LhSchedule *schedule, const LhProgramParams *wanted)
     return whole;
 }
 
-/* Every op says which pass it comes from, and of which layer. */
+/* Labels every op with its pass and its layer. */
 static void
 check_labels(const LhProgram *program)
 {
@@ -207,12 +208,12 @@ START_TEST(forward_then_backward_is_both)
     executed = run_program(&c, program, &error);
     ck_assert_msg(executed != NULL, "%s: %s", schedule->name, error != NULL ? error->message : "");
     ck_assert_msg(executed->errors.ok, "%s is wrong", schedule->name);
-    ck_assert_msg(executed->counts_ok, "%s is counted differently", schedule->name);
+    ck_assert_msg(executed->counts_ok, "%s: counts differ", schedule->name);
 }
 END_TEST
 
-/* A forward pass that keeps what backward needs sends and computes what one that does not, and
- * holds what its closed form says. */
+/* A forward pass that saves tensors for backward sends and computes the same as one that does not,
+ * and its peak memory is its closed form. */
 START_TEST(what_is_kept_costs_memory_only)
 {
     const LhSchedule *schedule = lh_schedules[_i];
@@ -257,7 +258,7 @@ one_step(const LhProgram *program, uint32_t rank)
     return 1;
 }
 
-/* Each sends x to the other, then all gather what they have received, in unequal pieces. */
+/* The two ranks exchange x, then all ranks gather what they received, in pieces of unequal size. */
 static void
 pair_emit(LhEmitter *e, uint32_t step)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Settings of other programs' files: what is read of each syntax, and where what is wrong stands.
+ * Settings in files of other programs: the entries read from each syntax, and positions of errors.
  */
 #include "base/error.h"
 #include "base/settings/settings_arguments.h"
@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-/* "path=value" lines, lists with spaces, flags "path", null "path:". Caller frees. */
+/* Entries as lines: "path=value", lists with spaces, flags "path", null "path:". Caller frees. */
 static char *
 flatten(const LhSettingsFile *e)
 {
@@ -52,7 +52,7 @@ check_refused(LhSettingsFileReader *reader, const char *text, const char *messag
 
     ck_assert_msg(e == NULL && error != NULL, "not refused: %s", text);
     ck_assert(g_error_matches(error, LH_ERROR, LH_ERROR_INPUT));
-    ck_assert_msg(g_str_has_prefix(error->message, message), "%s instead of %s", error->message,
+    ck_assert_msg(g_str_has_prefix(error->message, message), "%s, expected %s", error->message,
                   message);
 }
 
@@ -146,7 +146,7 @@ START_TEST(json_is_read)
 }
 END_TEST
 
-/* Without libyaml there is nothing to read YAML with. */
+/* Without libyaml YAML cannot be read. */
 static bool
 has_yaml(void)
 {
@@ -204,7 +204,7 @@ START_TEST(arguments_are_read)
 }
 END_TEST
 
-/* What a shell makes of a script, as far as the script says it. */
+/* Shell scripts, evaluated as far as their text determines. */
 START_TEST(scripts_are_followed)
 {
     static const struct {
@@ -234,7 +234,7 @@ START_TEST(scripts_are_followed)
         { "A=(--f ([0]*1+[1]*26) --g)\nrun ${A[@]}", "f=([0]*1+[1]*26)\ng\n" },
         { "run model.a=1 +t.b=x y=2", "model.a=1\nt.b=x\n" },
         { "run f.yaml a=1 b=x\nrun c=2", "a=1\nb=x\n" },
-        /* Sums, and what is asked of words. */
+        /* Arithmetic, and tests on words. */
         { "N=4\nrun --a $((7 - 3 % 2)) --b $((-(1 + 2) * 2)) --c $((!0 + !5)) --d $((${N} << 0))",
           "a=6\nb=-6\nc=1\nd=$((${N} << 0))\n" },
         { "run --a $((1 < 2)) --b $((2 <= 1)) --c $((2 > 1)) --d $((1 >= 2)) --e $((1 == 1)) "
@@ -261,7 +261,7 @@ START_TEST(what_a_script_leaves_open_is_told)
         { "[ -f x ] && run --a 1", "a=1\n  open: 1:17 1 \n" },
         { "case $S in\na) O=--a;;\nesac\nrun $O --b", "a\n  open: 2:6 1 S\nb\n" },
         { "for N in 1 2; do run --n $N; done", "n=1\n  open: 1:22 1 N\nn=2\n  open: 1:22 1 N\n" },
-        /* What a variable begins with in either case is certain. */
+        /* The common beginning of a variable after both branches is certain. */
         { "A=\"--a 1\"\n[ -n \"$W\" ] && A=\"$A --w x\"\nrun $A --b",
           "a=1\nw=x\n  open: 1:3 2 W\nb\n" },
         { "A=(--a 1)\nif [ $W ]; then\nA+=(--w x)\nelse\nA+=(--v)\nfi\nrun ${A[@]} --b",
@@ -284,7 +284,7 @@ START_TEST(what_a_script_leaves_open_is_told)
 }
 END_TEST
 
-/* What a command reads, or has been given, as a script. */
+/* Scripts that a command reads or gets as an argument. */
 START_TEST(scripts_within_a_script_are_followed)
 {
     static const struct {
@@ -342,7 +342,7 @@ START_TEST(variables_are_given)
 }
 END_TEST
 
-/* A variable that doubles its text thirty times must not fill the memory. */
+/* A variable that doubles its text thirty times must not exhaust memory. */
 START_TEST(what_grows_is_refused)
 {
     g_autoptr(GString) doubling = g_string_new("A0=xxxxxxxxxxxxxxxx\n");

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Escapes, by example. What they promise for any text is fuzz/fuzz_escape.c's.
- */
+/* Escapes, by example. fuzz/fuzz_escape.c checks their guarantees for any text. */
 #include "base/escape.h"
 #include "base/json/json_writer.h"
 #include "report/base/table.h"
@@ -89,7 +87,7 @@ START_TEST(escape_gnuplot_is_one_string)
 }
 END_TEST
 
-/* JSON keeps the text: its own escapes say the same. */
+/* JSON keeps the text: its own escapes are equivalent. */
 START_TEST(escape_json_keeps_the_text)
 {
     g_autoptr(GString) out = g_string_new(NULL);

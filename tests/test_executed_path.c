@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The critical path of executed runs: of records written by hand, whose path is known; of the
- * records of simulated runs, over schedules and steps; and of runs with real data.
+ * The critical path of executed runs: of handwritten records with a known path; of records of
+ * simulated runs, over schedules and steps; and of runs on real data.
  */
 #include "built.h"
 #include "compare/compare.h"
@@ -12,8 +12,8 @@
 #include "setups.h"
 #include "share.h"
 
-/* --- what is so of every path -------------------------------------------------------------------
- */
+/* --- invariants of every path
+ * ------------------------------------------------------------------- */
 
 static LhTime
 sum_of_shares(const LhCritical *c)
@@ -45,7 +45,7 @@ sum_of_ranks(const LhCritical *c)
     return sum_ps;
 }
 
-/* Steps lie end to end from 0 to the makespan, what they are spent on adds up to it, and the ops on
+/* Asserts that steps are contiguous from 0 to the makespan, their shares add up to it, and ops on
  * the path have no slack. */
 static void
 check_path(const LhExecutedPath *path, LhTime makespan_ps, const char *what)
@@ -139,7 +139,7 @@ message(LhEmitter *e, bool send, uint32_t peer, uint16_t slot)
     return id;
 }
 
-/* What was measured of an op: all in ps. */
+/* Measured times of an op, ps. */
 typedef struct {
     uint32_t rank, op;
     uint8_t kind;
@@ -165,8 +165,8 @@ records_of(const Seen *seen, guint count)
     return records;
 }
 
-/* "0-5 host 0:0; 5-105 compute 0:0; ...": of each step the rank and the op; of messages also where
- * the one that began last is. */
+/* A path as text, "0-5 host 0:0; 5-105 compute 0:0; ...": rank and op of each step; messages also
+ * name the end that began last. */
 static char *
 text_of(const GArray *path)
 {
@@ -202,7 +202,7 @@ check_hand(LhProgram *program, const Seen *seen, guint count, LhTime makespan_ps
     lh_program_free(program);
 }
 
-/* A kernel of rank 0 whose answer rank 1 waits for, while a kernel of its own is long over. */
+/* Rank 1 waits for the message of rank 0's kernel, long after its own kernel. */
 static LhProgram *
 one_message(void)
 {
@@ -237,7 +237,7 @@ START_TEST(executed_path_goes_where_the_last_came_from)
                "200-203 host 1:3",
                &path);
     slack = lh_slack_of(path->precedence);
-    /* Of rank 1's first kernel: its stream's next one began 2 ps after the message. */
+    /* Slack of rank 1's first kernel: the next op of its stream began 2 ps after the message. */
     ck_assert(lh_slack_of_op(path->precedence, slack, 1, 1, &slack_ps));
     ck_assert_int_eq(slack_ps, 160 - 47);
     ck_assert(lh_slack_of_op(path->precedence, slack, 0, 1, &slack_ps));
@@ -248,7 +248,7 @@ START_TEST(executed_path_goes_where_the_last_came_from)
 }
 END_TEST
 
-/* The message is there before the receiver asks for it: it is the receiver that makes the time. */
+/* The message precedes its receiver, which therefore determines the time. */
 START_TEST(executed_path_stays_with_a_late_receiver)
 {
     static const Seen seen[] = {
@@ -264,7 +264,7 @@ START_TEST(executed_path_stays_with_a_late_receiver)
 }
 END_TEST
 
-/* By the clock of rank 1, rank 0 sends only after the message has come, begins before the run, and
+/* On rank 1's clock, rank 0 sends only after the message has arrived, begins before the run, and
  * ends after it. */
 START_TEST(executed_path_bears_clocks_that_differ)
 {
@@ -279,8 +279,8 @@ START_TEST(executed_path_bears_clocks_that_differ)
 }
 END_TEST
 
-/* The host issues the second kernel after a sync, behind a message that takes longer than the first
- * kernel; the other rank's message begins last. */
+/* The host issues the second kernel after a sync on a message longer than the first kernel; the
+ * other rank's message begins last. */
 START_TEST(executed_path_goes_through_syncs)
 {
     static const Seen seen[] = {
@@ -304,7 +304,7 @@ START_TEST(executed_path_goes_through_syncs)
 }
 END_TEST
 
-/* All wait for the member that comes last. */
+/* All wait for the last member. */
 START_TEST(executed_path_goes_to_the_last_member)
 {
     Seen seen[8];
@@ -330,7 +330,7 @@ END_TEST
 
 #define MANY (LH_HOST_WINDOW + 3)
 
-/* The host issues op 1025 when op 0 is complete, and that of the rank is the only late one. */
+/* The host issues op 1025 when op 0 is complete; the rank's op 0 is the only late one. */
 START_TEST(executed_path_goes_through_the_window)
 {
     g_autoptr(GArray) seen = g_array_new(FALSE, FALSE, sizeof(Seen));
@@ -346,7 +346,7 @@ START_TEST(executed_path_goes_through_the_window)
         kernel(&b.emitters[0]);
         g_array_append_val(seen, one);
     }
-    g_array_index(seen, Seen, 0).end = 4000; /* on a device that runs several at a time */
+    g_array_index(seen, Seen, 0).end = 4000; /* on a device that runs several kernels at a time */
     check_hand(built_end(&b), (const Seen *)(const void *)seen->data, seen->len, 7100,
                "0-1 host 0:0; 1-2000 host 0:0; 2000-4000 compute 0:0; 4000-6025 host 0:1025; "
                "6025-7025 host 0:1025; 7025-7026 compute 0:1025; "
@@ -358,7 +358,7 @@ END_TEST
 /* --- schedules and steps ------------------------------------------------------------------------
  */
 
-/* The records of a simulated run are those of an executed one. */
+/* Simulated records in the form of executed ones. */
 static bool
 check_simulated(const LhSetup *setup, const LhSchedule *schedule)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The explicit JSON form: every program survives writing and reading unchanged, hand-made ones can
- * use every kind of op, and whatever is broken is an error that says where.
+ * The explicit JSON form: every program survives writing and reading unchanged, handwritten ones
+ * can use every kind of op, and invalid ones give an error with a position.
  */
 #include "base/error.h"
 #include "base/rng.h"
@@ -138,7 +138,7 @@ check_collective(const LhOp *a, const uint32_t *in_a, const LhOp *b, const uint3
                           in_b[b->collective.counts_first + i]);
 }
 
-/* All ops of a rank, whatever the steps. */
+/* All ops of a rank, over all steps. */
 typedef struct {
     GArray *ops, *parts, *counts;
 } Ops;
@@ -226,7 +226,7 @@ check_same_ops(const LhProgram *a, const LhProgram *b)
     }
 }
 
-/* What a program says beside its ops. */
+/* Asserts equal declarations: everything except the ops. */
 static void
 check_same_declarations(const LhProgram *a, const LhProgram *b)
 {
@@ -255,7 +255,7 @@ check_same_declarations(const LhProgram *a, const LhProgram *b)
     }
 }
 
-/* What it says of itself, and what it was made with. */
+/* Asserts equal claims, and equal options of the generator. */
 static void
 check_same_words(const LhProgram *a, const LhProgram *b)
 {
@@ -275,7 +275,7 @@ check_same_words(const LhProgram *a, const LhProgram *b)
         ck_assert_str_eq(a->record[i], b->record[i]);
 }
 
-/* Returns how many programs there were: 1, or 0 if the schedule refuses. */
+/* Returns the number of programs checked: 1, or 0 if the schedule rejects the parameters. */
 static unsigned
 check_round_trip(const LhSchedule *schedule, const LhProgramParams *params)
 {
@@ -332,7 +332,7 @@ START_TEST(explicit_round_trips)
 }
 END_TEST
 
-/* Windows and documents where a schedule has them, and decays. */
+/* Windows and documents for schedules that support them, and decays. */
 START_TEST(explicit_round_trips_masks)
 {
     for (unsigned i = 0; lh_schedules[i] != NULL; i++) {
@@ -354,7 +354,7 @@ START_TEST(explicit_round_trips_masks)
 }
 END_TEST
 
-/* Two ranks; every kind of op, sizes and numbers that are nobody's default. */
+/* Two ranks; every kind of op, with sizes and numbers that are no defaults. */
 static const char hand_made[] =
     "{\n"
     "  \"schema\": \"longhaul.schedule/1\",\n"
@@ -441,7 +441,8 @@ START_TEST(explicit_expresses_every_op)
 }
 END_TEST
 
-/* What only some programs have: slices of heads, a split, masks by position, several tensors. */
+/* Features of some programs: slices of heads, a split placement, masks by position, several
+ * tensors. */
 static const char hand_cut[] =
     "{\n"
     "  \"schema\": \"longhaul.schedule/1\",\n"
@@ -491,7 +492,7 @@ START_TEST(explicit_expresses_cuts_and_positions)
     ck_assert_uint_eq(program->placement.split, 2);
     ck_assert_uint_eq(program->head_slices, 4);
     ck_assert_uint_eq(program->saved_group, 2);
-    ck_assert(program->slots[0].by_heads && !program->slots[1].by_heads); /* q is, of q and lse */
+    ck_assert(program->slots[0].by_heads && !program->slots[1].by_heads); /* q is, lse is not */
     ck_assert_uint_eq(program->params.mask.window, 3);
     ck_assert_uint_eq(program->params.mask.document_ends[0], 5);
     ck_assert_uint_eq(program->params.attention.hidden_size, 24);
@@ -501,7 +502,7 @@ START_TEST(explicit_expresses_cuts_and_positions)
     ck_assert_uint_eq(buffer.ops[0].collective.send[1].part, 1);
     ck_assert_uint_eq(buffer.ops[0].collective.receive[1].count, 4);
     args = &buffer.ops[1].compute.args;
-    ck_assert_uint_eq(args->heads, 1); /* of a slice */
+    ck_assert_uint_eq(args->heads, 1); /* per slice */
     ck_assert_uint_eq(args->groups, 1);
     ck_assert_int_eq(args->mask, LH_MASK_POSITIONS);
     ck_assert_int_eq(args->q_at.start, 6);
@@ -513,8 +514,8 @@ START_TEST(explicit_expresses_cuts_and_positions)
 }
 END_TEST
 
-/* What training steps have beside attention, parts that come and go by themselves, collectives of
- * unequal pieces, and labels. */
+/* Features of training steps: kernels outside attention, parts allocated independently, uneven
+ * collectives, labels. */
 static const char hand_trained[] =
     "{\n"
     "  \"schema\": \"longhaul.schedule/1\",\n"
@@ -609,7 +610,7 @@ START_TEST(explicit_expresses_training)
 }
 END_TEST
 
-/* A call of every kind of arguments outside attention. */
+/* A call with each kind of arguments outside attention. */
 static const char hand_layered[] =
     "{\n"
     "  \"schema\": \"longhaul.schedule/1\",\n"
@@ -699,7 +700,7 @@ START_TEST(explicit_expresses_the_layer)
 }
 END_TEST
 
-/* @program with one text replaced by another. */
+/* Returns @program with one text replaced by another. */
 static char *
 replaced(const char *program, const char *from, const char *to)
 {
@@ -711,7 +712,7 @@ replaced(const char *program, const char *from, const char *to)
     return g_string_free(text, FALSE);
 }
 
-/* Options were fields of their own, which are kept as what the program was made with. */
+/* Older files have options as fields of their own, which are kept among the generator's options. */
 START_TEST(explicit_reads_older_options)
 {
     g_autofree char *text =
@@ -902,7 +903,7 @@ START_TEST(explicit_words_errors_of_training)
 }
 END_TEST
 
-/* Nothing that is read may break what walks it: bytes changed at random, then whatever parses is
+/* Nothing read may crash its users: bytes are changed at random, and whatever parses is
  * verified. */
 START_TEST(explicit_survives_changed_bytes)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What joins nodes: which NIC a GPU uses, levels of trunks, and hosts. Routes, shares and bounds by
- * hand, files that cannot be, and random networks on which nothing that is played beats its bound.
+ * The network between nodes: which NIC a GPU uses, levels of trunks, and hosts. Routes, shares and
+ * bounds by hand, invalid files, and random networks on which no simulated collective beats its
+ * lower bound.
  */
 #include "data_files.h"
 #include "hand_networks.h"
@@ -60,7 +61,7 @@ START_TEST(nics_are_shared_unevenly)
     all = all_of(&n);
     ck_assert_double_eq(rate_of_first(&n, both, 2), 10 * GIGA);
     ck_assert_double_eq(rate_of_first(&n, alone, 2), 20 * GIGA);
-    /* Rings leave by four NICs. */
+    /* Rings leave a node by four NICs. */
     ck_assert_double_eq_tol(
         12e9 * lh_link_bound_s_per_byte(&n, &all, LH_COLL_ALL_GATHER, LH_ALGORITHM_DEFAULT),
         11e9 / 4 / 20e9, 1e-9);
@@ -70,7 +71,7 @@ START_TEST(nics_are_shared_unevenly)
 }
 END_TEST
 
-/* Numbers that do not divide, in a row. */
+/* NICs and GPUs whose numbers do not divide, in order. */
 START_TEST(nics_are_spread_in_a_row)
 {
     static const uint32_t counts[][8] = {
@@ -100,7 +101,7 @@ START_TEST(nics_are_spread_in_a_row)
 }
 END_TEST
 
-/* A rail is crossed by the GPU that stands where the destination does. */
+/* A rail is entered by the GPU at the destination's position. */
 START_TEST(rails_go_by_nics)
 {
     g_autoptr(LhTopology) t = parse(SIX(RAIL));
@@ -117,7 +118,7 @@ START_TEST(rails_go_by_nics)
 }
 END_TEST
 
-/* Each of @nics NICs is crossed by one ring out of each node, and one into it. */
+/* Asserts that each of @nics NICs carries one ring out of each node and one into it. */
 static void
 check_rings(const char *text, uint32_t nodes, uint32_t nics)
 {
@@ -155,7 +156,7 @@ START_TEST(rings_leave_by_each_nic_once)
 }
 END_TEST
 
-/* NCCL counts the NICs that are near to its ranks, not how often they change along them. */
+/* NCCL counts the NICs near its ranks, not the changes of NIC along them. */
 START_TEST(nccl_counts_nics)
 {
     static const char *const orders[] = { "[0, 0, 1, 1]", "[0, 1, 0, 1]", "[1, 0, 0, 1]" };
@@ -184,7 +185,7 @@ START_TEST(nccl_counts_nics)
 }
 END_TEST
 
-/* --nics says how many there are, and not where: those of the file's number are where it says. */
+/* --nics sets the number, not the position: the file's own number keeps the file's positions. */
 START_TEST(other_nics_are_in_a_row)
 {
     const LhTopologyChange same = { .nics = 4 }, other = { .nics = 5 }, many = { .nics = 7 };
@@ -275,18 +276,18 @@ START_TEST(levels_multiply)
                 "group 1 of 4 nodes; fabric down, group 0 of 4 nodes; fabric down, leaf 0; nic "
                 "down, node 1, index 0; pcie down, node 1, index 0: 17 us");
     ck_assert_uint_eq(n.collective_first - n.fabric_first, 2 * (4 + 2));
-    /* Groups beyond all nodes have no trunks. */
+    /* There are no trunks above a group of all nodes. */
     network_of(&n, t, 4);
     ck_assert_uint_eq(n.collective_first - n.fabric_first, 2 * 2);
     network_of(&n, t, 2);
     ck_assert_uint_eq(n.collective_first, n.fabric_first);
-    /* The last group may have fewer nodes than its trunk would carry. */
+    /* The last group may have fewer nodes than its trunk could carry. */
     network_of(&n, t, 5);
     ck_assert_uint_eq(n.collective_first - n.fabric_first, 2 * (3 + 2));
 }
 END_TEST
 
-/* One level is what the older fields say. */
+/* One level is equivalent to the older fields. */
 START_TEST(one_level_is_leaves)
 {
     g_autoptr(LhTopology) levels = parse(SMALL(LEVELS(LEAF)));
@@ -340,7 +341,7 @@ START_TEST(levels_fail_one_by_one)
 }
 END_TEST
 
-/* The lever of the first level moves every trunk, those of others what is above them. */
+/* The first level's lever scales every trunk, the others' the trunks of their level and above. */
 START_TEST(levels_are_levers)
 {
     static const char *const paths[] = { "fabric.levels[0].oversubscription",
@@ -374,7 +375,7 @@ END_TEST
     "{\"name\": \"of-" gpus "\", \"gpus\": " gpus ", \"up\": \"" up "\", \"latency\": \"" latency  \
     "\", " SAID
 
-/* Each lever is the field that it names. */
+/* Each lever scales the field it names. */
 START_TEST(levers_are_their_fields)
 {
     static const char text[] = CLUSTER(
@@ -474,8 +475,8 @@ START_TEST(levels_that_cannot_be)
 }
 END_TEST
 
-/* The longest route that there is, with room for a limit: through the GPU's link, a NIC, trunks
- * of all levels, and what collectives share. */
+/* The longest possible route, with room for a limit: the GPU's link, a NIC, trunks of all levels,
+ * and the link shared by collectives. */
 START_TEST(longest_route_has_room_for_a_limit)
 {
     g_autoptr(LhTopology) t =
@@ -521,7 +522,7 @@ START_TEST(hosts_meet_on_nvlink)
 }
 END_TEST
 
-/* Of one host of a node, or of all. */
+/* One host of a node fails, or all do. */
 START_TEST(hosts_fail_one_by_one)
 {
     const LhLinkFault given[] = { { LH_TIER_NIC, 1, 0.5, 2 },
@@ -585,7 +586,7 @@ END_TEST
 
 /* ---- random networks ---- */
 
-/* NICs in any order, each of some GPU. */
+/* NICs in any order, each near some GPU. */
 static char *
 random_nics(uint32_t gpus, uint64_t *drawn)
 {

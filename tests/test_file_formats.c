@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The formats of files: every one that is longhaul's has a schema, which is JSON and describes all
- * of its members.
+ * File formats: each format of longhaul has a schema that is valid JSON and describes all members.
  */
 #include "base/error.h"
 #include "base/json/json.h"

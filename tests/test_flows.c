@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Messages on links. Max-min rates are held against a reference that solves the whole network from
- * nothing after every change; bytes and times are added up from those rates; the models without
- * sharing are held against closed forms.
+ * Messages on links. Max-min rates are compared with a reference that solves the whole network from
+ * scratch after every change; bytes and times are accumulated from those rates; models without
+ * sharing are compared with closed forms.
  */
 #include "sim/network/flows.h"
 
@@ -15,9 +15,9 @@
 #define LIVE_MAX 48
 #define LINKS_MAX 1024
 #define PAIRS_MAX 12
-#define FASTEST 100e9 /* bytes/s of an unhurt link */
+#define FASTEST 100e9 /* bytes/s of a link without faults */
 
-/* A message as the test sees it. */
+/* The test's own record of a message. */
 typedef struct {
     bool live, sent;
     LhRoute route;
@@ -93,7 +93,7 @@ capacity(const Bench *b, uint32_t link)
     return lh_network_link(&b->network, link).bandwidth_bytes_per_s;
 }
 
-/* ---- the reference: progressive filling of everything ---- */
+/* ---- the reference: progressive filling of the whole network ---- */
 
 static bool
 crosses(const Message *m, uint32_t link)
@@ -116,7 +116,8 @@ is_of_pair(const Message *m, const LhRoute *pair)
     return m->route.source == pair->source && m->route.destination == pair->destination;
 }
 
-/* The equal share of the messages not yet fixed of the pair of message @i. */
+/* The equal share of a pair's remaining limit among its messages without a rate yet, for message
+ * @i. */
 static double
 pair_share(const Bench *b, const double *rates, uint32_t i)
 {
@@ -137,15 +138,15 @@ pair_share(const Bench *b, const double *rates, uint32_t i)
     return fmax(left, 0) / open;
 }
 
-/* What limits messages most, in progressive filling. */
+/* The tightest constraint in progressive filling. */
 typedef struct {
     double share;
     uint32_t link;
-    const LhRoute *pair; /* that it is the limit of, or NULL */
-    const Message *own;  /* likewise */
+    const LhRoute *pair; /* the pair whose limit it is, or NULL */
+    const Message *own;  /* the message whose own limit it is, or NULL */
 } Tightest;
 
-/* The message that has least by itself, if that is less. */
+/* Replaces @t by the smallest limit of a single message if that is tighter. */
 static void
 find_own(const Bench *b, const double *rates, Tightest *t)
 {
@@ -160,7 +161,7 @@ find_own(const Bench *b, const double *rates, Tightest *t)
     }
 }
 
-/* The link whose equal share is least, and that share; or the pair; or the message itself. */
+/* The smallest of the links' equal shares, the pairs' shares and the messages' own limits. */
 static Tightest
 tightest(const Bench *b, const double *residual, const double *rates)
 {
@@ -232,7 +233,7 @@ compare_rates(Bench *b)
             continue;
         }
         ck_assert_msg(fabs(rate - rates[i]) <= 1e-8 * rates[i],
-                      "flow %u of %u runs at %.15g instead of %.15g bytes/s", i, b->live, rate,
+                      "flow %u of %u runs at %.15g, expected %.15g bytes/s", i, b->live, rate,
                       rates[i]);
         b->compared++;
     }
@@ -266,7 +267,7 @@ move_to(Bench *b, LhTime time)
     b->now = time;
 }
 
-/* Every change of rate rounds the end to a picosecond: a fraction of a byte each. */
+/* Every change of rate rounds the end to a picosecond: an error of a fraction of a byte each. */
 static void
 check_sent(Bench *b, uint32_t index)
 {
@@ -289,7 +290,7 @@ next_time(Bench *b)
     return MIN(sent, lh_flows_next_arrival(b->flows));
 }
 
-/* Everything that happens at the next instant; settling is the caller's. */
+/* Executes all events of the next instant; the caller settles the rates. */
 static void
 play_instant(Bench *b)
 {
@@ -341,7 +342,7 @@ draw(uint64_t *state, uint64_t count)
     return lh_rng_bits(20250807, (*state)++, 1) % count;
 }
 
-/* Any set of links is a route: the sharing does not know what a network looks like. */
+/* Any set of links is a route: the sharing model does not know the network's structure. */
 static LhRoute
 random_links(const Bench *b, uint64_t *state)
 {
@@ -361,7 +362,8 @@ random_links(const Bench *b, uint64_t *state)
     return route;
 }
 
-/* A few pairs on any links, each with a limit or without: it is theirs as long as the bench. */
+/* A few pairs on any links, each with or without a limit; pairs keep their limits throughout a
+ * bench. */
 static LhRoute
 random_limited_pair(const Bench *b, uint64_t *state)
 {
@@ -376,7 +378,7 @@ draw_pairs(Bench *b, uint64_t *state)
 
         *pair = random_links(b, state);
         pair->links_count = MIN(pair->links_count, LH_ROUTE_MAX - 1);
-        pair->source = i / 3; /* sources and destinations alike, but not both */
+        pair->source = i / 3; /* pairs share sources or destinations, but not both */
         pair->destination = i % 3;
         if (draw(state, 4) > 0)
             pair->flow_bandwidth_bytes_per_s = FASTEST / (double)(1 + draw(state, 30));
@@ -403,7 +405,7 @@ random_bytes(uint64_t *state)
     if (kind == 0)
         return 0;
     if (kind < 6)
-        return sizes[draw(state, G_N_ELEMENTS(sizes))]; /* so that ends coincide */
+        return sizes[draw(state, G_N_ELEMENTS(sizes))]; /* few sizes, so that ends coincide */
     return 1 + draw(state, 100000000);
 }
 
@@ -419,14 +421,14 @@ random_starts(Bench *b, RandomRoute random_route, uint64_t *state)
     }
 }
 
-/* What a message may have by itself. */
+/* A random limit of a message or a pair. */
 static double
 random_limit(uint64_t *state)
 {
     return FASTEST / (double)(1 + draw(state, 40));
 }
 
-/* A pair's message with a limit of its own. */
+/* A pair's message, possibly with a limit of its own. */
 static LhRoute
 random_own_limit(const Bench *b, uint64_t *state)
 {
@@ -437,7 +439,7 @@ random_own_limit(const Bench *b, uint64_t *state)
     return route;
 }
 
-/* Starts and ends in any mixture, also in one instant, and the rates compared after each. */
+/* Random starts and ends, also at the same instant, with the rates compared after each. */
 static void
 play_randomly(Bench *b, RandomRoute random_route, uint64_t seed, uint32_t steps)
 {
@@ -461,7 +463,7 @@ play_randomly(Bench *b, RandomRoute random_route, uint64_t seed, uint32_t steps)
     drain(b);
 }
 
-/* With sanitizers there are so many times fewer random networks. */
+/* Sanitized builds use fewer random networks by this factor. */
 #define FEWER MIN(test_every(), 3)
 
 START_TEST(flows_are_max_min_fair_on_any_links)
@@ -553,7 +555,7 @@ exact_ps(uint64_t bytes, uint64_t rate)
     return (LhTime)((2 * (Wide)bytes * LH_PS_PER_S + rate) / (2 * rate));
 }
 
-/* 10, 4: the long flow gets 2, and what it leaves of the wide link is the short one's. */
+/* Capacities 10 and 4: the long flow gets 2, and the short one on the wide link the rest. */
 START_TEST(flows_know_the_parking_lot)
 {
     const double factors[] = { 0.1, 0.04 };
@@ -574,7 +576,7 @@ START_TEST(flows_know_the_parking_lot)
     ck_assert_double_eq_tol(lh_flows_rate(b->flows, 0), 8e9, 1);
     ck_assert_double_eq_tol(lh_flows_rate(b->flows, 1), 2e9, 1);
     ck_assert_double_eq_tol(lh_flows_rate(b->flows, 2), 2e9, 1);
-    /* 10^6 bytes at 8 GB/s; then the long one at 2 GB/s is still held by the narrow link. */
+    /* 10^6 bytes at 8 GB/s; then the narrow link still limits the long flow to 2 GB/s. */
     play_instant(b);
     settle(b);
     ck_assert_int_eq(b->now, 125 * 1000000);
@@ -614,8 +616,8 @@ START_TEST(flows_alone_take_latency_and_bytes_over_bandwidth)
 }
 END_TEST
 
-/* k equal messages on one link end together after k times as long; one that comes late catches up
- * with nobody. */
+/* k equal messages on one link end together after k times the time of one; a later one never
+ * catches up. */
 START_TEST(flows_share_one_link_equally)
 {
     const uint32_t link[] = { 0 };
@@ -626,14 +628,14 @@ START_TEST(flows_share_one_link_equally)
         start(b, &route, 100000000);
     drain(b);
     ck_assert_int_eq(b->now, 7 * LH_PS_PER_S / 1000);
-    /* The first alone for 0.5 ms, then half each: done after 1.5 ms; the second after 2 ms. */
+    /* The first alone for 0.5 ms, then both at half rate: it ends at 1.5 ms; the second at 2 ms. */
     b->now = LH_PS_PER_S;
     start(b, &route, 100000000);
     settle(b);
     move_to(b, LH_PS_PER_S + LH_PS_PER_S / 2000);
     start(b, &route, 100000000);
     settle(b);
-    play_instant(b); /* the early key: nothing ends */
+    play_instant(b); /* an outdated event: nothing ends */
     settle(b);
     while (b->live == 2)
         play_instant(b);
@@ -663,8 +665,8 @@ start_pair(Bench *b, uint32_t source, uint32_t destination)
     start(b, &route, 100000000);
 }
 
-/* A pair alone reaches its limit, with one message or two; the other direction and other pairs have
- * limits of their own; four pairs share the NIC. */
+/* One pair reaches its limit with one message or two; the reverse direction and other pairs have
+ * their own limits; four pairs share the NIC. */
 START_TEST(flows_of_a_pair_keep_to_its_limit)
 {
     const LhTopology topology = limited_topology(4);
@@ -696,7 +698,7 @@ START_TEST(flows_of_a_pair_keep_to_its_limit)
 }
 END_TEST
 
-/* Events of the models without rates: only arrivals count. */
+/* Executes events of models without rates, where only arrivals matter. */
 static void
 arrivals(Bench *b, LhTime *times)
 {
@@ -729,8 +731,7 @@ START_TEST(flows_of_alpha_beta_do_not_meet)
 }
 END_TEST
 
-/* One after another in order of posting; a message holds all of its links, at the speed of the
- * narrowest. */
+/* FIFO in order of posting: a message holds all its links at the rate of the narrowest. */
 START_TEST(flows_of_fifo_queue_up)
 {
     const double factors[] = { 1, 0.5 };
@@ -755,7 +756,7 @@ START_TEST(flows_of_fifo_queue_up)
 }
 END_TEST
 
-/* Together, as if alone, or one after another: at the limit of the pair, not at the NIC's 1 ms. */
+/* In parallel, without interference, or in sequence: at the pair's limit, not the NIC's 1 ms. */
 START_TEST(flows_of_all_models_keep_to_the_limit)
 {
     const LhTime one = exact_ps(100000000, 70000000000), two = exact_ps(200000000, 70000000000);
@@ -802,7 +803,7 @@ START_TEST(flows_without_bytes_take_their_latency)
 }
 END_TEST
 
-/* What many ranks send over one link adds up, however much it is. */
+/* Bytes of many ranks over one link are counted beyond 64 bits. */
 START_TEST(flows_count_beyond_64_bits)
 {
     const uint32_t both[] = { 0, 2 }, narrow[] = { 2 };
@@ -823,7 +824,7 @@ START_TEST(flows_count_beyond_64_bits)
 }
 END_TEST
 
-/* The same calls give the same picoseconds. */
+/* Equal calls give equal picoseconds. */
 START_TEST(flows_are_deterministic)
 {
     LhTime ends[2];

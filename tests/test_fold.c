@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ranks that stand for others: a step that is folded has the results of the same step simulated
- * rank by rank, to the picosecond, on every network that it may be folded on; and it is not folded
- * where something makes ranks differ.
+ * Folding: a folded step has the results of the same step simulated rank by rank, to the
+ * picosecond, on every network that permits folding; a step whose ranks differ is not folded.
  */
 #include "scenario/setup_step.h"
 #include "share.h"
@@ -10,9 +9,9 @@
 
 #include <glib/gstdio.h>
 
-#define SHARING 8 /* one in so many is simulated on cores that ranks share, too */
+#define SHARING 8 /* one case in this many is also simulated with cores shared by ranks */
 
-/* The critical path goes from the beginning to the end. */
+/* Asserts that the critical path spans the whole run. */
 static void
 check_path(const LhSimResult *r)
 {
@@ -27,8 +26,8 @@ check_path(const LhSimResult *r)
     ck_assert_int_eq(end_ps, r->makespan_ps);
 }
 
-/* How many ranks were simulated, as a share of all; 0: the step is refused. @machine_ranks: that
- * share half as many cores; 0: none do. */
+/* Returns the share of ranks that were simulated; 0 if the step is rejected. @machine_ranks:
+ * consecutive ranks that share half as many cores; 0: no sharing. */
 static double
 check(const char *members, bool path, uint64_t machine_ranks)
 {
@@ -125,7 +124,7 @@ START_TEST(folded_steps_are_whole_steps)
 }
 END_TEST
 
-/* Nodes of PCIe trees are alike; GPUs of one node are not. */
+/* Nodes of PCIe trees are equivalent; GPUs of one node are not. */
 START_TEST(folded_trees_are_whole_trees)
 {
     static const char box[] =
@@ -168,7 +167,7 @@ END_TEST
 
 /* ---- NICs and trunks ---- */
 
-/* Nodes of eight GPUs on NVSwitch with the NICs @nics and, behind them, @rest. */
+/* A topology of eight-GPU NVSwitch nodes with the NICs @nics and, behind them, @rest. */
 static char *
 cluster_text(const char *nics, const char *rest)
 {
@@ -183,8 +182,8 @@ cluster_text(const char *nics, const char *rest)
         link, link, nics, link, rest);
 }
 
-/* A step on @nodes nodes of a cluster, of which @span are of one data-parallel rank; which tensor
- * and context parallelism, @i says. */
+/* Checks a step on @nodes nodes, @span of them per data-parallel rank; @i selects the tensor and
+ * context parallelism. */
 static double
 check_on(const char *path, guint i, uint32_t nodes, uint32_t span)
 {

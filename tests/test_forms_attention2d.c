@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Attention2D against numbers worked out by hand and against brute force: bytes, pairs, memory and
- * idle time of all kinds of grids; every grid proven; programs executed. The shape of the numbers
- * is 6 tokens a rank, 4 heads of 8 in bf16: Q = 384, KV = 768 or 384 bytes (4 or 2 key-value
- * heads), S = 96.
+ * idle time of all kinds of grids; proofs for every grid; executed programs. Shape: 6 tokens per
+ * rank, 4 heads of 8 in bf16, so Q = 384, KV = 768 or 384 bytes (4 or 2 key-value heads), S = 96.
  */
 #include "base/error.h"
 #include "options.h"
@@ -59,8 +58,8 @@ forms(const char *name)
 
 /* ---- by hand ---- */
 
-/* What a rank sends whose k, v stay in the transpose (+ KV forward, + dk, dv backward if not), and
- * which ranks those are. */
+/* Bytes sent by a rank whose k, v stay in place in the transpose (otherwise + KV forward, + dk, dv
+ * backward), and which ranks those are. */
 typedef struct {
     uint32_t rows, columns;
     uint64_t fwd, bwd, fwd_grouped, bwd_grouped;
@@ -91,18 +90,19 @@ START_TEST(attention2d_sends_what_is_worked_out)
                 LhProgramParams p = make_params(x->rows, x->columns, grouped ? 2 : 4, LH_PASS_FWD);
 
                 ck_assert_uint_eq(forms(names[0])->bytes_sent(&p, rank), fwd + moved);
-                /* Alone it transposes k, v again; with the forward pass they are still there. */
+                /* Backward alone transposes k, v again; after the forward pass they are still
+                 * there. */
                 p.pass = LH_PASS_BWD;
                 ck_assert_uint_eq(forms(names[0])->bytes_sent(&p, rank), bwd + 2 * moved);
                 p.pass = LH_PASS_BOTH;
                 ck_assert_uint_eq(forms(names[0])->bytes_sent(&p, rank), fwd + bwd + 2 * moved);
-                set_option(&p, "gather_delta", true); /* S for Q */
+                set_option(&p, "gather_delta", true); /* S replaces Q */
                 ck_assert_uint_eq(forms(names[0])->bytes_sent(&p, rank),
                                   fwd + bwd + 2 * moved - (x->columns - 1) * (Q - S));
                 set_option(&p, "local_kv", true);
                 set_option(&p, "gather_delta", false);
                 set_option(&p, "gradient_wire",
-                           LH_WIRE_FP32); /* dq and dk, dv weigh twice as much */
+                           LH_WIRE_FP32); /* dq and dk, dv have twice the bytes */
                 ck_assert_uint_eq(forms(names[0])->bytes_sent(&p, rank),
                                   fwd + bwd + (x->columns - 1) * Q + (x->rows - 1) * kv);
             }
@@ -111,7 +111,7 @@ START_TEST(attention2d_sends_what_is_worked_out)
 }
 END_TEST
 
-/* Pairs of each rank, causal. */
+/* Pairs per rank, causal. */
 typedef struct {
     uint32_t rows, columns;
     bool local_kv;
@@ -153,7 +153,8 @@ START_TEST(attention2d_computes_what_is_worked_out)
 }
 END_TEST
 
-/* A rank of a 2x2 grid that k, v of another one come to, and one that keeps its own; KV = 768. */
+/* Peak memory of a rank of a 2x2 grid that gets its k, v from another one, and of one that keeps
+ * its own; KV = 768. */
 START_TEST(attention2d_holds_what_is_worked_out)
 {
     static const struct {
@@ -171,7 +172,7 @@ START_TEST(attention2d_holds_what_is_worked_out)
         { "attention2d-o", LH_PASS_FWD, LH_WIRE_DEFAULT, 6144, 5376 },
         /* kt, 2 KV, 3Q + S 1248, 2 Q of dq, 2 KV of dkv, fp32 2 Q 1536 and 2 KV 3072 */
         { "attention2d-o", LH_PASS_BOTH, LH_WIRE_DEFAULT, 13632, 12864 },
-        /* what arrives, in fp32, is all that travels from a buffer: 768 and 1536 */
+        /* only received tensors are in fp32, and each is sent from a buffer: 768 and 1536 */
         { "attention2d-o", LH_PASS_BWD, LH_WIRE_FP32, 13632, 12864 },
     };
 
@@ -183,7 +184,7 @@ START_TEST(attention2d_holds_what_is_worked_out)
         ck_assert_uint_eq(forms(cases[i].name)->peak_bytes(&p, 3), cases[i].staying);
         if (strcmp(cases[i].name, "attention2d-no") == 0)
             continue;
-        /* One more result, Q + S, forward. */
+        /* One more result, Q + S, in forward. */
         set_option(&p, "published_code", true);
         ck_assert_uint_eq(forms(cases[i].name)->peak_bytes(&p, 1),
                           cases[i].moving + (cases[i].pass == LH_PASS_FWD ? Q + S : 0));
@@ -191,8 +192,8 @@ START_TEST(attention2d_holds_what_is_worked_out)
 }
 END_TEST
 
-/* Calls of forward and backward attention on a rank: one for each block of keys and, unless the
- * paper's calls are asked for, one for all keys of the column and the queries of another rank. */
+/* Calls of forward and backward attention per rank: one per block of keys, or, in the paper's
+ * variant, one for all keys of the column and the queries of another rank. */
 START_TEST(attention2d_calls_the_kernel_as_the_paper_does)
 {
     static const struct {
@@ -332,7 +333,7 @@ START_TEST(attention2d_is_idle_as_simulated)
         g_autoptr(LhSimResult) result = NULL;
         LhNetwork network;
 
-        p.attention.batch = 1 << 20; /* so that a pair takes longer than a picosecond */
+        p.attention.batch = 1 << 20; /* so that a pair takes more than a picosecond */
         program = make(names[i % 2], &p);
         const LhSimParams sim = {
             .program = program, .network = &network, .device = device, .cost = LH_COST_FLOPS
@@ -409,7 +410,7 @@ START_TEST(attention2d_grids_are_known)
             ck_assert_uint_eq(grid.first, cases[i][2]);
             ck_assert_uint_eq(grid.second, cases[i][3]);
         }
-        set_pair(&p, "grid", 1, cases[i][0]); /* one that is asked for stays */
+        set_pair(&p, "grid", 1, cases[i][0]); /* an explicit grid is kept */
         g_autoptr(LhProgram) flat = make(names[0], &p);
         ck_assert_uint_eq(lh_grid_of(&flat->params).rows, 1);
     }
@@ -464,7 +465,7 @@ prove(const LhProgram *program)
     return verdict;
 }
 
-/* Both schedules, and that they send and compute the same on every rank. */
+/* Both schedules, which must send and compute the same on every rank. */
 static void
 prove_both(const LhProgramParams *p)
 {
@@ -477,7 +478,7 @@ prove_both(const LhProgramParams *p)
     }
 }
 
-/* All options one by one, in turn with the passes. */
+/* Each option alone, with alternating passes. */
 static void
 prove_variants(uint32_t rows, uint32_t columns)
 {
@@ -540,8 +541,8 @@ START_TEST(attention2d_is_proven_for_more_ranks)
 }
 END_TEST
 
-/* Compute ops that start while an exchange posted before them may still run: by the waits of the
- * compute stream so far, which is in order. */
+/* Counts compute ops that may overlap with an exchange posted before them, judged by the waits of
+ * the in-order compute stream. */
 static unsigned
 overlapping_ops(const LhProgram *program, uint32_t rank)
 {
@@ -623,7 +624,7 @@ execute(const char *name, const LhProgramParams *p)
     return report;
 }
 
-/* In fp32 any two ways agree to 1e-5. */
+/* In fp32 any two variants agree to 1e-5. */
 static void
 check_right(const char *name, const LhProgramParams *p)
 {
@@ -636,7 +637,7 @@ check_right(const char *name, const LhProgramParams *p)
                       report.rows[row].name, report.rows[row].rel_l2);
 }
 
-/* Options and masks in turn. */
+/* Options and masks, alternating. */
 static void
 check_right_in_turn(uint32_t rows, uint32_t columns, unsigned turn)
 {
@@ -673,7 +674,7 @@ START_TEST(attention2d_is_right)
 }
 END_TEST
 
-/* In 16 bits, in the default grids, with what travels rounded as by default and in fp32. */
+/* In 16 bits, on the default grids, with data on the wire rounded as by default and in fp32. */
 START_TEST(attention2d_is_within_the_gates)
 {
     for (unsigned i = 0; i < 4 * G_N_ELEMENTS(executed_ranks); i++) {

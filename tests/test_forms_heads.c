@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Schedules that split heads: bytes, flops and memory in numbers worked out by hand, proofs for
- * every legal number of ranks, and runs against fp64 attention.
+ * Schedules that split heads: bytes, flops and memory worked out by hand, proofs for every legal
+ * number of ranks, and runs against fp64 attention.
  */
 #include "base/error.h"
 #include "kernels/call.h"
@@ -65,14 +65,14 @@ make(const char *name, const LhProgramParams *p)
     return program;
 }
 
-/* Groups of @size ranks that exchange heads, and rings of the others. */
+/* Sets groups of @size ranks that exchange heads, and rings across the groups. */
 static void
 set_size(LhProgramParams *p, uint32_t size)
 {
     set_pair(p, "hierarchical_context_parallel_sizes", size, size > 0 ? p->ranks / size : 0);
 }
 
-/* What the proof counts is held against the closed forms by the proof itself. */
+/* The proof itself compares its counts with the closed forms. */
 static LhVerdict *
 prove(const char *name, const LhProgramParams *p)
 {
@@ -141,7 +141,8 @@ run(const LhProgram *program, const LhNumerics *numerics, LhErrorReport *report)
     return result;
 }
 
-/* Proven, run on threads, every output within its gate, and counted as proven. */
+/* Asserts that a program is proven, runs on threads with every output within tolerance, and counts
+ * as proven. */
 static void
 check_run(const char *name, const LhProgramParams *p)
 {
@@ -153,11 +154,12 @@ check_run(const char *name, const LhProgramParams *p)
 
     result = run(program, numerics, &report);
     for (uint32_t i = 0; i < report.rows_count; i++)
-        ck_assert_msg(report.rows[i].ok,
-                      "%s, P %u, h %u, g %u, pass %d, window %d, %u documents: %s off by %g, %g",
-                      name, p->ranks, p->attention.heads, p->attention.groups, (int)p->pass,
-                      (int)p->mask.window, p->mask.documents_count, report.rows[i].name,
-                      report.rows[i].rel_l2, report.rows[i].row);
+        ck_assert_msg(
+            report.rows[i].ok,
+            "%s, P %u, h %u, g %u, pass %d, window %d, %u documents: error of %s is %g, %g", name,
+            p->ranks, p->attention.heads, p->attention.groups, (int)p->pass, (int)p->mask.window,
+            p->mask.documents_count, report.rows[i].name, report.rows[i].rel_l2,
+            report.rows[i].row);
     ck_assert_uint_ge(report.rows_count, (lh_pass_has(p, LH_PASS_FWD) ? 1U : 0U) +
                                              (lh_pass_has(p, LH_PASS_BWD) ? 3U : 0U));
     for (uint32_t rank = 0; rank < p->ranks; rank++) {
@@ -184,8 +186,8 @@ START_TEST(slices_are_dealt_out)
 }
 END_TEST
 
-/* Rank 6 of groups of 4, out of 8 ranks on zigzag halves: first halves 4 to 7, second ones 8 to 11,
- * whose owners stand the other way round unless the halves are split. */
+/* Rank 6, in groups of 4 of 8 ranks, on zigzag halves: first halves 4 to 7, second halves 8 to 11,
+ * whose owners are in reverse order unless the halves are split. */
 START_TEST(saved_tensors_lie_in_the_order_of_tokens)
 {
     LhProgram program = {
@@ -239,7 +241,7 @@ START_TEST(ulysses_sends_a_share_of_everything)
 {
     LhProgramParams p = make_params(4, 8, 8, LH_PASS_FWD);
 
-    /* 2 Q + KV = 2 1024 + 2048, of which 3/4 leave. */
+    /* 2 Q + KV = 2 1024 + 2048, of which 3/4 is sent. */
     ck_assert_uint_eq(bytes_of("ulysses", &p, 1), 3072);
     p.pass = LH_PASS_BWD;
     ck_assert_uint_eq(bytes_of("ulysses", &p, 1), 3072);
@@ -264,7 +266,7 @@ START_TEST(ulysses_replicates_groups_fewer_than_ranks)
 {
     LhProgramParams p = make_params(8, 8, 2, LH_PASS_FWD);
 
-    /* 2 Q + 4 KV, of which 7/8 leave. */
+    /* 2 Q + 4 KV, of which 7/8 is sent. */
     ck_assert_uint_eq(bytes_of("ulysses", &p, 5), (2 * Q(8) + 4 * KV(2)) / 8 * 7);
     p.pass = LH_PASS_BWD;
     ck_assert_uint_eq(bytes_of("ulysses", &p, 5), (2 * Q(8) + 4 * KV(2)) / 8 * 7);
@@ -280,7 +282,7 @@ START_TEST(ulysses_deals_out_heads_that_do_not_divide)
     LhProgramParams p = make_params(16, 33, 33, LH_PASS_FWD);
     const LhClosedForms *closed = &schedule_called("ulysses")->closed;
 
-    /* Rank 0 has 3 heads and the others 2. 30 of 33 slices of q, k, v leave rank 0, and 15/16 of o
+    /* Rank 0 has 3 heads and the others 2. Rank 0 sends 30 of 33 slices of q, k, v, and 15/16 of o
      * of 3 heads, for 64 tokens. */
     ck_assert_uint_eq(bytes_of("ulysses", &p, 0), 30 * (Q(1) + KV(1)) + 15 * 3 * Q(1));
     ck_assert_uint_eq(bytes_of("ulysses", &p, 1), 31 * (Q(1) + KV(1)) + 15 * 2 * Q(1));
@@ -306,13 +308,13 @@ START_TEST(ulysses_pads_heads)
     ck_assert_uint_eq(padded->params.attention.groups, 48);
     ck_assert_uint_eq(padded->params.attention.hidden_size, 33 * 16);
     ck_assert_uint_eq(flops_of("ulysses", &p, 9), 4 * 3 * 16 * 64 * 65 / 2);
-    /* 10 query heads for each of 4 groups; 2 groups have 8 ranks each, so 16. */
+    /* 10 query heads per group, 4 groups; 2 groups have 8 ranks each, so 16. */
     p = make_params(16, 40, 4, LH_PASS_FWD);
     set_option(&p, "pad_heads", true);
     g_autoptr(LhProgram) shared = make("ulysses", &p);
     ck_assert_uint_eq(shared->params.attention.heads, 48);
     ck_assert_uint_eq(shared->params.attention.groups, 4);
-    /* Groups, and with them their heads. */
+    /* Groups, with their heads. */
     p = make_params(4, 12, 6, LH_PASS_FWD);
     set_option(&p, "pad_heads", true);
     g_autoptr(LhProgram) grouped = make("ulysses", &p);
@@ -325,17 +327,17 @@ START_TEST(ulysses_holds_what_it_saves)
 {
     LhProgramParams p = make_params(4, 8, 8, LH_PASS_FWD);
 
-    /* q, k, v, o; by heads q, k, v, o, lse; and o laid out, less than q, k, v were. */
+    /* q, k, v, o; by heads q, k, v, o, lse; and o rearranged, smaller than q, k, v were. */
     ck_assert_uint_eq(peak_of("ulysses", &p, 0),
                       2 * Q(8) + KV(8) + MAX(2 * Q(8) + 2 * KV(8), 3 * Q(8) + KV(8) + S(8)));
     p.pass = LH_PASS_BOTH;
-    /* And do, dq, dk, dv by tokens and by heads. */
+    /* Also do, dq, dk, dv by tokens and by heads. */
     ck_assert_uint_eq(peak_of("ulysses", &p, 0),
                       4 * Q(8) + 2 * KV(8) + 2 * Q(8) + KV(8) + S(8) + 2 * Q(8) + KV(8));
 }
 END_TEST
 
-/* Every number of ranks is gone through by the tests of the verifier and the runtime. */
+/* The tests of verifier and runtime cover every number of ranks. */
 static const uint32_t run_ranks[] = { 2, 3, 4, 6, 8 };
 static const uint32_t proof_ranks[] = { 1, 2, 3, 4, 6, 8, 9, 12, 16, 25 };
 
@@ -437,13 +439,13 @@ START_TEST(te_a2a_sends_a_share_of_everything)
     check_refused("te-a2a", &p, "nearest legal numbers of ranks: 4");
     p = make_params(5, 12, 12, LH_PASS_FWD);
     check_refused("te-a2a", &p, "nearest legal numbers of ranks: 4, 6");
-    /* q, k, v, o; q, k, v by heads, laid out and arrived. */
+    /* q, k, v, o; q, k, v by heads, rearranged and received. */
     p = make_params(4, 8, 8, LH_PASS_FWD);
     ck_assert_uint_eq(peak_of("te-a2a", &p, 0), 2 * Q(8) + KV(8) + 3 * (Q(8) + KV(8)));
 }
 END_TEST
 
-/* The first finding about te-a2a on 2 ranks with one word of its explicit form replaced. */
+/* Asserts the first finding about te-a2a on 2 ranks with one word of its explicit form replaced. */
 static void
 check_found(const char *word, const char *other, LhFindingKind kind)
 {
@@ -515,7 +517,7 @@ START_TEST(megatron_wants_heads_that_divide)
 
     check_refused("megatron-tp-sp", &p, "nearest legal numbers of ranks: 11, 33");
     set_option(&p, "pad_heads", true);
-    /* X is that of 33 heads, the work that of 48. */
+    /* X is that of 33 heads, the computation that of 48. */
     ck_assert_uint_eq(bytes_of("megatron-tp-sp", &p, 0), 2 * 15 * Q(33));
     ck_assert_uint_eq(flops_of("megatron-tp-sp", &p, 0), 4 * 3 * 16 * 64 * 65 / 2);
     p = make_params(6, 12, 4, LH_PASS_FWD);
@@ -526,8 +528,8 @@ START_TEST(megatron_wants_heads_that_divide)
 END_TEST
 
 /*
- * With fewer key-value heads than ranks each rank has a copy of one: it does and holds what it
- * would with a key-value head for each rank. Padding rounds the query heads of a group up to its
+ * With fewer key-value heads than ranks each rank has a copy of one: computation and memory are as
+ * with one key-value head per rank. Padding rounds a group's query heads up to a multiple of its
  * ranks.
  */
 START_TEST(megatron_replicates_key_value_heads)
@@ -615,7 +617,7 @@ START_TEST(usp_sends_less_than_a_ring)
     p.gpus_per_node = 6;
     sized = lh_schedule_params(schedule_called("usp"), &p);
     ck_assert_uint_eq(lh_heads_size(&sized), 2);
-    /* Groups as large as the ring would be: Ulysses. */
+    /* Groups of the ring's size: Ulysses. */
     p = make_params(4, 8, 4, LH_PASS_BOTH);
     ck_assert_uint_eq(bytes_of("usp", &p, 3), 2 * 2304);
 }
@@ -639,7 +641,7 @@ START_TEST(te_a2a_p2p_returns_gradients_with_keys)
 }
 END_TEST
 
-/* Every size of the groups that is legal with as many key-value heads as ranks. */
+/* Every legal group size with one key-value head per rank. */
 static void
 prove_grids(const char *name, uint32_t ranks)
 {

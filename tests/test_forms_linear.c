@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Linear attention end to end: bytes, flops and memory in numbers worked out by hand, idle time in
- * the simulator, proofs for every number of ranks, mistakes that the verifier must find, and runs
+ * Linear attention end to end: bytes, flops and memory worked out by hand, idle time in the
+ * simulator, proofs for every number of ranks, mistakes that the verifier must find, and runs
  * against the fp64 reference.
  */
 #include "base/error.h"
@@ -22,8 +22,8 @@ static const char *const names[] = { "lasp", "lasp2", "zeco" };
 static const char *const by_heads[] = { "ulysses", "te-a2a", "megatron-tp-sp" };
 static const LhPass passes[] = { LH_PASS_FWD, LH_PASS_BWD, LH_PASS_BOTH };
 
-/* B = 1, h = 4, g = 2, d = 16, 8 tokens a rank: E = 1024 elements of the states, M = 4096 bytes;
- * one of q, o, do, dq has 1024 bytes, as have k and v together. */
+/* B = 1, h = 4, g = 2, d = 16, 8 tokens per rank: E = 1024 elements of the states, M = 4096 bytes;
+ * q, o, do and dq have 1024 bytes each, k and v together as well. */
 static LhProgramParams
 make_params(uint32_t ranks, LhPass pass)
 {
@@ -57,7 +57,7 @@ make(const char *name, const LhProgramParams *p)
     return program;
 }
 
-/* What the proof counts is held against the closed forms by the proof itself. */
+/* The proof itself compares its counts with the closed forms. */
 static LhVerdict *
 prove(const char *name, const LhProgramParams *p)
 {
@@ -81,9 +81,9 @@ typedef struct {
 } Form;
 
 /*
- * 4 ranks. Among themselves 8 tokens have 36 pairs: 4 * 4 * 16 * 36 = 9216 flops forward, 23040
- * backward. A product of their rows with the states has 2 * 8 * 1024 = 16384, a carry 2048.
- * Inputs and outputs: q, kv, o, the state kept; backward do, dq, dkv.
+ * 4 ranks. 8 tokens have 36 pairs among themselves: 4 * 4 * 16 * 36 = 9216 flops forward, 23040
+ * backward. A product of their rows with the states has 2 * 8 * 1024 = 16384, a carry 2048. Inputs
+ * and outputs: q, kv, o, the saved state; backward do, dq, dkv.
  */
 static const Form forms[] = {
     { "lasp", LH_PASS_FWD, false, false, 0, 4096, 9216 + 16384, 3072 + 4096 + 4096 },
@@ -133,7 +133,7 @@ START_TEST(linear_counts_by_hand)
 }
 END_TEST
 
-/* 300 tokens of one head of 8 are tiles of 128, 128 and 44: 2 * 8256 + 990 pairs; 256 tokens go
+/* 300 tokens of one head of 8 form tiles of 128, 128 and 44: 2 * 8256 + 990 pairs; 256 tokens go
  * into a state of 64 elements, which is decayed once, and 172 read it. */
 START_TEST(linear_counts_tiles)
 {
@@ -156,7 +156,7 @@ START_TEST(linear_counts_tiles)
 }
 END_TEST
 
-/* From 4K to 4M tokens of a 32-head model: the bytes stay, the flops are linear. */
+/* From 4K to 4M tokens of a 32-head model: constant bytes, linear flops. */
 START_TEST(linear_sends_the_same_at_any_length)
 {
     const uint64_t state = 4 * 32 * 128 * 128;
@@ -183,7 +183,7 @@ START_TEST(linear_sends_the_same_at_any_length)
 }
 END_TEST
 
-/* As make_params, with @heads heads of their own key-value heads. */
+/* As make_params, with @heads heads and as many key-value heads. */
 static LhProgramParams
 make_heads(uint32_t ranks, uint32_t heads, LhPass pass)
 {
@@ -195,8 +195,7 @@ make_heads(uint32_t ranks, uint32_t heads, LhPass pass)
 
 /*
  * 4 ranks of one head each: 32 tokens have 528 pairs, 4 * 16 * 528 = 33792 flops forward, 84480
- * backward. Q = X = 1024 bytes, KV = 2048. Nothing but q, k, v is kept by heads, and no lse is
- * anywhere.
+ * backward. Q = X = 1024 bytes, KV = 2048. Only q, k, v are saved by heads, and there is no lse.
  */
 static const Form forms_by_heads[] = {
     { "ulysses", LH_PASS_FWD, false, false, 2, 3072, 33792, 4096 + 2 * 3072 },
@@ -221,7 +220,7 @@ START_TEST(linear_by_heads_counts_by_hand)
 }
 END_TEST
 
-/* A rank's one head over all 300 tokens is what one rank alone has of one head. */
+/* A rank's one head over all 300 tokens costs the same as one head on a single rank. */
 START_TEST(linear_by_heads_is_linear_in_tokens)
 {
     for (unsigned s = 0; s < G_N_ELEMENTS(by_heads); s++) {
@@ -299,8 +298,8 @@ simulated_idle(const char *name, const LhProgramParams *p)
     return lh_sim_bubble_fraction(result);
 }
 
-/* Flops of a rank with 100 tokens of 40 heads of 50, forward: E = 100000. All of them, and those of
- * an eighth, are whole picoseconds. */
+/* Forward flops of a rank with 100 tokens of 40 heads of 50: E = 100000. They, and an eighth of
+ * them, take whole picoseconds. */
 #define IDLE_INTRA (4.0 * 40 * 50 * 5050)
 #define IDLE_ROWS (2.0 * 100 * 100000)
 #define IDLE_CARRY (2.0 * 100000)
@@ -308,7 +307,7 @@ simulated_idle(const char *name, const LhProgramParams *p)
 static double
 expected_idle(const char *name, double ranks, bool overlap)
 {
-    /* Between the first rank's state and the last rank's output. */
+    /* From the first rank's state to the last rank's output. */
     const double chain = (ranks - 1) * 2 * IDLE_ROWS + (ranks > 2 ? ranks - 2 : 0) * IDLE_CARRY;
     const double most = IDLE_INTRA + 2 * IDLE_ROWS;
 
@@ -346,7 +345,7 @@ START_TEST(linear_idles_as_the_formulas_say)
 }
 END_TEST
 
-/* The public code of LASP serialises the ranks, whatever their number. */
+/* LASP's public code serialises the ranks, whatever their number. */
 START_TEST(linear_published_lasp_is_serial)
 {
     LhProgramParams p = make_params(8, LH_PASS_FWD);
@@ -361,7 +360,7 @@ START_TEST(linear_published_lasp_is_serial)
 }
 END_TEST
 
-/* Its forward pass begins with a barrier, which adds up a number of each rank. */
+/* Its forward pass begins with a barrier: an all-reduce of one number per rank. */
 START_TEST(linear_published_lasp_has_a_barrier)
 {
     for (unsigned i = 0; i < G_N_ELEMENTS(passes); i++) {
@@ -420,7 +419,7 @@ START_TEST(linear_by_heads_is_proven)
 }
 END_TEST
 
-/* One token of a megatron rank alone, and heads that are padded. */
+/* A megatron rank with a single token, and padded heads. */
 START_TEST(linear_by_heads_takes_odd_shapes)
 {
     LhProgramParams p = make_heads(1, 2, LH_PASS_BOTH);
@@ -455,7 +454,7 @@ END_TEST
 
 /* ---- mistakes ---- */
 
-/* Number @which of the calls of @kernel on @rank. */
+/* The @which-th call of @kernel on @rank. */
 static LhOp *
 call_of(const Recording *r, uint32_t rank, LhKernelId kernel, uint32_t which)
 {
@@ -469,7 +468,7 @@ call_of(const Recording *r, uint32_t rank, LhKernelId kernel, uint32_t which)
     return NULL;
 }
 
-/* The two calls change places; both work on the compute stream, and `after` stays where it is. */
+/* Swaps two calls of the compute stream; `after` stays in place. */
 static void
 swap_calls(LhOp *a, LhOp *b)
 {
@@ -520,7 +519,7 @@ another_decay(Recording *r)
     call_of(r, 3, LH_KERNEL_ID_linear_inter, 0)->compute.args.decay = 0.5;
 }
 
-/* The state behind the rank's tokens in place of the one before them. */
+/* Uses the state behind the rank's tokens instead of the one before them. */
 static void
 state_of_the_wrong_border(Recording *r)
 {
@@ -661,13 +660,13 @@ END_TEST
 
 /* ---- numbers ---- */
 
-/* Of the CPU, in its order. */
+/* Data types of the CPU, in its order. */
 typedef enum {
     FAST,
     REFERENCE,
 } KernelSet;
 
-/* Within the gates; counted as proven. */
+/* Asserts that results are within tolerance and counts as proven. */
 static void
 check_run(const char *name, const LhProgramParams *p, KernelSet kernels, LhInputKind inputs)
 {
@@ -712,7 +711,7 @@ check_run(const char *name, const LhProgramParams *p, KernelSet kernels, LhInput
 static const uint32_t shapes[][3] = { { 4, 4, 16 }, { 8, 2, 24 }, { 3, 1, 40 }, { 6, 6, 8 } };
 static const double decays[] = { 0, 0.99, 1, 0.5 };
 
-/* Every number of ranks with every schedule; the rest in turn. */
+/* Every number of ranks with every schedule; other parameters alternate. */
 static void
 check_runs(LhDtype dtype)
 {
@@ -759,7 +758,7 @@ START_TEST(linear_runs_in_fp16)
 }
 END_TEST
 
-/* Several tiles a rank, and sums that are far from normal. */
+/* Several tiles per rank, and sums far from normal magnitudes. */
 START_TEST(linear_runs_on_long_segments_and_odd_inputs)
 {
     for (unsigned i = 0; i < 3 * G_N_ELEMENTS(names); i++) {
@@ -777,7 +776,8 @@ START_TEST(linear_runs_on_long_segments_and_odd_inputs)
 }
 END_TEST
 
-/* Heads on ranks: as many as ranks, twice as many, grouped, and (ulysses) shared and dealt out. */
+/* Heads over ranks: as many as ranks, twice as many, grouped, and (ulysses) replicated and
+ * uneven. */
 static const struct {
     const char *name;
     uint32_t ranks, heads, groups;
@@ -818,8 +818,8 @@ START_TEST(linear_by_heads_runs)
 }
 END_TEST
 
-/* The loss sum(o * do) is linear in every number, so differences over a step of 1 are exact; and
- * a state is what makes o of later tokens alone. */
+/* The loss sum(o * do) is linear in every input, so differences over a step of 1 are exact; and the
+ * state alone determines o of later tokens. */
 START_TEST(linear_reference_is_its_definition)
 {
     const LhProgramParams p = make_params(1, LH_PASS_BOTH);

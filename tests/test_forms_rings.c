@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rings, double rings, gathers and windows: bytes, flops and memory in numbers worked out by hand,
- * what travels in which step, and proofs for every number of ranks that matters.
+ * Rings, double rings, gathers and windows: bytes, flops and memory worked out by hand, the traffic
+ * of each step, and proofs for every relevant number of ranks.
  */
 #include "base/error.h"
 #include "options.h"
@@ -49,7 +49,7 @@ make(const char *name, const LhProgramParams *p)
     return program;
 }
 
-/* The proof holds what it counts against the closed forms. */
+/* The proof itself compares its counts with the closed forms. */
 static LhVerdict *
 prove(const char *name, const LhProgramParams *p)
 {
@@ -93,7 +93,7 @@ START_TEST(forms_rings_count_bytes)
     static const Row rows[] = {
         { "te-p2p", 4, 1, LH_PASS_FWD, .expected = 3 * KV },
         { "te-p2p", 4, 1, LH_PASS_BOTH, .expected = 3 * KV + 2 * 3 * KV },
-        /* Alone, one hop brings what a forward pass would have left. */
+        /* Backward alone, one extra hop brings what a forward pass would have left. */
         { "te-p2p", 4, 1, LH_PASS_BWD, .expected = KV + 2 * 3 * KV },
         { "te-p2p", 2, 0, LH_PASS_BOTH, .expected = 3 * KV },
         { "te-p2p", 4, 1, LH_PASS_BOTH, .expected = 3 * KV + 3 * 3 * KV, .wire = LH_WIRE_FP32 },
@@ -136,7 +136,7 @@ START_TEST(forms_rings_count_bytes)
 }
 END_TEST
 
-/* In the mean, a causal mask saves a quarter of tokenring's bytes. */
+/* On average, a causal mask saves a quarter of tokenring's bytes. */
 START_TEST(forms_rings_save_a_quarter)
 {
     const LhProgramParams p = make_params(8, LH_PASS_FWD);
@@ -266,8 +266,8 @@ START_TEST(forms_rings_count_masks)
 }
 END_TEST
 
-/* tokenring computes a rank's keys: those of tokens 0..2 are seen by 7 queries each, of 21..23 by
- * 3, 2, 1. */
+/* tokenring computes by a rank's keys: tokens 0..2 are seen by 7 queries each, 21..23 by 3, 2,
+ * 1. */
 START_TEST(forms_rings_count_keys)
 {
     LhProgramParams p = make_params(4, LH_PASS_FWD);
@@ -276,8 +276,8 @@ START_TEST(forms_rings_count_keys)
     p.mask.window = 7;
     verdict = prove("tokenring", &p);
     ck_assert_uint_eq(verdict->flops[0], (21 + 6) * FWD_PAIR);
-    /* q whole or by half as ever; results for ranks 1 (twice: 3..5, 18..20 see either half) and 2
-     * (6..8 see token 2). */
+    /* q whole or in halves as always; results for ranks 1 (twice: 3..5, 18..20 see either half) and
+     * 2 (6..8 see token 2). */
     ck_assert_uint_eq(verdict->bytes_sent[0], 3 * (Q / 2) + 2 * (Q + S) / 2);
 }
 END_TEST
@@ -311,7 +311,7 @@ count_ops(const char *name, const LhProgramParams *p, uint32_t rank)
     return ops;
 }
 
-/* A window of 7 reaches one rank of 6 tokens back; the ring turns all the way. */
+/* A window of 7 reaches one rank of 6 tokens back; the ring still goes all the way round. */
 START_TEST(forms_rings_skip_empty_blocks)
 {
     LhProgramParams p = make_params(8, LH_PASS_FWD);
@@ -320,17 +320,17 @@ START_TEST(forms_rings_skip_empty_blocks)
     ck_assert_uint_eq(count_ops("ring", &p, 5).attention, 2);
     ck_assert_uint_eq(count_ops("ring", &p, 5).exchanges, 7);
     ck_assert_uint_eq(count_ops("dfa-unbalanced", &p, 5).attention, 2);
-    /* One that fetches and serves, in one step. */
+    /* A rank that fetches and serves in one step. */
     ck_assert_uint_eq(count_ops("dfa-unbalanced", &p, 5).exchanges, 1);
-    /* Halves of 3 tokens: 15..17 sees 9..17, 30..32 sees 24..32: halves 3, 4, 5 and 8, 9, 10,
-     * which are those of ranks 3, 4, 5 and 7, 6, 5. */
+    /* Halves of 3 tokens: 15..17 sees 9..17, 30..32 sees 24..32: halves 3, 4, 5 and 8, 9, 10, owned
+     * by ranks 3, 4, 5 and 7, 6, 5. */
     ck_assert_uint_eq(count_ops("zigzag", &p, 5).attention, 5);
     p.mask.window = 0;
     ck_assert_uint_eq(count_ops("ring", &p, 5).attention, 6);
 }
 END_TEST
 
-/* What rank 1 of 4 sends in the backward pass, exchange by exchange. */
+/* Bytes rank 1 of 4 sends in the backward pass, by exchange. */
 START_TEST(forms_rings_te_sends_keys_with_gradients)
 {
     static const uint64_t expected[] = { KV, 2 * KV, 2 * KV, KV };
@@ -357,7 +357,7 @@ START_TEST(forms_rings_te_sends_keys_with_gradients)
 }
 END_TEST
 
-/* Steps of the forward pass go to two streams in turn; backward has one. */
+/* Steps of the forward pass alternate between two streams; backward has one. */
 START_TEST(forms_rings_te_alternates_streams)
 {
     const LhProgramParams p = make_params(6, LH_PASS_BOTH);
@@ -409,7 +409,7 @@ START_TEST(forms_rings_double_ring_leaves_its_window_once)
 }
 END_TEST
 
-/* Calls of @kernel on rank 0 that work on dk and dv. */
+/* Counts rank 0's calls of @kernel on dk and dv. */
 static uint32_t
 calls_on_dkv(const LhProgram *program, LhKernelId kernel)
 {
@@ -430,9 +430,9 @@ calls_on_dkv(const LhProgram *program, LhKernelId kernel)
     return calls;
 }
 
-/* Three windows of 4, dk and dv in 16 bits: so that the whole sum is rounded once a round, each
- * round but the first starts a sum of its own, which is added to the whole one; the public code
- * goes on with the one that came. */
+/* Three windows of 4, dk and dv in 16 bits. To round the whole sum only once per round, each round
+ * but the first starts its own sum, which is added to the whole one; the public code continues the
+ * received sum. */
 START_TEST(forms_rings_double_ring_sums_each_round)
 {
     for (uint32_t published = 0; published < 2; published++) {
@@ -448,7 +448,8 @@ START_TEST(forms_rings_double_ring_sums_each_round)
 }
 END_TEST
 
-/* The GPUs of a node, where they divide the ranks; else a divisor; a prime number is one ring. */
+/* The inner ring has a node's GPUs if they divide the ranks, else a divisor; a prime number gives
+ * one ring. */
 START_TEST(forms_rings_double_ring_fits_nodes)
 {
     static const struct {
@@ -494,7 +495,7 @@ START_TEST(forms_rings_refuse)
 }
 END_TEST
 
-/* Every query of a segment, one by one. */
+/* Counts every query of a segment one by one. */
 START_TEST(forms_rings_masks_count_keys)
 {
     static const uint64_t ends[] = { 3, 4, 17, 30 };
@@ -532,7 +533,7 @@ can(const char *name, const LhProgramParams *p)
     return lh_schedule_find(name, NULL)->masks == LH_MASKS_ALL || lh_mask_is_plain(&p->mask);
 }
 
-/* Everything else goes round, at paces without a common factor. */
+/* All other parameters cycle with coprime periods. */
 START_TEST(forms_rings_prove)
 {
     static const uint32_t ranks[] = { 1,  2,  3,  4,  5,  6,  7,  8,  9,  10,

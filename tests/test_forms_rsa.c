@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ring self-attention: bytes, flops and memory in numbers worked out by hand, masks that save
- * nothing, proofs, and what the verifier says of scores that are not what they should be.
+ * Ring self-attention: bytes, flops and memory worked out by hand, masks that save nothing, proofs,
+ * and the verifier's findings on wrong scores.
  */
 #include "base/error.h"
 #include "options.h"
@@ -49,7 +49,7 @@ make(const LhProgramParams *p)
     return program;
 }
 
-/* The proof holds what it counts against the closed forms. */
+/* The proof itself compares its counts with the closed forms. */
 static LhVerdict *
 prove(const LhProgramParams *p)
 {
@@ -80,15 +80,15 @@ START_TEST(forms_rsa_count)
         { 4, LH_PASS_FWD, 3 * KV, 2 * 4 * 36 * PRODUCT, .peak = FWD_IO + KV + 6 * 4 * BLOCK },
         { 4, LH_PASS_FWD, 3 * KV, 2 * 4 * 36 * PRODUCT, .peak = FWD_IO + KV + 6 * 4 * BLOCK,
           .full = true },
-        /* Two all-reduces of 4 KV/2; k a third time, for scores. Two bytes of dscores, dk and dv of
-         * all keys, and the sum of dq. */
+        /* Two all-reduces of 4 KV/2; k a third time, for scores. Two-byte dscores, dk and dv of all
+         * keys, and the sum of dq. */
         { 4, LH_PASS_BWD, 3 * KV / 2 + 3 * KV + 2 * 6 * KV / 2, 5 * 4 * 36 * PRODUCT,
           .peak = BWD_IO + KV + 2 * 4 * BLOCK + 4 * KV + 2 * Q },
         { 4, LH_PASS_BWD, 3 * KV / 2 + 3 * KV + 2 * 6 * KV, 5 * 4 * 36 * PRODUCT,
           .peak = BWD_IO + KV + 2 * 4 * BLOCK + 8 * KV + 2 * Q, .wire = LH_WIRE_FP32 },
         { 4, LH_PASS_BOTH, 3 * KV + 3 * KV + 2 * 6 * KV / 2, 6 * 4 * 36 * PRODUCT,
           .peak = BWD_IO + KV + 2 * 4 * BLOCK + 4 * KV + 2 * Q },
-        /* Of more keys softmax needs the most, which comes again backward alone. */
+        /* With more keys softmax has the largest peak; backward alone repeats it. */
         { 16, LH_PASS_BWD, 15 * KV / 2 + 15 * KV + 2 * 30 * KV / 2, 5 * 16 * 36 * PRODUCT,
           .peak = BWD_IO + KV + 6 * 16 * BLOCK + S },
         { 2, LH_PASS_FWD, KV, 2 * 2 * 36 * PRODUCT, .peak = FWD_IO + KV + 2 * 2 * BLOCK + 2 * Q },
@@ -108,16 +108,15 @@ START_TEST(forms_rsa_count)
                           (gulong)verdict->bytes_sent[rank]);
             ck_assert_msg(verdict->flops[rank] == rows[i].flops, "row %u: %lu flops", i,
                           (gulong)verdict->flops[rank]);
-            ck_assert_msg(verdict->peak_bytes[rank] == rows[i].peak, "row %u: %lu at the peak", i,
-                          (gulong)verdict->peak_bytes[rank]);
+            ck_assert_msg(verdict->peak_bytes[rank] == rows[i].peak,
+                          "row %u: peak memory %lu bytes", i, (gulong)verdict->peak_bytes[rank]);
         }
     }
 }
 END_TEST
 
-/* Of LLaMA-7B's attention on 8 ranks, 64K tokens: scores of 32 heads, 8K rows and 64K keys are 2^34
- * numbers, 64 GiB in fp32 and half of that as probabilities, where dfa-balanced needs less than
- * 1 GiB. */
+/* LLaMA-7B's attention on 8 ranks, 64K tokens: scores of 32 heads, 8K rows and 64K keys are 2^34
+ * numbers, 64 GiB in fp32 and half of that as probabilities; dfa-balanced needs less than 1 GiB. */
 START_TEST(forms_rsa_fill_a_device)
 {
     const LhProgramParams p = { .attention = { .batch = 1,
@@ -133,13 +132,13 @@ START_TEST(forms_rsa_fill_a_device)
     const LhSchedule *dfa = lh_schedule_find("dfa-balanced", NULL);
     const uint64_t mib = 1 << 20;
 
-    /* q, o 64 MiB each, kv and the ring's buffers 128, lse 1. */
+    /* q, o 64 MiB each, kv and the ring's buffers 128 each, lse 1. */
     ck_assert_uint_eq(rsa->closed.peak_bytes(&p, 0), (96 * 1024 + 2 * 64 + 2 * 128 + 1) * mib);
     ck_assert_uint_lt(dfa->closed.peak_bytes(&p, 0), 1024 * mib);
 }
 END_TEST
 
-/* Windows and documents come in with softmax: every rank computes what it computes without. */
+/* Windows and documents apply in softmax: every rank computes as much as without them. */
 START_TEST(forms_rsa_ignore_masks)
 {
     static const uint64_t ends[] = { 5, 24 };
@@ -191,14 +190,14 @@ check_found(const Recording *recording, const char *words)
 {
     g_autoptr(LhVerdict) verdict = lh_verify(&recording->program);
 
-    ck_assert_msg(verdict->findings_total > 0, "nothing found where \"%s\" should be", words);
+    ck_assert_msg(verdict->findings_total > 0, "no finding, expected \"%s\"", words);
     ck_assert_msg(strstr(g_array_index(verdict->findings, LhFinding, 0).message, words) != NULL,
-                  "\"%s\" is not about \"%s\"",
+                  "\"%s\" does not contain \"%s\"",
                   g_array_index(verdict->findings, LhFinding, 0).message, words);
 }
 
-/* Changes an op of a program of four ranks under the full mask, whose softmax goes by no positions,
- * or the causal one. */
+/* A change to an op of a program of four ranks, under the full mask, whose softmax ignores
+ * positions, or under the causal one. */
 typedef struct {
     LhKernelId kernel;
     uint32_t nth, operand;
@@ -239,8 +238,8 @@ START_TEST(forms_rsa_scores_are_followed)
 }
 END_TEST
 
-/* Without softmax's gradient, dscores are those of probabilities; twice in its place, they are
- * nothing. */
+/* Without softmax's gradient, dscores are gradients of probabilities; applying it twice is
+ * meaningless. */
 START_TEST(forms_rsa_softmax_is_asked_for)
 {
     const LhProgramParams p = make_params(4, LH_PASS_BOTH);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Framework files: every shipped one, what a file that says nothing means, sums, broken files.
- */
+/* Framework files: every shipped one, defaults of omitted members, sums, invalid files. */
 #include "data_files.h"
 #include "model/framework.h"
 
@@ -21,14 +19,14 @@ load(const char *name)
     return framework;
 }
 
-/* Whether a value is about what surrounds calls of attention alone. */
+/* Whether a member concerns only what surrounds calls of attention. */
 static bool
 is_of_a_module(const LhFrameworkFact *fact)
 {
     return strcmp(fact->group, "attention_call") == 0 || strcmp(fact->name, "merge_slice") == 0;
 }
 
-/* Whether @framework says nothing of a step. */
+/* Whether @framework states nothing about steps. */
 static bool
 is_for_modules(const LhFramework *framework)
 {
@@ -41,8 +39,8 @@ is_for_modules(const LhFramework *framework)
     return true;
 }
 
-/* Shipped files leave nothing to a default, unless they are for modules of attention alone, and
- * every value has a source. */
+/* Shipped files leave nothing to defaults, unless they are for attention modules only, and every
+ * value has a source. */
 START_TEST(framework_files_are_valid)
 {
     g_auto(GStrv) names = lh_data_list("frameworks");
@@ -130,8 +128,7 @@ START_TEST(framework_values_are_read)
 }
 END_TEST
 
-/* What no file states is what lh_framework_new() has: ZeRO's 16 bytes of a parameter, no overlap.
- */
+/* Defaults of lh_framework_new(): ZeRO's 16 bytes per parameter, no overlap. */
 START_TEST(framework_defaults_hold)
 {
     g_autoptr(LhFramework) f = parse(framework_text, NULL);
@@ -164,14 +161,14 @@ START_TEST(framework_defaults_hold)
 }
 END_TEST
 
-/* Bytes of a parameter's states, as the papers and the code have them. */
+/* Bytes of state per parameter, as in the papers and the code. */
 START_TEST(framework_states_add_up)
 {
     static const struct {
         const char *name;
         double optimizer, gradient, step;
     } known[] = {
-        { "megatron-lm", 12, 4, 0 }, /* its documents: 18 bytes, 6 + 12/d distributed */
+        { "megatron-lm", 12, 4, 0 }, /* its documentation: 18 bytes, 6 + 12/d distributed */
         { "deepspeed", 12, 2, 4 },   /* ZeRO's paper: 16 */
         { "fairscale", 12, 4, 0 },   /* metaseq's FP16Optimizer: 18 */
         { "lightseq", 4, 2, 2 },     /* Adam on float16 parameters */
