@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is proven is right: programs that grow op by op, of which the verifier lets every op stay,
- * are executed with either set of kernels, with pauses before every op, and on a device that does
- * things late. And what is right is proven, nearly always: so are programs of which only the form
- * and the order were asked about.
- *
- * With arguments, FIRST and COUNT, it tells what became of the programs of these seeds; with one,
- * SEED, it writes the program.
+ * Soundness and completeness of the proof on random programs. Programs are grown op by op, keeping
+ * only ops that the verifier accepts; they are executed with both kernel sets, with pauses before
+ * every op, and on a device that executes late: what is proven must be right. Programs grown by
+ * form and order alone show that what is right is nearly always proven. Arguments: FIRST and COUNT
+ * print the outcome for these seeds; SEED alone prints the program.
  */
 #include "checking.h"
 #include "grown_program.h"
@@ -23,8 +21,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PROVEN 1000 /* programs that grow by proof */
-#define FORMED 500  /* by their form alone */
+#define PROVEN 1000 /* programs grown by proof */
+#define FORMED 500  /* programs grown by form alone */
 #define DEADLINE_US (60 * G_USEC_PER_SEC)
 
 /* ---- judges ---- */
@@ -35,7 +33,7 @@ finding_at(const LhVerdict *verdict, guint i)
     return &g_array_index(verdict->findings, LhFinding, i);
 }
 
-/* Nothing is wrong but that results are missing. */
+/* Whether the only findings are missing results. */
 static bool
 judge_by_proof(const LhProgram *program)
 {
@@ -50,7 +48,7 @@ judge_by_proof(const LhProgram *program)
     return true;
 }
 
-/* Whatever it computes: it ends, and always with the same. */
+/* Whether a program ends with the same results in every run, whatever it computes. */
 static bool
 judge_by_form(const LhProgram *program)
 {
@@ -79,7 +77,7 @@ static const Way ways[] = {
     { &toy_backend, 0, LH_WAY_PAIRWISE, false },
 };
 
-/* Whether a run ends with the results of the reference; if not, says so. */
+/* Whether a run ends with the results of the reference; otherwise records why. */
 static bool
 runs_right(const LhProgram *program, const LhNumerics *numerics, const Way *way, uint64_t seed,
            GString *why)
@@ -118,11 +116,11 @@ runs_right(const LhProgram *program, const LhNumerics *numerics, const Way *way,
     return report.ok;
 }
 
-/* What became of a program. */
+/* Outcome of a program. */
 typedef struct {
     LhProgram *program;
     bool complete, proven, right;
-    GString *why; /* it is not proven, or not right */
+    GString *why; /* why it is not proven, or not right */
 } Grown;
 
 static void
@@ -134,7 +132,7 @@ grown_clear(Grown *grown)
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Grown, grown_clear)
 
-/* A program that is not complete is not run. */
+/* Incomplete programs are not run. */
 static void
 grow(uint64_t seed, bool by_proof, Grown *grown)
 {
@@ -159,7 +157,7 @@ grow(uint64_t seed, bool by_proof, Grown *grown)
 
 /* ---- forms ---- */
 
-/* What programs may have beside kernels, messages and collectives of whole parts. */
+/* Forms that programs may have beside kernels, messages and collectives of whole parts. */
 typedef enum {
     FORM_SLICES,
     FORM_SHARED_SLICES, /* of keys and values */
@@ -214,7 +212,7 @@ count_forms(const LhProgram *program, uint64_t *counts)
 
 /* ---- tests ---- */
 
-/* Kernels of attention that proven programs have called; where tests share a process. */
+/* Attention kernels called by proven programs; valid if tests share a process. */
 static bool called[LH_KERNELS_COUNT];
 
 static void
@@ -252,7 +250,7 @@ START_TEST(what_is_proven_is_right)
     ck_assert_uint_ge(3 * complete, count);
     for (int k = 0; test_every() == 1 && k < LH_KERNELS_COUNT; k++)
         ck_assert_msg(called[k] || lh_kernels[k]->args != LH_ARGS_ATTENTION ||
-                          k == LH_KERNEL_ID_expand_kv, /* writes nothing of attention */
+                          k == LH_KERNEL_ID_expand_kv, /* has no attention output */
                       "%s is in no program", lh_kernels[k]->name);
     for (int form = 0; test_every() == 1 && form < FORMS; form++)
         ck_assert_msg(forms[form] > 0, "no program has %s", form_names[form]);
@@ -274,13 +272,13 @@ START_TEST(what_is_right_is_proven)
         proven += grown.right && grown.proven;
     }
     ck_assert_msg(100 * proven >= 95 * right - MIN(95 * right, 200),
-                  "of %u programs that are right %u are proven", (unsigned)right, (unsigned)proven);
+                  "of %u correct programs %u are proven", (unsigned)right, (unsigned)proven);
 }
 END_TEST
 
 /* ---- a range of seeds ---- */
 
-/* Programs by whether they are complete, proven and right. */
+/* Counts of programs by whether they are complete, proven and right. */
 typedef struct {
     uint64_t grown, complete, proven, right, both, forms[FORMS];
 } Counts;

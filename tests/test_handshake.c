@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How processes prove who they are: handshakes whose bytes a test carries from one end to the
- * other, changes, repeats or makes up; and where the secret is read.
+ * Authentication between processes: handshakes whose bytes a test forwards, changes, replays or
+ * forges; and where the secret is read from.
  */
 #include "runtime/process/handshake.h"
 
@@ -17,7 +17,7 @@
 /* ---- handshakes ---- */
 
 static const char secret_text[] = "a secret of as many characters as it takes";
-/* What all have if nobody was given a secret, and the first process can tell them one. */
+/* The key used if no process was given a secret: the first process announces it to the others. */
 static const char announced_key[] = "the key that the first process tells all others";
 
 static LhSecret
@@ -31,13 +31,13 @@ secret_of(const char *text)
     return secret;
 }
 
-/* Both ends of a handshake, in one process, and what each has heard. */
+/* Both ends of a handshake in one process, and what each has received. */
 typedef struct {
     LhSecret of_caller, of_answerer;
     LhHandshake caller, answerer;
     LhHandshakeState called, answered;
     GError *call_error, *answer_error;
-    int ends[2][2]; /* [0][0] is the caller's and [1][0] the answerer's */
+    int ends[2][2]; /* [0][0] is the caller's end and [1][0] the answerer's */
     GByteArray *said[2];
 } Meeting;
 
@@ -77,7 +77,7 @@ end_meeting(Meeting *m)
     g_clear_error(&m->answer_error);
 }
 
-/* Both move, as long as they wait. */
+/* Advances both ends while they wait. */
 static void
 move_both(Meeting *m)
 {
@@ -89,7 +89,7 @@ move_both(Meeting *m)
         m->answered = lh_handshake_move(&m->answerer, &answer, &m->answer_error);
 }
 
-/* Carries what one of them says to the other, a byte at a time; false: there is nothing. */
+/* Carries one byte from one end to the other; false if there is none. */
 static bool
 carry(Meeting *m, int from)
 {
@@ -111,7 +111,7 @@ meet(Meeting *m)
 }
 
 static const struct {
-    const char *of_caller, *of_answerer, *call_words, *answer_words; /* NULL: it is in */
+    const char *of_caller, *of_answerer, *call_words, *answer_words; /* NULL: accepted */
 } meetings[] = {
     { NULL, NULL, NULL, NULL },
     { secret_text, secret_text, NULL, NULL },
@@ -154,7 +154,7 @@ START_TEST(secrets_are_proven)
 }
 END_TEST
 
-/* What has been said once is of no use again, to either side. */
+/* A replayed message convinces neither side. */
 START_TEST(proofs_are_not_replayed)
 {
     Meeting first, again;
@@ -173,7 +173,7 @@ START_TEST(proofs_are_not_replayed)
 }
 END_TEST
 
-/* Hears one frame of whom the other end is, which must be of this kind. */
+/* Receives one frame from the other end, asserting its kind. */
 static GBytes *
 hear_frame(int socket, LhControlFrameKind kind)
 {
@@ -197,8 +197,8 @@ say_frame(int socket, LhControlFrameKind kind, GBytes *content)
     ck_assert_int_eq(send(socket, frame->data, frame->len, MSG_NOSIGNAL), (ssize_t)frame->len);
 }
 
-/* Without the secret, nobody is one whom a member calls: neither by its own proof, nor if nothing
- * is asked of it, nor by asking twice. */
+/* Without the secret nobody can pose as a called member: not by returning the caller's own proof,
+ * not by sending no challenge, and not by challenging twice. */
 START_TEST(impostors_are_not_believed)
 {
     static const char *const words[] = { "it has a wrong secret",
@@ -231,7 +231,7 @@ START_TEST(impostors_are_not_believed)
 }
 END_TEST
 
-/* A proof is of one call: not of another rank, port, channel or token. */
+/* A proof holds for one call: not for another rank, port, channel or token. */
 START_TEST(proofs_are_of_one_call)
 {
     for (guint at = 0; at < LH_HELLO_BYTES; at++) {
@@ -283,9 +283,9 @@ END_TEST
 /* ---- where it is read ---- */
 
 static const struct {
-    const char *value, *file; /* of the variable; in the file */
+    const char *value, *file; /* of the variable; of the file */
     mode_t mode;
-    const char *words; /* NULL: it is a secret */
+    const char *words; /* NULL: the secret is valid */
 } secrets[] = {
     { NULL, NULL, 0, NULL },
     { secret_text, NULL, 0, "characters, printable ASCII" }, /* it has blanks */

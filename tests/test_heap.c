@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The event queue against a list that is searched from end to end: whatever is inserted, moved or
- * taken out, and however far apart the times are, entries leave in the order (time, insertion
- * number).
+ * The event queue against a linear search: for any insertions, moves and removals at any distance
+ * in time, entries leave in the order (time, insertion number).
  */
 #include "base/heap.h"
 
@@ -12,7 +11,7 @@
 #define ITEMS_MAX 600
 #define ABSENT INT64_MIN
 
-/* The same queue without any structure: the time and insertion number of each item. */
+/* The reference queue: time and insertion number of each item. */
 typedef struct {
     LhTime times[ITEMS_MAX];
     uint64_t orders[ITEMS_MAX];
@@ -43,7 +42,7 @@ list_remove(List *list, uint32_t item)
     list->times[item] = ABSENT;
 }
 
-/* The item that is due first, or ITEMS_MAX. */
+/* The next item due, or ITEMS_MAX. */
 static uint32_t
 list_first(const List *list)
 {
@@ -79,8 +78,8 @@ check_pop(LhHeap *heap, List *list)
 
 typedef enum {
     ANY_TIME,  /* uniform in [0, span) */
-    EVENTS,    /* as a simulator does it: never before what was popped last, within the next span */
-    ANY_SCALE, /* likewise, with steps of every size up to the span */
+    EVENTS,    /* as in a simulator: not before the last popped time, within the next span */
+    ANY_SCALE, /* likewise, with steps of all magnitudes up to the span */
 } Times;
 
 typedef struct {
@@ -104,7 +103,7 @@ random_time(const Walk *walk, uint32_t step, LhTime now)
     return now + (LhTime)(bits % (uint64_t)span);
 }
 
-/* A random walk; with a span of few picoseconds many times are equal. */
+/* A random walk; a span of few picoseconds gives many equal times. */
 static void
 check_walk(const Walk *walk)
 {
@@ -115,7 +114,7 @@ check_walk(const Walk *walk)
     list_init(&list);
     lh_heap_reserve(&heap, walk->items);
     for (uint32_t step = 0; step < walk->steps; step++) {
-        /* Grows, then shrinks, then grows ... */
+        /* Phases of growth and shrinkage alternate. */
         const uint64_t eagerness = step / 512 % 2 == 0 ? 6 : 3;
         const uint64_t what = lh_rng_bits(walk->seed, step, 0) % 8;
         const uint32_t item = (uint32_t)(lh_rng_bits(walk->seed, step, 1) % walk->items);
@@ -169,7 +168,7 @@ START_TEST(heap_keeps_insertion_order_at_one_time)
     lh_heap_reserve(&heap, 300);
     for (uint32_t i = 0; i < 300; i++)
         lh_heap_set(&heap, (i * 7) % 300, 5);
-    /* A new key at the old time is a new insertion: to the back. */
+    /* A new key with the old time counts as a new insertion: it goes to the back. */
     lh_heap_set(&heap, 0, 5);
     for (uint32_t i = 1; i < 300; i++)
         ck_assert_uint_eq(lh_heap_pop(&heap), (i * 7) % 300);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Logs held against predictions: logs are made of predictions with one lever turned and noise, and
- * the lever must be found; where nothing single was turned, nothing may be named.
+ * Checking logs against predictions: logs generated from predictions with one lever changed and
+ * noise, where the lever must be named; without a single cause none may be named.
  */
 #include "base/rng.h"
 #include "collective_check/log_check.h"
@@ -15,7 +15,7 @@
 
 #define CASES 200
 #define NOISE 0.03
-#define SLOWEST 0.2 /* what a lever is turned to at most */
+#define SLOWEST 0.2 /* smallest factor of a lever */
 #define FACTOR_OFF 0.15
 
 static const struct {
@@ -56,7 +56,7 @@ made_clear(Made *m)
     g_free(m->cluster);
 }
 
-/* What a size takes on another topology than the cluster's. */
+/* Time of a size on a topology other than the cluster's. */
 static double
 seconds_on(const LhNcclTest *s, const LhTopology *topology, uint64_t bytes)
 {
@@ -69,7 +69,7 @@ seconds_on(const LhNcclTest *s, const LhTopology *topology, uint64_t bytes)
     return seconds;
 }
 
-/* About normal, of the mean 1 and @deviation. */
+/* Approximately normal with mean 1 and deviation @deviation. */
 static double
 noise(uint64_t seed, uint64_t a, double deviation)
 {
@@ -102,7 +102,7 @@ log_row(const LhNcclTest *s, uint64_t bytes, double seconds, GString *log)
                            1e6 * seconds, gbps, gbps * lh_nccl_test_bus_share(s->op, s->ranks));
 }
 
-/* Of sizes from @bytes_min on. */
+/* A log of sizes from @bytes_min on. */
 static LhLogCheck *
 hold_from(const Made *m, const GString *log, uint64_t bytes_min)
 {
@@ -140,7 +140,7 @@ bytes_of(const LhNcclTest *s, int row)
     return lh_nccl_test_bytes(s->op, s->ranks, UINT64_C(1024) << (2 * row));
 }
 
-/* The cause that is the lever, about at this factor; NULL: it is not named. */
+/* The cause for the lever, at about this factor; NULL if it is not named. */
 static const LhLogCheckCause *
 named(const LhLogCheck *held, const LhLever *lever, double factor)
 {
@@ -153,7 +153,7 @@ named(const LhLogCheck *held, const LhLever *lever, double factor)
     return NULL;
 }
 
-/* NVLS has no part in what does not add up in it. */
+/* NVLS is not named for deviations unrelated to it. */
 static void
 check_ways(const LhLogCheck *held, const LhNcclTestOp *op)
 {
@@ -169,7 +169,7 @@ typedef struct {
     guint outside, named, unnoticed;
 } Tally;
 
-/* One lever turned, of one operation of one cluster. */
+/* One changed lever, for one operation on one cluster. */
 static void
 attack(uint64_t seed, Tally *tally)
 {
@@ -211,12 +211,13 @@ START_TEST(a_lever_that_was_turned_is_named)
 
     for (uint64_t seed = 0; seed < CASES; seed += test_every())
         attack(seed, &tally);
-    ck_assert_msg(20 * tally.named >= 19 * tally.outside, "%u named of %u; %u were inside",
-                  tally.named, tally.outside, tally.unnoticed);
+    ck_assert_msg(20 * tally.named >= 19 * tally.outside,
+                  "%u named of %u; %u were within the interval", tally.named, tally.outside,
+                  tally.unnoticed);
 }
 END_TEST
 
-/* A log of @m whose times are those of predictions times what @times says of each row. */
+/* A log of @m whose times are the predictions times @times of each row. */
 static LhLogCheck *
 hold_times_from(const Made *m, const double *times, uint64_t bytes_min)
 {
@@ -243,7 +244,8 @@ hold_times(const Made *m, const double *times)
     return hold_times_from(m, times, 1);
 }
 
-/* Rows that are off by chance, up to three times slower or faster each, are no lever's. */
+/* Rows with independent random errors, up to a factor of three either way, have no lever as a
+ * cause. */
 START_TEST(chance_is_not_named)
 {
     guint wrong = 0, cases = 0;
@@ -281,7 +283,7 @@ START_TEST(sound_logs_are_inside)
 }
 END_TEST
 
-/* One row that is slow is seen, and no lever explains it. */
+/* One slow row is reported, and no lever explains it. */
 START_TEST(one_slow_row_is_seen)
 {
     for (int slow = 0; slow < ROWS; slow++) {
@@ -299,8 +301,8 @@ START_TEST(one_slow_row_is_seen)
 }
 END_TEST
 
-/* A lever with which rows are less off, but most of them still outside; and one with which all are
- * inside, of which few were outside, is no better than what was predicted. */
+/* A lever is not named if it reduces the errors but leaves most rows outside their intervals, nor
+ * if it brings all inside when few were outside. */
 START_TEST(half_a_reason_is_none)
 {
     Made m = make_single("hgx-h100", 1, "all_gather");
@@ -329,8 +331,8 @@ names_way(const LhLogCheck *held, const char *way)
            g_strcmp0(g_array_index(held->causes, LhLogCheckCause, 0).way, way) == 0;
 }
 
-/* Rings in place of NVLS: twice what a reduce-scatter takes, but for one floor. If that takes as
- * long, there is no NVLS that could be off. */
+/* Rings instead of NVLS: twice the time of a reduce-scatter, except for one floor. If that takes as
+ * long, NVLS cannot be the cause. */
 START_TEST(nvls_that_is_off_is_named)
 {
     Made m = make_single("hgx-h100", 1, "all_reduce");
@@ -367,8 +369,8 @@ START_TEST(nvls_that_is_off_is_named)
 }
 END_TEST
 
-/* As through memory: what PCIe carries. That is also what a far slower NVLink would be, of which
- * latencies alone tell. */
+/* Messages through host memory: PCIe bandwidth. A much slower NVLink looks the same, except in
+ * latencies. */
 START_TEST(messages_through_memory_are_named)
 {
     Made m = make_single("hgx-h100", 1, "all_gather");
@@ -392,8 +394,8 @@ START_TEST(messages_through_memory_are_named)
 }
 END_TEST
 
-/* NICs of 48 GB/s behind PCIe of 48 GB/s: either may be slow; or NVLink, if it carries no more than
- * all of them. */
+/* NICs of 48 GB/s behind PCIe of 48 GB/s: either may be slow; or NVLink, if it has no more
+ * bandwidth than all of them. */
 START_TEST(what_explains_equally_well_is_named)
 {
     static const char *const paths[] = { "node.pcie.bandwidth", "node.nics.bandwidth",
@@ -423,7 +425,7 @@ START_TEST(what_explains_equally_well_is_named)
 }
 END_TEST
 
-/* Faster than predicted: a lever beyond 1. */
+/* Faster than predicted: a lever above 1. */
 START_TEST(logs_may_be_fast)
 {
     Made m = make_single("hgx-h100", 1, "alltoall");
@@ -443,7 +445,7 @@ START_TEST(logs_may_be_fast)
 }
 END_TEST
 
-/* Without a log sizes are asked for. Those of large steps end where there are no such numbers. */
+/* Sizes to measure when there is no log. Those of large steps end where numbers overflow. */
 START_TEST(sizes_end)
 {
     static const struct {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What profilers write, read: names of kernels, times to the nanosecond, what collectives move, and
- * files that are broken. The whole way to constants is tests/cli/import.py.
+ * Reading profiler traces: kernel names, times to the nanosecond, bytes of collectives, and broken
+ * files. tests/cli/import.py covers the whole way to constants.
  */
 #include "base/error.h"
 #include "base/files/data_files.h"
@@ -160,14 +160,14 @@ START_TEST(reads_a_trace)
     ck_assert_uint_eq(message->transfer, LH_GPU_TRACE_MESSAGES);
     ck_assert_int_eq(message->start_ns, 511001);
     ck_assert_int_eq(message->end_ns - message->start_ns, 250);
-    ck_assert_uint_eq(run->steps->len, 1); /* that of the GPU, joined over its streams */
+    ck_assert_uint_eq(run->steps->len, 1); /* the GPU's steps, merged over its streams */
     ck_assert_uint_eq(step->number, 3);
     ck_assert_int_eq(step->start_ns, 99998);
     ck_assert_int_eq(step->end_ns, 1000001);
 }
 END_TEST
 
-/* A real one. */
+/* A published trace. */
 START_TEST(reads_a_published_trace)
 {
     g_autoptr(LhGpuTraceRun) run = load("kineto-hta.json");
@@ -218,7 +218,7 @@ START_TEST(says_what_is_wrong)
 }
 END_TEST
 
-/* More steps than a profiler writes are counted, and found by their numbers at once. */
+/* Steps beyond the limit are counted, and steps are found by number. */
 START_TEST(steps_are_bounded)
 {
     g_autoptr(LhGpuTraceRun) run = lh_gpu_trace_new();
@@ -244,7 +244,7 @@ START_TEST(steps_are_bounded)
 }
 END_TEST
 
-/* Names that are not escaped spoil an event, not the file. */
+/* Unescaped names invalidate one event, not the file. */
 START_TEST(reads_past_broken_events)
 {
     static const char text[] =

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The table of kernels: names, operands, and flops and traffic worked out by hand for one call.
+ * The table of kernels: names, operands, and flops and traffic worked out by hand for one call
+ * each.
  */
 #include "kernels/kernel.h"
 #include "run_tests.h"
@@ -21,7 +22,7 @@ START_TEST(kernels_are_found_by_name)
 }
 END_TEST
 
-/* Every list ends, every operand has a name, and something is written. */
+/* Every operand list ends, every operand has a name, and at least one is written. */
 START_TEST(kernels_name_their_operands)
 {
     for (unsigned i = 0; i < LH_KERNELS_COUNT; i++) {
@@ -32,7 +33,7 @@ START_TEST(kernels_name_their_operands)
             ck_assert_uint_lt(count, LH_KERNEL_OPERANDS_MAX);
             ck_assert_ptr_nonnull(operands[count].name);
             ck_assert_int_le(operands[count].kind, LH_TENSOR_ANY);
-            /* The other type of a pair has the first to go by. */
+            /* An operand of the other type of a pair needs an earlier one to refer to. */
             ck_assert(operands[count].element != LH_ELEMENT_OTHER || count > 0);
             written += operands[count].access != LH_OPERAND_READ ? 1 : 0;
         }
@@ -42,7 +43,7 @@ START_TEST(kernels_name_their_operands)
 }
 END_TEST
 
-/* Row statistics are fp32 wherever they appear, and what travels in from outside is not. */
+/* Row statistics are always fp32; inputs from outside never are. */
 START_TEST(kernels_know_their_element_types)
 {
     for (unsigned i = 0; i < LH_KERNELS_COUNT; i++) {
@@ -144,7 +145,7 @@ START_TEST(kernels_count_exactly)
     check("linear_inter_bwd", first, 2 * 192 * 8, 4 * 512 + 2 * 2 * 192);
     check("linear_state_bwd", call, 4 * 320 * 8, 4 * 512 + 3 * 2 * 320);
     check("linear_dstate", call, 2 * 192 * 8 + 2 * 512, 2 * 4 * 512 + 2 * 2 * 192);
-    /* Scores written out: 2 * 4 * 3 * 5 = 120 of them, all 15 pairs computed; k alone is 160. */
+    /* Materialised scores: 2 * 4 * 3 * 5 = 120, all 15 pairs computed; k alone has 160 elements. */
     all.pairs = 15;
     first_all = all;
     first_all.first = true;
@@ -163,7 +164,7 @@ START_TEST(kernels_count_exactly)
 }
 END_TEST
 
-/* The layer outside attention: 6 rows of 4, 24 elements; bytes with activations of 2. */
+/* The layer outside attention: 6 rows of 4, 24 elements; 2 bytes per activation. */
 START_TEST(kernels_count_the_layer_exactly)
 {
     const LhKernelArgs product = { .product = { 6, 5, 4 } };
@@ -203,7 +204,8 @@ START_TEST(kernels_count_the_layer_exactly)
     check("rms_norm_bwd", added, 12 * 24 + 4 * 6, 2 * (2 * 24 + 4 + 2 * 24 + 4));
     check("layer_norm", rows, 7 * 24 + 4 * 6, 2 * (24 + 8 + 24));
     check("layer_norm_bwd", first_rows, 17 * 24 + 6 * 6, 2 * (2 * 24 + 8 + 24 + 8));
-    /* 6 tokens of 4 heads of 8; 2 of k, which are turned, and 2 of v. silu and its gradient. */
+    /* 6 tokens of 4 heads of 8; 2 heads of k, which are rotated, and 2 of v. silu and its
+     * gradient. */
     check("rotary_q", heads, 3 * 6 * 32, 2 * 2 * 6 * 32);
     check("rotary_q", plain, 0, 2 * 2 * 6 * 32);
     check("rotary_kv", heads, 3 * 6 * 16, 2 * 2 * 6 * 32);
@@ -226,7 +228,7 @@ START_TEST(kernels_count_the_layer_exactly)
     check("loss", rows, 4 * 24 + 12 * 6, 2 * 48 + 4 * 6 + 2 * 12 * 6 + 2 * 4);
     check("loss", padded, 4 * 24 + 16 * 6, 2 * 48 + 4 * 6 + 3 * 12 * 6 + 2 * 4);
     check("grad_norm", shard, 48, 2 * 24 + 2 * 4);
-    /* 2 + 8 + 16 + 2 bytes a parameter, the norm, and the clock. */
+    /* 2 + 8 + 16 + 2 bytes per parameter, the norm, and the step counter. */
     check("adam", shard, 17 * 24, 28 * 24 + 4 + 8);
     check("adam_fp32", shard, 17 * 24, (2 + 16 + 8) * 24 + 4 + 8);
 }
@@ -234,8 +236,8 @@ END_TEST
 
 /* ---- hashes of arguments, and whether they are equal ---- */
 
-/* Sets member @which of those of a kind to @value; false if there are no more. Whoever adds a
- * member to a kind adds it here, too. */
+/* Sets member @which of the arguments of a kind to @value; false if there are no more. New members
+ * of a kind must be added here too. */
 static bool
 set_member(LhKernelArgs *a, LhArgsKind kind, unsigned which, uint8_t value)
 {
@@ -351,8 +353,8 @@ equals_plain(LhArgsKind kind, uint8_t rest, int other)
     return lh_kernel_args_equal(kind, &plain, &args);
 }
 
-/* All members count, and nothing that lies beside them: a step's forms would be visited twice, and
- * its repeats not be known, by chance. */
+/* Hashes and comparisons cover all members and no padding. Otherwise a step's forms could be
+ * visited twice, or its repeats be missed, at random. */
 START_TEST(kernels_arguments_go_by_member)
 {
     for (int k = 0; k < LH_ARGS_KINDS; k++) {
@@ -368,7 +370,7 @@ START_TEST(kernels_arguments_go_by_member)
         for (unsigned i = 0; i < members; i++) {
             if ((i == 1 && kind != LH_ARGS_ATTENTION && kind != LH_ARGS_ROWS) ||
                 (i == 2 && kind != LH_ARGS_ATTENTION))
-                continue; /* it has no such member */
+                continue; /* this kind has no such member */
             ck_assert_msg(hash_of(kind, 0, (int)i) != plain, "kind %d, member %u", k, i);
             ck_assert_msg(!equals_plain(kind, 0, (int)i), "kind %d, member %u", k, i);
         }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Kernels of softmax attention against what can be known without their references: rows without
- * keys, equal values, sums of blocks and parts, finite differences, scores that are written out.
+ * Kernels of softmax attention against results known without a reference: rows without keys, equal
+ * values, sums of blocks and parts, finite differences, materialised scores.
  */
 #include "kernel_runs.h"
 #include "run_tests.h"
@@ -58,7 +58,7 @@ END_TEST
 
 /* ---- blocks and parts ---- */
 
-/* Keys [begin, end) as an operand of their own. */
+/* Keys [begin, end) as a separate operand. */
 static LhView
 slice_keys(const LhView *kv, const LhKernelArgs *a, uint64_t begin, uint64_t end)
 {
@@ -70,7 +70,7 @@ slice_keys(const LhView *kv, const LhKernelArgs *a, uint64_t begin, uint64_t end
     return view_of(data, 2 * bytes);
 }
 
-/* Three blocks of keys, carried, or merged, then normalised, are one call. */
+/* Three blocks of keys, accumulated, or merged and then normalised, equal one call. */
 static void
 check_carry(void)
 {
@@ -123,7 +123,7 @@ START_TEST(kernels_carry_blocks)
 }
 END_TEST
 
-/* The same rows in one part and in two: equal bits. */
+/* The same rows in one part and in two give identical bits. */
 static void
 check_parts(void)
 {
@@ -142,7 +142,7 @@ check_parts(void)
         two.call.operands[i].parts = 2;
         two.call.operands[i].part_bytes /= 2;
     }
-    /* k0 k1 v0 v1 becomes k0 v0 k1 v1; the others lie as they did. */
+    /* k0 k1 v0 v1 becomes k0 v0 k1 v1; other operands keep their order. */
     memcpy(two.call.operands[1].data + half, one.call.operands[1].data + 2 * half, half);
     memcpy(two.call.operands[1].data + 2 * half, one.call.operands[1].data + half, half);
     run_kernel(one.id, FAST, &one.call);
@@ -213,7 +213,7 @@ START_TEST(kernels_attention_gradient_is_finite_difference)
 }
 END_TEST
 
-/* ---- scores written out ---- */
+/* ---- materialised scores ---- */
 
 /* Tensors of one call in fp32, keys in PARTS parts. */
 enum { SCORES_NQ = 70, SCORES_NK = 90, SCORES_PARTS = 3, SCORES_D = 24 };
@@ -245,7 +245,7 @@ in_parts(void *data, uint64_t bytes)
 #define WHOLE(x) view_of(x, sizeof(x))
 #define PARTS(x) in_parts(x, sizeof(x))
 
-/* Forward and backward through scores, in place where that is allowed. */
+/* Forward and backward through scores, in place where allowed. */
 static void
 run_scores(Scores *s, const LhKernelArgs *mask)
 {
@@ -284,7 +284,7 @@ check_equal(const float *a, const float *b, size_t count)
         ck_assert(a[i] == b[i] || fabsf(a[i] - b[i]) <= 1e-5F * (1 + fabsf(b[i])));
 }
 
-/* Written-out scores are attention, forward and backward, under masks of every kind; two heads
+/* Materialised scores equal attention, forward and backward, under all kinds of masks; two heads
  * share keys. */
 static void
 check_scores(void)
@@ -323,7 +323,7 @@ START_TEST(kernels_scores_are_attention)
 }
 END_TEST
 
-/* k and v apart, and their gradients together, in parts. */
+/* k and v separate, their gradients combined, in parts. */
 START_TEST(kernels_take_keys_apart)
 {
     enum { HALF = 6 * 4 };
@@ -345,7 +345,7 @@ START_TEST(kernels_take_keys_apart)
 }
 END_TEST
 
-/* Two query heads for each of two key-value heads; a part has k of two tokens, and then v. */
+/* Two query heads for each of two key-value heads; a part has k of two tokens, then v. */
 START_TEST(kernels_expand_keys)
 {
     float kv[SCORES_PARTS][2][2][2][4], out[SCORES_PARTS][2][2][4][4];
@@ -367,7 +367,7 @@ END_TEST
 
 /* ---- outside attention ---- */
 
-/* A matrix that moves column j to (j + 1) % n, twice as large; rows in two parts. */
+/* A matrix that moves column j to (j + 1) % n and doubles it; rows in two parts. */
 START_TEST(kernels_multiply_and_add_matrices)
 {
     enum { M = 18, N = 5 };

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Kernels of experts with data: the router's choice, where rows go, products of experts against
- * plain ones, gradients against finite differences. Storage is fp64 where the table allows it; what
- * `route` and `dweights` hold is fp32, and so are the weights.
+ * Kernels of experts on data: the router's choice, the placement of rows, products of experts
+ * against plain ones, gradients against finite differences. Storage is fp64 where the table allows
+ * it; `route`, `dweights` and the weights are fp32.
  */
 #include "kernel_runs.h"
 #include "run_tests.h"
 
-#define STEP 1e-3 /* of weights in fp32; the functions are linear in most of what is varied */
+#define STEP 1e-3 /* of fp32 weights; the functions are linear in most varied inputs */
 
 /* ---- calls ---- */
 
@@ -39,7 +39,7 @@ fill(double *data, uint64_t count)
 static void
 check_close(double got, double want, double tolerance, const char *what, uint64_t i)
 {
-    ck_assert_msg(fabs(got - want) <= tolerance * (1 + fabs(want)), "%s %lu: %.15g, not %.15g",
+    ck_assert_msg(fabs(got - want) <= tolerance * (1 + fabs(want)), "%s %lu: %.15g, expected %.15g",
                   what, (gulong)i, got, want);
 }
 
@@ -58,14 +58,14 @@ run_route(double *logits, float *route)
     run_kernel(LH_KERNEL_ID_route, FAST, &call);
 }
 
-/* The largest two, of equal ones the first; their softmax. */
+/* The two largest logits, the first of equal ones; their softmax. */
 START_TEST(experts_are_those_of_the_largest_logits)
 {
     double logits[ROWS * EXPERTS] = {
         0,         1,  2,         3,  4, /* */
         5,         1,  2,         9,  4, /* */
         1,         1,  1,         1,  1, /* all equal */
-        0,         7,  3,         7,  3, /* both the first and the second are */
+        0,         7,  3,         7,  3, /* the first and the second are equal */
         3,         0,  7,         0,  3, /* */
         -INFINITY, -2, -INFINITY, -1, -INFINITY,
     };
@@ -88,7 +88,7 @@ START_TEST(experts_are_those_of_the_largest_logits)
 }
 END_TEST
 
-/* Of the weights, summed with the given factors, by a change of each logit; the choice stays. */
+/* Gradient of the weighted sum of the weights by each logit; the choice stays the same. */
 START_TEST(experts_route_gradient_is_a_finite_difference)
 {
     double logits[ROWS * EXPERTS], dlogits[ROWS * EXPERTS];
@@ -98,7 +98,7 @@ START_TEST(experts_route_gradient_is_a_finite_difference)
                                   fp64(dlogits, ROWS * EXPERTS) } };
 
     for (unsigned i = 0; i < ROWS * EXPERTS; i++)
-        logits[i] = 0.5 * (i * 7 % 5) + 0.01 * i; /* far apart in each row */
+        logits[i] = 0.5 * (i * 7 % 5) + 0.01 * i; /* well separated in each row */
     for (unsigned i = 0; i < CHOSEN; i++)
         dweights[i] = (float)normal();
     run_route(logits, route);
@@ -122,12 +122,13 @@ START_TEST(experts_route_gradient_is_a_finite_difference)
 }
 END_TEST
 
-/* ---- the way ---- */
+/* ---- placement ---- */
 
 /* Nobody chooses expert 3. */
 static float chosen[2 * CHOSEN] = { 4, 0.75F, 0, 0.25F, 1, 0.5F, 0, 0.5F, 2, 0.9F, 1, 0.1F,
                                     4, 0.6F,  2, 0.4F,  0, 0.3F, 4, 0.7F, 2, 1,    1, 0 };
-/* Where each choice's copy is: expert 0 has rows 0 to 2, 1 has 3 to 5, 2 has 6 to 8, 4 the rest. */
+/* Position of each choice's copy: expert 0 has rows 0 to 2, 1 has 3 to 5, 2 has 6 to 8, 4 the
+ * rest. */
 static const unsigned places[CHOSEN] = { 9, 0, 3, 1, 6, 4, 10, 7, 2, 11, 8, 5 };
 static const unsigned firsts[EXPERTS + 1] = { 0, 3, 6, 9, 9, 12 };
 
@@ -216,7 +217,7 @@ typedef struct {
     double x[CHOSEN * WIDTH], w[EXPERTS * WIDTH * INNER], y[CHOSEN * INNER];
 } Product;
 
-/* Calls a product of experts, or (@expert) the plain one of what that expert has. */
+/* Calls a product of experts, or, for @expert, the plain product of that expert's rows. */
 static void
 run_product(Product *p, LhKernelId of_experts, LhKernelId plain, int expert, bool first,
             Version version)
@@ -242,8 +243,8 @@ run_product(Product *p, LhKernelId of_experts, LhKernelId plain, int expert, boo
         run_kernel(expert < 0 ? of_experts : plain, version, &call);
 }
 
-/* Each expert's rows are multiplied as by themselves; who has none leaves its gradient alone, or
- * zero where that starts. */
+/* Each expert's rows are multiplied as if alone. An expert without rows leaves its gradient
+ * unchanged, or zero in a first call. */
 START_TEST(experts_multiply_their_own_rows)
 {
     static const LhKernelId kernels[][2] = {
@@ -278,7 +279,8 @@ END_TEST
 
 /* ---- costs ---- */
 
-/* Rows that do not divide among experts: flops are exact, time is that of the largest share. */
+/* Rows that do not divide evenly among experts: flops are exact, time is that of the largest
+ * share. */
 START_TEST(experts_cost_what_their_rows_do)
 {
     const LhKernelArgs product = { .product = { 10, 3, 4, .experts = 4 } };
@@ -289,7 +291,7 @@ START_TEST(experts_cost_what_their_rows_do)
 
     ck_assert_uint_eq(kernel->flops(&product), 2 * 10 * 3 * 4);
     ck_assert(shape.matrices == 4 && shape.rows == 3 && shape.columns == 3 && shape.depth == 4);
-    /* x, all experts' w, y; an expert and a weight of each row. */
+    /* x, w of all experts, y; an expert and a weight per row. */
     ck_assert_uint_eq(kernel->memory_bytes(&product, 2),
                       2 * (10 * 4 + 4 * 4 * 3 + 10 * 3) + 10 * 2 * 4);
     ck_assert_uint_eq(combine->flops(&of_rows), 2 * CHOSEN * WIDTH - ROWS * WIDTH);
@@ -298,7 +300,7 @@ START_TEST(experts_cost_what_their_rows_do)
 }
 END_TEST
 
-/* ---- what is refused ---- */
+/* ---- rejected calls ---- */
 
 static void
 refuse(LhKernelId id, const LhKernelArgs *args, float *route)
@@ -316,7 +318,7 @@ refuse(LhKernelId id, const LhKernelArgs *args, float *route)
         ck_assert(data[i] == 0);
 }
 
-/* Experts that there are not, and more choices than experts. */
+/* Nonexistent experts, and more choices than experts. */
 START_TEST(experts_that_are_none_are_refused)
 {
     static const LhKernelId readers[] = { LH_KERNEL_ID_route_bwd, LH_KERNEL_ID_dispatch,

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Kernels of the layer outside attention with data: forward versions against plain loops, backward
- * ones against finite differences, and what is known of sums over ranks and calls. All in fp64
- * storage, with parts that lie apart.
+ * Kernels of the layer outside attention on data: forward versions against plain loops, backward
+ * ones against finite differences, and known properties of sums over ranks and calls. All in fp64
+ * storage, with separated parts.
  */
 #include "kernel_runs.h"
 #include "run_tests.h"
 #include "share.h"
 
-#define GAP 3U /* elements between parts, which nobody touches */
+#define GAP 3U /* elements between parts that no kernel may touch */
 #define STEP 1e-5
 
-/* An operand in fp64, or tokens; elements are counted through all parts. */
+/* An operand in fp64, or tokens; elements are indexed across all parts. */
 typedef struct {
     char name[16];
     double *data;
@@ -22,14 +22,14 @@ typedef struct {
 
 #define TENSORS_MAX 10
 
-/* Operands by name: those of a forward kernel, and gradients of them. */
+/* Operands by name: those of a forward kernel and their gradients. */
 typedef struct {
     LhKernelArgs args;
     Tensor tensors[TENSORS_MAX];
     unsigned count;
 } World;
 
-/* Elements of a part; the last ones may have less. */
+/* Elements of a part; the last parts may have fewer. */
 static uint64_t
 per_part(const Tensor *t)
 {
@@ -75,7 +75,7 @@ random_element(const World *w, const Tensor *t)
     return floor(uniform() * (double)w->args.rows.vocabulary);
 }
 
-/* Tokens are kept as doubles too, and converted for each call. */
+/* Tokens are also kept as doubles and converted for each call. */
 static Tensor *
 add(World *w, const char *name, LhTensorKind kind, uint64_t count, uint32_t parts)
 {
@@ -119,7 +119,7 @@ view(const Tensor *t, uint32_t *tokens)
                      .held_bytes = per * sizeof(double) };
 }
 
-/* Nothing is written between parts, nor behind the last element of one that is not full. */
+/* Asserts that nothing is written between parts or behind the last element of a partial one. */
 static void
 check_gaps(const Tensor *t)
 {
@@ -132,7 +132,7 @@ check_gaps(const Tensor *t)
     }
 }
 
-/* Calls a kernel with the tensors that its operands name. */
+/* Calls a kernel with the tensors its operands name. */
 static void
 run(World *w, const char *name, Version version)
 {
@@ -155,7 +155,7 @@ run(World *w, const char *name, Version version)
         check_gaps(&w->tensors[i]);
 }
 
-/* A world with the operands of @kernel; @parts for each, 0 for 1. */
+/* A world with the operands of @kernel, in @parts parts each; 0 means 1. */
 static void
 open_world(World *w, const char *kernel, const LhKernelArgs *args, const uint32_t *parts)
 {
@@ -170,7 +170,7 @@ open_world(World *w, const char *kernel, const LhKernelArgs *args, const uint32_
 static void
 check_close(double got, double want, double tolerance, const char *what, uint64_t i)
 {
-    ck_assert_msg(fabs(got - want) <= tolerance * (1 + fabs(want)), "%s %lu: %.15g, not %.15g",
+    ck_assert_msg(fabs(got - want) <= tolerance * (1 + fabs(want)), "%s %lu: %.15g, expected %.15g",
                   what, (gulong)i, got, want);
 }
 
@@ -179,12 +179,12 @@ check_close(double got, double want, double tolerance, const char *what, uint64_
 typedef struct {
     const char *forward, *backward[2];
     LhKernelArgs args;
-    uint32_t parts[LH_KERNEL_OPERANDS_MAX]; /* of the forward kernel's operands */
+    uint32_t parts[LH_KERNEL_OPERANDS_MAX]; /* per operand of the forward kernel */
 } Gradient;
 
 static const Gradient gradients[] = {
     { "product", { "product_dgrad", "product_wgrad" }, { .product = { 6, 3, 4 } }, { 2, 4, 3 } },
-    /* Weights that are cut within rows. */
+    /* Weights cut within rows. */
     { "product", { "product_dgrad", "product_wgrad" }, { .product = { 4, 3, 4 } }, { 1, 6, 1 } },
     { "out_product",
       { "out_product_dgrad", "out_product_wgrad" },
@@ -197,7 +197,7 @@ static const Gradient gradients[] = {
     { "embed", { "embed_bwd" }, { .rows = { 9, 4, 12, 3, 6 } }, { 3, 2, 1 } },
     { "rms_norm", { "rms_norm_bwd" }, { .rows = { 4, 6, .epsilon = 1e-2 } }, { 2, 3, 4 } },
     { "layer_norm", { "layer_norm_bwd" }, { .rows = { 4, 6, .epsilon = 1e-2 } }, { 1, 4, 2 } },
-    /* Pieces of a weight, rounded up: 5 elements in 3 parts of 2. */
+    /* Parts of a weight, rounded up: 5 elements in 3 parts of 2. */
     { "product", { "product_dgrad", "product_wgrad" }, { .product = { 3, 1, 5 } }, { 3, 3, 1 } },
     { "rms_norm", { "rms_norm_bwd" }, { .rows = { 2, 5, .epsilon = 1e-2 } }, { 2, 3, 1 } },
     { "embed", { "embed_bwd" }, { .rows = { 6, 5, 12, 4, 4 } }, { 3, 3, 1 } },
@@ -233,7 +233,7 @@ is_output(const LhKernel *kernel, unsigned operand)
     return kernel->operands[operand].access == LH_OPERAND_WRITE;
 }
 
-/* The sum of all outputs, weighed by the tensors that are the gradients of them. */
+/* The sum of all outputs, weighted by the tensors that are their gradients. */
 static double
 weighed_outputs(World *w, const char *forward)
 {
@@ -251,7 +251,7 @@ weighed_outputs(World *w, const char *forward)
     return sum;
 }
 
-/* How the weighed outputs change with element @i of @input. */
+/* Derivative of the weighted outputs by element @i of @input. */
 static double
 finite_difference(World *w, const char *forward, const Tensor *input, uint64_t i)
 {
@@ -266,8 +266,7 @@ finite_difference(World *w, const char *forward, const Tensor *input, uint64_t i
     return (above - below) / (2 * STEP);
 }
 
-/* What the gradient @name holds before the calls: the start of a sum, or nothing that may be read.
- */
+/* Content of gradient @name before the calls: the beginning of a sum, or poison. */
 static double
 start_of(const Gradient *g, const LhKernelArgs *args, const char *name)
 {
@@ -282,7 +281,7 @@ start_of(const Gradient *g, const LhKernelArgs *args, const char *name)
     return (double)NAN;
 }
 
-/* Gradients of all operands of @w; those of outputs are at random. */
+/* Creates gradients of all operands of @w, random ones for outputs. */
 static void
 add_gradients(World *w, const Gradient *g)
 {
@@ -334,7 +333,7 @@ START_TEST(layer_gradients_are_finite_differences)
 }
 END_TEST
 
-/* `adds` alone says whether dx goes on, and `first` whether dw starts. */
+/* Only `adds` decides whether dx is accumulated, and only `first` whether dw is initialised. */
 static void
 check_sums_of_norm(const char *kernel, bool adds, bool first)
 {
@@ -383,7 +382,7 @@ START_TEST(layer_norms_add_to_dx_and_dw_apart)
 }
 END_TEST
 
-/* Two products that read one x add up in its gradient, which the first of them starts. */
+/* Two products with a common x accumulate its gradient; the first one initialises it. */
 START_TEST(layer_products_add_up_in_dx)
 {
     const char *const names[] = { "product_dgrad", "out_product_dgrad" };
@@ -478,7 +477,7 @@ START_TEST(layer_activations_are_their_formulas)
         check_close(*at(find(&gelu, "y"), i),
                     x / 2 * (1 + tanh(sqrt(2 / G_PI) * (x + 0.044715 * pow(x, 3)))), 1e-13, "gelu",
                     i);
-        /* By tanh it is close to the normal distribution's. */
+        /* The tanh approximation is close to the normal distribution's. */
         ck_assert_double_eq_tol(*at(find(&gelu, "y"), i), x / 2 * erfc(-x / sqrt(2)), 1e-3);
         check_close(*at(find(&gate, "z"), i),
                     *at(find(&gate, "x"), i) / (1 + exp(-*at(find(&gate, "g"), i))), 1e-13, "gate",
@@ -490,8 +489,8 @@ START_TEST(layer_activations_are_their_formulas)
 }
 END_TEST
 
-/* Tables of two ranks, the second's padded with a row; what one lacks is zeros, and together they
- * are the embedding. Nothing is added to the gradient of the padding. */
+/* Vocabulary-parallel tables of two ranks, the second's padded by a row: each rank gives zeros for
+ * the other's tokens, and the sum is the embedding. Padding gets no gradient. */
 START_TEST(layer_embeddings_are_sums_over_ranks)
 {
     enum { ROWS = 40, WIDTH = 6, HALF = 5, VOCABULARY = 9 };
@@ -532,7 +531,7 @@ END_TEST
 
 /* ---- layouts ---- */
 
-/* Where element @e of head @h stands, of token (@b, @row) of segment @s, in a tensor by heads. */
+/* Shape of a tensor by heads: place() gives the index of an element in it. */
 typedef struct {
     uint64_t batch, rows, heads, dim, slices;
     unsigned tensors; /* k and v */
@@ -554,7 +553,8 @@ place(const ByHeads *t, Element x)
            ((x.b * t->rows + x.row) * of_slice + x.head % of_slice) * t->dim + x.e;
 }
 
-/* Element @column of a row outside: parts are segments x members, each [batch][rows]. */
+/* Index of element @column of a row in token layout: parts are segments x members, each
+ * [batch][rows]. */
 static uint64_t
 place_outside(const LhHeadsLayout *l, uint64_t rows, uint64_t width, Element x, uint64_t column)
 {
@@ -564,8 +564,8 @@ place_outside(const LhHeadsLayout *l, uint64_t rows, uint64_t width, Element x, 
            column;
 }
 
-/* Kernels between rows and tensors by heads: that of a row's columns, and its way back, if it
- * undoes the first. */
+/* Kernels between rows and tensors by heads: from a row's columns to heads, and the inverse, if it
+ * restores the first. */
 typedef struct {
     const char *there, *back;
     const char *heads, *back_from, *back_to; /* operands */
@@ -582,7 +582,7 @@ static const Way ways[] = {
 
 enum { H = 4, G = 2, D = 4 };
 
-/* What becomes of element x.e of a row's head, which starts at @column. */
+/* Expected result for element x.e of a row's head that starts at @column. */
 static double
 turned(World *w, const Way *way, Element x, uint64_t width, uint64_t column)
 {
@@ -604,7 +604,7 @@ turned(World *w, const Way *way, Element x, uint64_t width, uint64_t column)
                        : high * cos(angle) + low * sin(angle);
 }
 
-/* The way back, from a copy of what the way there has written, gives what that has read. */
+/* Asserts that the inverse, applied to a copy of the result, restores the input. */
 static void
 check_way_back(World *w, const Way *way)
 {
@@ -621,7 +621,7 @@ check_way_back(World *w, const Way *way)
         check_close(*at(to, i), *at(read, i), 1e-13, way->back, i);
 }
 
-/* One combination of what is cut how. */
+/* One combination of layouts. */
 static void
 check_way(const Way *way, LhHeadsLayout layout, uint32_t slices, double base)
 {
@@ -673,7 +673,7 @@ START_TEST(layer_heads_know_all_layouts)
 }
 END_TEST
 
-/* Both versions, since the fast one has a way of its own through the parts. */
+/* Both versions, since the fast one traverses parts differently. */
 static void
 check_out_product(LhHeadsLayout layout, uint64_t segments, uint32_t slices, Version version)
 {
@@ -738,15 +738,14 @@ END_TEST
 
 enum { LOSS_ROWS = 6, LOSS_COLUMNS = 24 };
 
-/* A vocabulary of the first so many columns; what lies behind is padding, which holds no numbers.
- */
+/* A vocabulary of the first @vocabulary columns; the rest is padding and holds no numbers. */
 typedef struct {
     uint64_t vocabulary;
     double logits[LOSS_ROWS][LOSS_COLUMNS], tokens[LOSS_ROWS];
     double dlogits[LOSS_ROWS][LOSS_COLUMNS], value;
 } Loss;
 
-/* On @members ranks with @width columns each; the value of rank @asked. */
+/* Loss on @members ranks with @width columns each; l->value is that of rank @asked. */
 static void
 run_loss(Loss *l, unsigned members, uint64_t width, unsigned asked, uint64_t tokens)
 {
@@ -772,7 +771,7 @@ run_loss(Loss *l, unsigned members, uint64_t width, unsigned asked, uint64_t tok
             *at(find(&all[rank], "tokens"), i) = *at(find(&stats, "tokens"), i) = l->tokens[i];
         run(&stats, "loss_stats", REFERENCE);
         for (unsigned to = 0; to < members; to++) {
-            /* Of the ranks before, their worlds are there already. */
+            /* Statistics of the previous ranks, whose worlds exist already. */
             for (unsigned i = 0; i < 3 * LOSS_ROWS && to <= rank; i++)
                 *at(find(&all[to], "numbers"), rank * 3 * LOSS_ROWS + i) =
                     *at(find(&stats, "numbers"), i);
@@ -817,10 +816,10 @@ draw_loss(Loss *l, uint64_t vocabulary)
     for (unsigned i = 0; i < LOSS_ROWS; i++)
         l->tokens[i] = (double)(i * 5 % vocabulary);
     l->tokens[LOSS_ROWS - 2] = (double)vocabulary - 1;
-    l->tokens[LOSS_ROWS - 1] = (double)vocabulary; /* beyond the vocabulary: counts nothing */
+    l->tokens[LOSS_ROWS - 1] = (double)vocabulary; /* beyond the vocabulary: ignored */
 }
 
-/* How the loss of column @column's row changes with it. */
+/* Derivative of the loss of column @column's row. */
 static double
 loss_difference(Loss *l, unsigned row, unsigned column)
 {
@@ -864,7 +863,7 @@ START_TEST(layer_loss_is_cross_entropy)
     draw_loss(&l, 12);
     for (unsigned m = 0; m < G_N_ELEMENTS(members); m++)
         check_loss(&l, members[m], 12 / members[m]);
-    /* Large logits neither overflow nor change anything when all move together. */
+    /* Large logits do not overflow, and shifting all of them changes nothing. */
     moved = l;
     for (unsigned i = 0; i < LOSS_ROWS * LOSS_COLUMNS; i++)
         moved.logits[i / LOSS_COLUMNS][i % LOSS_COLUMNS] += 5000;
@@ -873,7 +872,7 @@ START_TEST(layer_loss_is_cross_entropy)
 }
 END_TEST
 
-/* The last rank's columns go beyond the vocabulary. */
+/* The last rank's columns extend beyond the vocabulary. */
 START_TEST(layer_loss_ignores_padding)
 {
     static const struct {
@@ -898,7 +897,7 @@ typedef struct {
     double w[PARAMETERS], m[PARAMETERS], v[PARAMETERS];
 } Adam;
 
-/* One step by hand: step @t, of gradient @g. */
+/* One step by hand: step @t with gradient @g. */
 static void
 plain_adam(Adam *a, const double *g, unsigned count, double scale, int t)
 {
@@ -911,8 +910,8 @@ plain_adam(Adam *a, const double *g, unsigned count, double scale, int t)
     }
 }
 
-/* Three steps of so many parameters, of which parts may not be full; clip 0 leaves gradients as
- * they are, 1.5 makes some of them shorter. */
+/* Three steps of @count parameters in parts that may be partial; clip 0 disables clipping, 1.5
+ * clips some gradients. */
 static void
 check_adam(const char *kernel, double clip, bool first, unsigned count)
 {
@@ -948,7 +947,7 @@ check_adam(const char *kernel, double clip, bool first, unsigned count)
         plain_adam(&want, g, count, clip > 0 ? fmin(1, clip / sqrt(norm)) : 1, t);
         ck_assert(*at(find(&w, "clock"), 0) == t);
         for (unsigned i = 0; i < count; i++) {
-            /* Two parts or three: the second moments of each stand behind its first. */
+            /* In two or three parts each part's second moments follow its first moments. */
             const unsigned per = count / find(&w, "moments")->parts;
             const unsigned at_first = i / per * 2 * per + i % per;
 
@@ -975,7 +974,7 @@ START_TEST(layer_adam_is_its_formula)
 }
 END_TEST
 
-/* The sum of squares goes on over several calls. */
+/* The sum of squares accumulates over several calls. */
 START_TEST(layer_norms_of_gradients_add_up)
 {
     const LhKernelArgs args = { .optimizer = { 1000 } };
@@ -993,9 +992,9 @@ START_TEST(layer_norms_of_gradients_add_up)
 }
 END_TEST
 
-/* ---- what is refused ---- */
+/* ---- rejected calls ---- */
 
-/* Seven parts, a byte too small for so many elements. */
+/* Seven parts, one byte too small in total for the elements. */
 static void
 cut_too_small(LhView *view, uint64_t elements)
 {
@@ -1003,7 +1002,7 @@ cut_too_small(LhView *view, uint64_t elements)
     view->held_bytes = (elements + 6) / 7 * lh_storage_bytes(view->storage) - 1;
 }
 
-/* Operands of any kernel here, each as large as is needed. */
+/* Operands for any kernel here, each of sufficient size. */
 static void
 give_operands(LhCall *call, const LhKernel *kernel)
 {
@@ -1023,7 +1022,7 @@ give_operands(LhCall *call, const LhKernel *kernel)
     }
 }
 
-/* An operand without parts (way 0), in parts that cannot hold it (1), or of too few bytes (2). */
+/* Makes an operand have no parts (way 0), parts too small for it (1), or too few bytes (2). */
 static void
 check_refused(unsigned k, const LhKernelArgs *args, unsigned operand, unsigned way)
 {
@@ -1043,7 +1042,7 @@ check_refused(unsigned k, const LhKernelArgs *args, unsigned operand, unsigned w
     ck_assert_int_eq(lh_cpu_kernels[k]->fast(&call), LH_STATUS_UNSUPPORTED);
 }
 
-/* Every operand of every kernel. */
+/* For every operand of every kernel. */
 START_TEST(layer_kernels_refuse_other_sizes)
 {
     static const LhKernelArgs args[] = {

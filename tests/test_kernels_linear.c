@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Kernels of linear attention against what can be known without their references: differences,
- * chunks that join, states that are carried.
+ * Kernels of linear attention against results known without a reference: differences, joined
+ * chunks, carried states.
  */
 #include "kernel_runs.h"
 #include "run_tests.h"
 
-/* Linear attention with a state before it: o and the state behind it, fp64 but for the state. */
+/* Linear attention with an initial state: o and the final state; fp64 except the state. */
 typedef struct {
     LhKernelArgs args;
     LhView q, kv, o, dout, dq, dkv, before, behind, dstate;
@@ -83,7 +83,7 @@ linear_forward(const Linear *l, Version version)
     }
 }
 
-/* dq, dkv, and in place the gradient of the state behind becomes that of the state before. */
+/* dq, dkv, and, in place, the gradient of the final state turned into that of the initial one. */
 static void
 linear_backward(const Linear *l, Version version)
 {
@@ -110,7 +110,7 @@ linear_loss(const Linear *l, const double *dstate)
     return sum;
 }
 
-/* The loss is linear in every single number, so differences over a step of 1 are exact. */
+/* The loss is linear in every input, so differences over a step of 1 are exact. */
 static void
 check_linear_gradient(const Linear *l, const LhView *input, const LhView *gradient,
                       const double *dstate)
@@ -153,7 +153,7 @@ START_TEST(kernels_linear_gradient_is_difference)
 }
 END_TEST
 
-/* Two halves with the state between them are the whole. */
+/* Two halves with the state carried between them equal the whole. */
 static void
 check_halves(void)
 {
@@ -211,7 +211,7 @@ START_TEST(kernels_linear_chunks_join)
 }
 END_TEST
 
-/* Three states over five tokens each: as carried one by one, from either side. */
+/* Three states over five tokens each equal states carried one by one, from either side. */
 START_TEST(kernels_linear_prefix_carries)
 {
     enum { STATES = 3, SIZE = 2 * 3 * 4 * 4 };

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Kernels with data: every fast version on every level of this processor against its reference in
- * fp64; which pairs a mask by position allows; conversions; what kernels refuse.
- * test_kernels_answers.c and test_kernels_linear.c hold them against what can be known without the
- * references.
+ * Kernels on data: every fast version on every instruction level of this CPU against its reference
+ * in fp64; the pairs of masks by position; conversions; rejected calls. test_kernels_answers.c and
+ * test_kernels_linear.c compare with results known without a reference.
  */
 #include "kernel_compare.h"
 #include "kernel_shapes.h"
@@ -20,11 +19,11 @@ tolerance(const Run *r, unsigned operand)
                                   [LH_STORAGE_FP16] = 1e-3,
                                   [LH_STORAGE_FP64] = 1e-12 };
 
-    /* Logits of 80 and more have an absolute error of their own last place. */
+    /* Logits of 80 and more have an absolute error of their last digit. */
     return by_storage[storage] * (c->variant == LOGITS_20 && storage == LH_STORAGE_FP32 ? 3 : 1);
 }
 
-/* Reference and all levels, each of them twice with equal bits. */
+/* Runs the reference and all levels; each level twice, with identical bits. */
 static void
 check_case(const Case *c)
 {
@@ -57,7 +56,7 @@ check_shape(const Case *shape, const char *name)
     each_case(shape, name, check_case);
 }
 
-/* Every kernel is run with each type, if only on one of the shapes. */
+/* Every kernel runs with each type, though possibly on one shape only. */
 static void
 check_kernels(enum lh_storage storage)
 {
@@ -83,7 +82,7 @@ check_kernels(enum lh_storage storage)
     }
 }
 
-/* Those of attention are run by shape, and what lies outside not at all. */
+/* Attention kernels are run by shape, kernels outside attention are not. */
 START_TEST(kernels_are_all_run)
 {
     for (unsigned k = 0; k < LH_KERNELS_COUNT; k++) {
@@ -169,7 +168,7 @@ position_of(const LhRowsPosition *at, uint64_t stride, uint64_t part_rows, uint6
     return position + row * stride;
 }
 
-/* With q = 0 every key that is seen weighs the same: o is the mean of their values, lse the
+/* With q = 0 every visible key has the same weight: o is the mean of their values, lse the
  * logarithm of their number, and with do = 1 dv is the sum of the weights. */
 static void
 check_equal_weights(const Layout *l, const LhMaskRule *rule)
@@ -230,7 +229,7 @@ END_TEST
 
 /* ---- conversions ---- */
 
-/* Every 16-bit number survives fp32; numbers between two round to nearest even. */
+/* Every 16-bit number survives conversion to fp32; others round to nearest even. */
 START_TEST(kernels_convert_exactly)
 {
     for (uint32_t i = 0; i < 65536; i++) {
@@ -257,7 +256,7 @@ START_TEST(kernels_convert_exactly)
 }
 END_TEST
 
-/* The same bits on all levels, at lengths around the vectors'. */
+/* Identical bits on all levels, at lengths around the vector lengths. */
 static void
 check_conversion(void)
 {
@@ -285,9 +284,9 @@ START_TEST(kernels_convert_the_same_on_levels)
 }
 END_TEST
 
-#define SUMMED 1300 /* more than a block of the kernel, not a multiple of one */
+#define SUMMED 1300 /* more than a block of the kernel, and not a multiple */
 
-/* Sums are those of fp32 in the order of the terms, rounded once, whatever the terms are. */
+/* Sums are computed in fp32 in the order of the terms and rounded once, for any terms. */
 static void
 check_sum(void)
 {
@@ -326,9 +325,10 @@ START_TEST(kernels_sum_in_order)
 }
 END_TEST
 
-/* ---- what is refused ---- */
+/* ---- rejected calls ---- */
 
-/* Every row has both versions; parts that do not divide the rows are refused, outputs untouched. */
+/* Every row has both versions; parts that do not divide the rows are rejected and outputs stay
+ * untouched. */
 START_TEST(kernels_refuse_what_they_cannot)
 {
     float o[12] = { 0 };
@@ -362,7 +362,7 @@ START_TEST(kernels_zero_makes_empty_accumulators)
 }
 END_TEST
 
-/* Each test draws the same numbers, whether others ran before in its process or not. */
+/* Each test draws the same numbers whether or not others ran before it in the process. */
 static void
 draw_afresh(void)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The communicators of programs: every message and every collective of every schedule has one, the
- * same at both ends, on which order alone matches what tags match.
+ * Lanes, the communicators of programs: every message and collective of every schedule has one,
+ * equal at both ends, on which matching by order alone equals matching by tags.
  */
 #include "program/explicit/digest.h"
 #include "runtime/gpu/nccl_communicators.h"
@@ -17,7 +17,7 @@
 
 #include <string.h>
 
-/* One end of a message, in the order in which its rank posts it. */
+/* One end of a message, in posting order of its rank. */
 typedef struct {
     uint32_t lane, peer;
     bool send;
@@ -29,7 +29,7 @@ typedef struct {
     const LhProgram *program;
     const LhNcclComms *lanes;
     GArray **ends;     /* [ranks] of End */
-    uint16_t *streams; /* [lanes] bits that were met */
+    uint16_t *streams; /* [lanes] bits of the streams seen */
     uint32_t messages, collectives;
 } Check;
 
@@ -93,8 +93,8 @@ check_rank(Check *c, uint32_t rank)
     lh_op_buffer_clear(&buffer);
 }
 
-/* The end of a message at @at of @rank has the same label and size as the end of its peer that is
- * as many of this lane and direction behind the first. */
+/* Asserts that the end at @at of @rank has the label and size of its peer's end with the same index
+ * on this lane and direction. */
 static void
 check_order(const Check *c, uint32_t rank, guint at)
 {
@@ -116,10 +116,10 @@ check_order(const Check *c, uint32_t rank, guint at)
         ck_assert_uint_eq(end->bytes, own->bytes);
         return;
     }
-    ck_abort_msg("rank %u: nobody meets message %u to or from rank %u", rank, at, own->peer);
+    ck_abort_msg("rank %u: no match for message %u to or from rank %u", rank, at, own->peer);
 }
 
-/* What lanes are there is what the program needs, and no more. */
+/* Asserts that the list has exactly the lanes that the program needs. */
 static void
 check_lanes(const Check *c)
 {
@@ -153,7 +153,7 @@ check_lanes(const Check *c)
     }
 }
 
-/* Two lists of the same program are the same. */
+/* Asserts that two lists of one program are equal. */
 static void
 check_again(const LhProgram *program, const LhNcclComms *lanes)
 {
@@ -246,7 +246,7 @@ START_TEST(steps_have_lanes)
 }
 END_TEST
 
-/* How many lanes, and in how many rounds. */
+/* Number of lanes and of rounds. */
 START_TEST(lanes_are_few)
 {
     static const struct {
@@ -256,7 +256,7 @@ START_TEST(lanes_are_few)
         { "ring", 1, 1, 0, 0 },
         { "ring", 8, 1, 1, 1 },
         { "ring", 4, 3, 3, 1 },
-        { "tokenring", 8, 1, 2, 2 }, /* results: a number of theirs */
+        { "tokenring", 8, 1, 2, 2 }, /* results have a lane of their own */
         { "te-p2p", 2, 1, 1, 1 },
         { "te-p2p", 3, 1, 3, 3 },
         { "te-p2p", 8, 1, 8, 2 },
@@ -282,7 +282,7 @@ START_TEST(lanes_are_few)
 }
 END_TEST
 
-/* Changes in one op of one rank. */
+/* Changes to one op of one rank. */
 static void
 other_kernel(Recording *r)
 {
@@ -342,7 +342,7 @@ START_TEST(digests_differ)
 }
 END_TEST
 
-/* @change is made to the first message of rank 0. */
+/* Applies @change to the first message of rank 0. */
 static void
 expect_refusal(void (*change)(LhPart *part), const char *reason)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Linear attention on 64 A100 of the LASP paper's cluster (arXiv 2404.02882),
- * scenarios/lasp-64.json: which schedule is fastest at which length, in one module alone and in as
- * many modules as TNL-1B has layers. docs/results/accuracy.md shows the numbers; what the paper
- * says of whole training steps is judged as the tables lasp_claims and lasp_figure4.
+ * scenarios/lasp-64.json: the fastest schedule by length, in a single module and in as many modules
+ * as TNL-1B has layers. docs/results/accuracy.md shows the numbers; the tables lasp_claims and
+ * lasp_figure4 compare with the paper's whole training steps.
  */
 #include "compare/compare.h"
 #include "recording.h"
@@ -25,8 +25,8 @@ enum {
 static const char *const lengths[] = { "4K", "16K", "64K", "256K", "1M", "4M" };
 
 typedef enum {
-    PADDED,  /* TNL-1B: 16 heads of 128, padded to 64 where ranks need one each */
-    DIVIDED, /* as wide, in 64 heads of 32 */
+    PADDED,  /* TNL-1B: 16 heads of 128, padded to 64 where every rank needs one */
+    DIVIDED, /* the same width in 64 heads of 32 */
 } Shape;
 
 typedef struct {
@@ -89,7 +89,7 @@ simulate(const Case *c, const LhProgram *program)
     return result;
 }
 
-/* Of one module: milliseconds, and the bytes that a rank in the middle sends. */
+/* One module: time in milliseconds, and bytes sent by a middle rank. */
 static void
 play(Shape shape, const char *length, double ms[SCHEDULES], uint64_t bytes[SCHEDULES])
 {
@@ -106,7 +106,7 @@ play(Shape shape, const char *length, double ms[SCHEDULES], uint64_t bytes[SCHED
     case_clear(&c);
 }
 
-/* Once more what the recording has, @times times in all. */
+/* Repeats the recording's ops, @times times in all. */
 static void
 repeat(Recording *r, uint32_t times)
 {
@@ -139,7 +139,7 @@ repeat(Recording *r, uint32_t times)
     }
 }
 
-/* Of as many modules of one pass as the model has layers, with nothing between them. */
+/* Time of one pass of as many modules as the model has layers, with nothing between them. */
 static double
 layers_ms(const Case *c, unsigned schedule)
 {
@@ -167,8 +167,8 @@ play_layers(Shape shape, const char *length, double ms[SCHEDULES])
     case_clear(&backward);
 }
 
-/* A state has 4 bytes for each of h d^2 elements. The others send the activations of n tokens,
- * padded heads and all. */
+/* A state has 4 bytes per element, h d^2 elements. The other schedules send the activations of n
+ * tokens, including padded heads. */
 START_TEST(lasp_sends_the_same_at_any_length)
 {
     for (unsigned i = 0; i < 2 * G_N_ELEMENTS(lengths); i++) {
@@ -189,9 +189,9 @@ START_TEST(lasp_sends_the_same_at_any_length)
 }
 END_TEST
 
-/* From 64K on LASP's family is ahead of what needs padded heads; below that, a chain of 126 hops is
- * slower than four exchanges. Megatron, whose rings between servers are slow on this cluster, is
- * behind both at all lengths. */
+/* From 64K on LASP's family is ahead of the schedules that need padded heads; below that, a chain
+ * of 126 hops is slower than four exchanges. Megatron, whose rings between servers are slow on this
+ * cluster, is last at all lengths. */
 START_TEST(one_module_is_in_the_order_of_the_paper)
 {
     for (unsigned i = 0; i < G_N_ELEMENTS(lengths); i++) {
@@ -209,8 +209,8 @@ START_TEST(one_module_is_in_the_order_of_the_paper)
 END_TEST
 
 /*
- * Heads that divide are the kindest case for Ulysses: one module alone, which shows the chain's
- * whole length, is as fast at 256K by either, and Ulysses is ahead below that.
+ * Divisible heads are the best case for Ulysses. In a single module, which exposes the chain's
+ * whole length, both are equally fast at 256K, and Ulysses is ahead below that.
  */
 START_TEST(one_module_of_heads_that_divide_is_a_tie)
 {
@@ -228,8 +228,8 @@ START_TEST(one_module_of_heads_that_divide_is_a_tie)
 }
 END_TEST
 
-/* Layers in a row are a wavefront along the chain, which is paid for once: the paper's order at all
- * lengths, whatever the heads. */
+/* Consecutive layers form a wavefront along the chain, whose latency is paid once: the paper's
+ * order at all lengths, with any heads. */
 START_TEST(layers_are_in_the_order_of_the_paper)
 {
     /* The shortest, 256K and the longest. */

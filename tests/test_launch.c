@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Processes that torchrun or Slurm have started: what their environment says, frames that are right
- * and hostile, and a star of processes that are forked here.
+ * Processes started by torchrun or Slurm: their environment, valid and hostile frames, and a star
+ * of processes forked here.
  */
 #include "base/error.h"
 #include "run_tests.h"
@@ -45,7 +45,7 @@ START_TEST(torchrun_says_where)
     ck_assert_uint_eq(launch.size, 8);
     ck_assert_uint_eq(launch.port, 29501);
     ck_assert_str_eq(launch.host, "127.0.0.1");
-    /* All ranks of a job have one token, and no other job has it. */
+    /* All ranks of a job have one token, which differs between jobs. */
     set("RANK", "4");
     ck_assert(lh_launcher_env_torchrun(&other, NULL));
     ck_assert_mem_eq(launch.token, other.token, LH_TOKEN_BYTES);
@@ -101,7 +101,7 @@ START_TEST(slurm_says_where)
     ck_assert_uint_eq(launch.size, 4);
     ck_assert_uint_ge(launch.port, 15000);
     ck_assert_uint_lt(launch.port, 30000);
-    /* Steps of a job that run at a time do not meet. */
+    /* Concurrent steps of a job have different tokens. */
     set("SLURM_STEP_ID", "3");
     ck_assert(lh_launcher_env_slurm(&step, NULL));
     ck_assert_uint_ne(launch.port, step.port);
@@ -144,7 +144,7 @@ START_TEST(first_hosts_are_expanded)
 }
 END_TEST
 
-/* ---- which control plane ---- */
+/* ---- choice of the control plane ---- */
 
 START_TEST(environment_chooses)
 {
@@ -237,7 +237,7 @@ END_TEST
 /* ---- a star of processes ---- */
 
 #define RANKS 4
-#define FAR_US (100 * G_USEC_PER_SEC) /* a deadline that nobody comes to */
+#define FAR_US (100 * G_USEC_PER_SEC) /* a deadline that is never reached */
 #define NEAR_US (5 * G_USEC_PER_SEC)
 #define SHORT_US (1 * G_USEC_PER_SEC)
 #define WELL 0
@@ -246,10 +246,10 @@ END_TEST
 #define WORDS_MAX (RANKS * (gsize)WORD_BYTES)
 
 static gint64 deadline_us = FAR_US;
-static int others[2]; /* a pipe that ends when all ranks but 2 have */
+static int others[2]; /* a pipe that closes when all ranks but 2 have ended */
 
-/* A port that nobody listens at, and that is given to nobody else while @held is open. The variable
- * is that of torchrun, of which ours is the next one. */
+/* Reserves a port that nobody listens at and that no other process gets while @held is open. The
+ * variable is torchrun's; the control plane uses the next port. */
 static char *
 free_port(int *held)
 {
@@ -259,16 +259,16 @@ free_port(int *held)
 
     ck_assert_int_eq(bind(one, (struct sockaddr *)&at, length), 0);
     ck_assert_int_eq(getsockname(one, (struct sockaddr *)&at, &length), 0);
-    /* Ranks may have it, who say so, too. */
+    /* Ranks that set the same option can bind it too. */
     ck_assert_int_eq(setsockopt(one, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)), 0);
     *held = one;
     return g_strdup_printf("%d", ntohs(at.sin_port) - 1);
 }
 
-/* Of the first process; at 127.0.0.2 it is on another host than all others, as they see it. */
+/* Of the first process; 127.0.0.2 makes it a separate host to the others. */
 static const char *first_address = "127.0.0.1";
 
-/* What a process does that is a rank. */
+/* The work of a rank's process. */
 static int
 be_rank(uint32_t rank, const char *port, int (*work)(uint32_t rank, void *control))
 {
@@ -280,14 +280,14 @@ be_rank(uint32_t rank, const char *port, int (*work)(uint32_t rank, void *contro
     set_torchrun(text, "4", port);
     set("MASTER_ADDR", first_address);
     control = lh_control_torchrun.open(RANKS, deadline_us, &place, NULL);
-    /* All are there before one of them does anything else. */
+    /* All ranks are connected before any of them proceeds. */
     if (control == NULL || place.first != rank || place.count != 1 ||
         !lh_control_torchrun.barrier(control, NULL))
         return 1;
     return work(rank, control);
 }
 
-/* Forks a process for each rank, which does @work; the exit status of each in @status. */
+/* Forks a process per rank that does @work; @status [RANKS] gets the exit statuses. */
 static void
 run_ranks(int (*work)(uint32_t rank, void *control), int *status)
 {
@@ -311,7 +311,7 @@ run_ranks(int (*work)(uint32_t rank, void *control), int *status)
     close(held);
 }
 
-/* What a rank tells: as many bytes as a socket does not take at once, but of rank 2 none. */
+/* The bytes a rank shares: more than a socket takes at once; none for rank 2. */
 static GByteArray *
 words_of(uint32_t rank)
 {
@@ -352,7 +352,7 @@ tell_each_other(uint32_t rank, void *control)
     for (int i = 0; ok && i < 3; i++) {
         g_byte_array_set_size(shared, 0);
         g_byte_array_set_size(gathered, 0);
-        /* It may be opened again, for the same processes. */
+        /* The same processes may open it again. */
         control = lh_control_torchrun.open(RANKS, deadline_us, &place, NULL);
         ok = control != NULL && lh_control_torchrun.barrier(control, NULL) &&
              lh_control_torchrun.share(control, mine, WORDS_MAX, shared, NULL) && is_all(shared) &&
@@ -374,7 +374,7 @@ START_TEST(ranks_tell_each_other)
 }
 END_TEST
 
-/* Whether the verdict names the rank, and says why. */
+/* Whether the verdict names the rank and the reason. */
 static bool
 is_named(const GError *error, const char *rank, const char *why)
 {
@@ -389,7 +389,7 @@ is_named(const GError *error, const char *rank, const char *why)
     return false;
 }
 
-/* Whether it is, in less time than the far deadline, at the end of waiting. */
+/* Whether waiting ends with such a verdict before the far deadline. */
 static int
 waits_in_vain(void *control, const char *rank, const char *why)
 {
@@ -415,7 +415,7 @@ one_ends(uint32_t rank, void *control)
     return rank == 2 ? GONE : waits_in_vain(control, "rank 2", "it has ended");
 }
 
-/* It tells more than it may; so many bytes are more than what may come before it is asked for. */
+/* Shares more than allowed: more bytes than may arrive before they are requested. */
 static int
 one_floods(uint32_t rank, void *control)
 {
@@ -433,7 +433,7 @@ one_floods(uint32_t rank, void *control)
                : 1;
 }
 
-/* Likewise; so few may come at any time. */
+/* Likewise with a number of bytes that may arrive at any time. */
 static int
 one_babbles(uint32_t rank, void *control)
 {
@@ -485,8 +485,8 @@ first_goes(uint32_t rank, void *control)
                                                                                         : WELL;
 }
 
-/* The others judge without it, and it hears the verdict when it goes on, which for its own clock
- * may be at its deadline. */
+/* The others decide without it. It receives the verdict when it resumes, which by its own clock may
+ * be at its deadline. */
 static int
 first_sleeps(uint32_t rank, void *control)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What links allow a collective at best: by hand on shipped clusters, and against collectives that
- * are played as messages on random networks with nothing else on them.
+ * Lower bounds of collectives from links: by hand on shipped clusters, and against collectives
+ * simulated as messages on otherwise idle random networks.
  */
 #include "base/rng.h"
 #include "run_tests.h"
@@ -14,7 +14,7 @@
 
 #define GIGA 1e9
 
-/* What is printed link by link begins with the bound. */
+/* The link-by-link listing begins with the bound. */
 static void
 check_loads(const LhNetwork *network, LhGroup group, LhCollectiveKind kind,
             LhLinkAlgorithm algorithm, double bound)
@@ -53,7 +53,7 @@ START_TEST(bounds_are_those_by_hand)
         LhLinkAlgorithm algorithm;
         double s_per_gb;
     } cases[] = {
-        /* Every NVLink carries all but the own part. */
+        /* Every NVLink carries everything except the own part. */
         { "hgx-h100", eight, LH_COLL_ALL_GATHER, LH_ALGORITHM_DEFAULT, 7.0 / 8 / 371 },
         { "hgx-h100", eight, LH_COLL_REDUCE_SCATTER, LH_ALGORITHM_DEFAULT, 7.0 / 8 / 371 },
         { "hgx-h100", eight, LH_COLL_ALL_REDUCE, LH_ALGORITHM_DEFAULT, 2 * 7.0 / 8 / 371 },
@@ -63,13 +63,13 @@ START_TEST(bounds_are_those_by_hand)
         { "hgx-h100", eight, LH_COLL_ALL_GATHER, LH_ALGORITHM_PAIRS, 7.0 / 8 / 371 },
         { "hgx-h100", eight, LH_COLL_ALL_REDUCE, LH_ALGORITHM_PAIRS, 2 * 7.0 / 8 / 371 },
         { "pcie-l40s", eight, LH_COLL_ALL_GATHER, LH_ALGORITHM_DEFAULT, 7.0 / 8 / 24 },
-        /* NVLink joins two of the four: the ring has two hops over PCIe, and each GPU two partners.
-         */
+        /* NVLink joins two of the four: the ring has two hops over PCIe, and each GPU two peers
+         * over PCIe. */
         { "azure-nc96-a100", four, LH_COLL_ALL_GATHER, LH_ALGORITHM_DEFAULT, 3.0 / 4 / 16 },
         { "azure-nc96-a100", four, LH_COLL_ALL_TO_ALL, LH_ALGORITHM_DEFAULT, 2.0 / 4 / 16 },
-        /* Eight rings share what eight NICs, and eight PCIe links, carry. */
+        /* Eight rings share the bandwidth of eight NICs, and of eight PCIe links. */
         { "hgx-h100", sixteen, LH_COLL_ALL_GATHER, LH_ALGORITHM_DEFAULT, 15.0 / 16 / 8 / 49 },
-        /* Eight of fifteen others are in the other node. */
+        /* Eight of the fifteen others are in the other node. */
         { "hgx-h100", sixteen, LH_COLL_ALL_TO_ALL, LH_ALGORITHM_DEFAULT, 8.0 / 16 / 49 },
         { "hgx-h100", rail, LH_COLL_ALL_GATHER, LH_ALGORITHM_DEFAULT, 1.0 / 2 / 49 },
     };
@@ -78,13 +78,13 @@ START_TEST(bounds_are_those_by_hand)
         const double found = bound_s_per_gb(cases[i].topology, cases[i].group, cases[i].kind,
                                             cases[i].algorithm, NULL);
 
-        ck_assert_msg(fabs(found / cases[i].s_per_gb - 1) < 1e-12, "case %zu: %g, not %g", i, found,
-                      cases[i].s_per_gb);
+        ck_assert_msg(fabs(found / cases[i].s_per_gb - 1) < 1e-12, "case %zu: %g, expected %g", i,
+                      found, cases[i].s_per_gb);
     }
 }
 END_TEST
 
-/* The slowest link of those on the way decides; elsewhere nothing does. */
+/* The slowest link of the routes used decides; other faults have no effect. */
 START_TEST(bounds_know_faults)
 {
     static const LhGroup sixteen = { 0, 1, 16, 0, 1 }, second = { 8, 1, 8, 0, 1 };
@@ -144,8 +144,8 @@ randomise(uint64_t *drawn, LhTopology *t)
     t->max_nodes = 0;
 }
 
-/* Nothing that is played with messages is faster than its bound; alone, and of many bytes, a ring
- * in a node and pairs take little longer. */
+/* No simulated collective is faster than its bound; alone and with many bytes, rings in a node and
+ * pairs are close to it. */
 START_TEST(bounds_are_no_longer_than_what_is_played)
 {
     uint64_t drawn = 0;
