@@ -396,8 +396,7 @@ START_TEST(path_leaves_the_run_alone)
 }
 END_TEST
 
-/* --- rankings and error bars
- * -------------------------------------------------------------------- */
+/* --- rankings and error bars ------------------------------------------------------------------ */
 
 /* Makes all links of a tier, or (LH_TIERS) kernels, @factor times as fast. */
 static void

@@ -12,8 +12,7 @@
 #include "setups.h"
 #include "share.h"
 
-/* --- invariants of every path
- * ------------------------------------------------------------------- */
+/* --- invariants of every path ----------------------------------------------------------------- */
 
 static LhTime
 sum_of_shares(const LhCritical *c)

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Virtual time. An op begins when its stream gets to it, and takes as long as the test says.
- * Kernels that run at the same time on one device share its SMs alike: of two, each is half as fast
- * as alone; groups of messages hold a share of them. Messages do not slow each other down. A host's
- * calls take what the test says, and what it asks for begins no earlier. The clock goes on when
- * there is nothing left to do before, which runtime.c knows.
+ * Virtual time. An op begins when it is first on its stream and takes the duration set by the test.
+ * Concurrent kernels on one device share its SMs equally: each of two runs at half speed; groups of
+ * messages hold a share of the SMs. Messages do not slow each other down. Host calls have durations
+ * too, and an op begins no earlier than its call. The clock advances when there is nothing to do
+ * before, which runtime.c decides.
  */
 #include "standin_private.h"
 
 #include <math.h>
 
-#define ROUNDING_S 1e-13 /* of sums of times, which are told apart by picoseconds */
+#define ROUNDING_S 1e-13 /* of sums of times, which must differ by picoseconds */
 #define HELD_MAX 0.9
 
 static StandinTimes times;
 static double now_s;
 
-/* Of this thread's next launch. */
+/* Settings of this thread's next launch. */
 static __thread struct {
     bool known;
     double seconds;
@@ -103,7 +103,8 @@ standin_is_asked(const StandinOp *op)
     return op->asked_s <= now_s + ROUNDING_S;
 }
 
-/* What groups leave of the op's device, as the simulator has it (src/sim/sm_sharing.c). */
+/* SMs that communication groups leave of the op's device, as in the simulator
+ * (src/sim/sm_sharing.c). */
 static double
 left_of(const StandinOp *op)
 {
@@ -117,7 +118,7 @@ left_of(const StandinOp *op)
     return 1 - MIN(held, HELD_MAX);
 }
 
-/* How many kernels run where this one does. */
+/* Number of kernels on this one's part of the device. */
 static uint32_t
 sharers(const StandinOp *op)
 {
@@ -129,7 +130,7 @@ sharers(const StandinOp *op)
     return count;
 }
 
-/* When the op is over if nothing else begins or ends. */
+/* When the op ends if nothing else begins or ends. */
 static double
 end_of(const StandinOp *op)
 {
@@ -149,7 +150,7 @@ standin_clock_advance(void)
     }
     if (isinf(next_s))
         return false;
-    /* All shares are of before. */
+    /* All shares are those of before. */
     for (const StandinStream *s = standin_streams; s != NULL; s = s->next) {
         if (s->first != NULL && s->first->through && s->first->work_s > ROUNDING_S)
             passed_s[s->slot] = (next_s - now_s) * left_of(s->first) / sharers(s->first);

@@ -1,31 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The functions of CUDA's runtime that the program uses, but for events (events.c) and kernels
- * (kernels.c). What is not here does not link: most of what is left out, as cudaDeviceSynchronize
- * or cudaMemcpy, makes a host wait, which the program never does.
+ * The functions of CUDA's runtime that the program uses, except those for events (events.c) and
+ * kernels (kernels.c). Other functions do not link: most of those left out, such as
+ * cudaDeviceSynchronize or cudaMemcpy, make a host wait, which the program never does.
  *
  * From the pages of the CUDA Runtime API, 13.0:
  * - cudaGetLastError returns the last error of any call of this thread, also cudaErrorNotReady of a
- *   query, and forgets it. The error of a kernel stays; no call of the process succeeds after it.
+ *   query, and resets it. The error of a kernel is sticky: no call of the process succeeds after
+ *   it.
  * - API synchronization behavior, Asynchronous: copies from and to pageable memory may or may not
- *   be done when the call returns. Here they never are: memory that a copy will fill is poisoned at
- *   the call, memory that it reads is read when its turn comes.
- * - cudaFree waits for nothing here: an op that uses the memory later is a finding.
- * - cudaStreamDestroy returns at once if there is work on the stream: a finding, as nobody would
- * know when it ends.
+ *   be done when the call returns. Here they never are: the destination is poisoned at the call,
+ *   the source is read when the copy runs.
+ * - cudaFree does not wait here: an op that uses the memory later is a finding.
+ * - cudaStreamDestroy returns at once if there is work on the stream: a finding, since nothing
+ *   would tell when that work ends.
  */
 #include "standin_private.h"
 
 #include <string.h>
 
-/* So much is moved and filled all the same: what the program looks at itself, between its tensors.
- */
+/* Bytes that are moved and filled even in an idle run: the program reads some data itself, between
+ * its tensors. */
 #define IDLE_BYTES 65536
 #define IDLE_FILL_BYTES (UINT64_C(128) << 20)
 #define POISON 0xff
-#define ASKING_WORKS_IN 3 /* one question in so many lets something be done */
+#define ASKING_WORKS_IN 3 /* one query in this many executes something */
 #define PRIORITY_GREATEST (-5)
-#define GPU_BYTES (UINT64_C(80) << 30) /* of a GPU whose memory has no limit */
+#define GPU_BYTES (UINT64_C(80) << 30) /* of a GPU without a memory limit */
 
 static __thread cudaError_t last_error;
 
@@ -117,7 +118,7 @@ cudaGetDeviceCount(int *count)
     return standin_result(*count > 0 ? cudaSuccess : cudaErrorNoDevice);
 }
 
-/* Only what the program asks for. */
+/* Only the attributes that the program queries. */
 cudaError_t
 cudaGetDeviceProperties(struct cudaDeviceProp *properties, int device)
 {
@@ -285,7 +286,7 @@ run_fill(StandinOp *op)
 static const StandinKind kind_copy = { .name = "copy", .run = run_copy };
 static const StandinKind kind_fill = { .name = "fill", .run = run_fill };
 
-/* Which of the two ends are the device's, by kind. */
+/* Which of the two ends are on the device, by kind. */
 static bool
 is_of_kind(const void *to, const void *from, enum cudaMemcpyKind kind)
 {

@@ -1,25 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A stand-in for cuDNN on the stand-in for CUDA's runtime, built as a library that is loaded in its
- * place. It takes the descriptors of cuDNN's backend API, and an execution is an op of the stream
- * that interprets the graph: one operation after the other, element by element, for any layout, in
- * fp64, each result rounded to its tensor's type. So what a graph means is what its numbers are
- * held against. It has no engines, and takes graphs that no engine of cuDNN would: which these are,
- * only cuDNN itself can say (tests/test_cudnn_plans.c).
+ * place. It takes the descriptors of cuDNN's backend API. An execution is an op of the stream that
+ * interprets the graph: one operation after the other, element by element, for any layout, in fp64,
+ * each result rounded to its tensor's type. Its numbers thus show the meaning of a graph. It has no
+ * real engines and accepts graphs that no engine of cuDNN would; only cuDNN itself can tell which
+ * (tests/test_cudnn_plans.c).
  *
- * What is stood in for (cuDNN 9 Graph API, "Backend Descriptor Types"):
- * - attributes are set before cudnnBackendFinalize() and read after it; the required ones are
- * there;
- * - a matmul is one for each batch and head; "the heads of B may be fewer", as in grouped queries;
- * - a reduction is over those dimensions of which the result has fewer;
+ * Modelled behaviour (cuDNN 9 Graph API, "Backend Descriptor Types"):
+ * - attributes are set before cudnnBackendFinalize() and read after it; required ones are present;
+ * - there is one matmul per batch and head; "the heads of B may be fewer", as in grouped queries;
+ * - a reduction is over the dimensions that are smaller in the result;
  * - virtual tensors are written by one operation of the graph before another reads them;
- * - every other tensor has a pointer in the variant pack, aligned as it says, and by-value ones are
- *   read when cudnnBackendExecute() is called;
- * - the workspace is the plan's until it is done, and holds nothing before.
+ * - every other tensor has a pointer in the variant pack with the declared alignment; by-value
+ *   tensors are read when cudnnBackendExecute() is called;
+ * - the workspace belongs to the plan until it is done, and its initial content is undefined.
  *
- * STANDIN_CUDNN in the environment makes it another: "version=90100" (an older one), "engines=0"
- * (none takes a graph), "first=0" (the first of two makes no plan), "plans=0" (none makes one),
- * "execute=0" (executions fail), "handle=0" (there is no handle).
+ * STANDIN_CUDNN in the environment changes it: "version=90100" (an older version), "engines=0" (no
+ * engine accepts a graph), "first=0" (the first of two makes no plan), "plans=0" (none makes a
+ * plan), "execute=0" (executions fail), "handle=0" (there is no handle).
  */
 #include "kernels/cpu/convert.h"
 #include "standin_private.h"
@@ -44,7 +43,7 @@ typedef struct {
 typedef struct {
     cudnnBackendDescriptorType_t type;
     bool finalized;
-    int64_t rank;       /* of an engine: the best is 0 */
+    int64_t rank;       /* of an engine; 0 is the best */
     GArray *attributes; /* of Attribute */
 } Descriptor;
 
@@ -66,7 +65,7 @@ refuse(cudnnStatus_t status, const char *format, ...)
     return status;
 }
 
-/* "engines=0": the number behind @what, or @otherwise. */
+/* The number after @what in STANDIN_CUDNN, such as "engines=0", or @otherwise. */
 static int64_t
 asked(const char *what, int64_t otherwise)
 {
@@ -79,12 +78,12 @@ asked(const char *what, int64_t otherwise)
 
 /* ---- attributes ---- */
 
-/* What a descriptor may have, and how many values. */
+/* An attribute of a descriptor, and its number of values. */
 typedef struct {
     cudnnBackendDescriptorType_t of;
     cudnnBackendAttributeName_t name;
     cudnnBackendAttributeType_t type;
-    int64_t least, most; /* least 0: it may be left out */
+    int64_t least, most; /* least 0: optional */
 } Known;
 
 #define ONE_DESCRIPTOR CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, 1
@@ -141,7 +140,7 @@ static const Known known[] = {
       1, 1 },
     { CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, ONE_DESCRIPTOR },
     { CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, 1 },
-    /* What heuristics put into the descriptors of engines that they are given. */
+    /* Set by heuristics in the engine descriptors passed to them. */
     { CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, CUDNN_ATTR_ENGINECFG_ENGINE, ONE_DESCRIPTOR },
     { CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG,
       ONE_DESCRIPTOR },
@@ -183,7 +182,7 @@ find(const Descriptor *d, cudnnBackendAttributeName_t name)
     return NULL;
 }
 
-/* Of one descriptor, which finalized ones have where they must. */
+/* An attribute that is one descriptor; finalized ones have every required one. */
 static Descriptor *
 descriptor_of(const Descriptor *d, cudnnBackendAttributeName_t name)
 {
@@ -198,7 +197,7 @@ int64_of(const Descriptor *d, cudnnBackendAttributeName_t name)
     return *(const int64_t *)find(d, name)->values;
 }
 
-/* Of an enumeration. */
+/* An attribute of an enumeration type. */
 static int
 choice_of(const Descriptor *d, cudnnBackendAttributeName_t name)
 {
@@ -302,7 +301,7 @@ cudnnBackendDestroyDescriptor(Handle handle)
     return CUDNN_STATUS_SUCCESS;
 }
 
-/* Elements from the first to the last one. */
+/* Number of elements from the first to the last one. */
 static int64_t
 span_of(const Descriptor *tensor)
 {
@@ -325,7 +324,7 @@ fits_matmul(const Descriptor *d)
            a[3] == b[2] && b[3] == c[3];
 }
 
-/* Each dimension of an operand is that of the result, or 1. */
+/* Asserts broadcasting: each dimension of an operand is the result's, or 1. */
 static bool
 fits_pointwise(const Descriptor *d)
 {
@@ -377,12 +376,12 @@ fits_plan(const Descriptor *d)
     return asked("plans", 1) != 0 && (!is_first || asked("first", 1) != 0);
 }
 
-/* Operations: their tensors' names, and how they are computed. */
+/* Operations: the names of their tensors, and how they are computed. */
 typedef struct Execution Execution;
 
 typedef struct {
     cudnnBackendDescriptorType_t type;
-    bool (*fits)(const Descriptor *d); /* shapes to each other; NULL: always */
+    bool (*fits)(const Descriptor *d); /* whether shapes fit each other; NULL: always */
     cudnnBackendAttributeName_t reads[3];
     cudnnBackendAttributeName_t writes;
     void (*compute)(Execution *e, const Descriptor *d);
@@ -431,7 +430,7 @@ form_of(const Descriptor *d)
     return NULL;
 }
 
-/* Its tensor at @place of what it reads, NULL: none. */
+/* The operand at @place, or NULL. */
 static Descriptor *
 read_by(const Descriptor *operation, size_t place)
 {
@@ -446,7 +445,7 @@ written_by(const Descriptor *operation)
     return descriptor_of(operation, form_of(operation)->writes);
 }
 
-/* The operations of a graph before @end, of which one writes the tensor called @name. */
+/* Whether an operation of the graph before @end writes the tensor @name. */
 static bool
 is_written(const Attribute *operations, int64_t end, int64_t name)
 {
@@ -457,7 +456,7 @@ is_written(const Attribute *operations, int64_t end, int64_t name)
     return false;
 }
 
-/* Virtual tensors are written before they are read, and everything once. */
+/* Virtual tensors are written before they are read, and no tensor is written twice. */
 static bool
 fits_graph(const Descriptor *d)
 {
@@ -536,14 +535,14 @@ cudnnBackendGetAttribute(Handle const handle, cudnnBackendAttributeName_t name,
 
 /* ---- numbers ---- */
 
-/* A tensor of an execution: its descriptor's, copied. */
+/* A tensor of an execution, copied from its descriptor. */
 typedef struct {
     int64_t name;
     int64_t dims[DIMS], strides[DIMS], span;
     cudnnDataType_t type;
-    bool in_memory;      /* not virtual, and no number */
+    bool in_memory;      /* neither virtual nor a scalar by value */
     unsigned char *data; /* of those in memory */
-    double *values;      /* [span], NULL: not yet known; owned */
+    double *values;      /* [span], NULL: not computed yet; owned */
 } Tensor;
 
 struct Execution {
@@ -589,7 +588,7 @@ store(void *at, cudnnDataType_t type, double x)
         *(float *)at = (float)x;
 }
 
-/* What is left of a number in a tensor of that type. */
+/* Rounds a number to a tensor's type. */
 static double
 rounded(double x, cudnnDataType_t type)
 {
@@ -623,7 +622,7 @@ place_of(const Tensor *t, const int64_t at[DIMS])
     return place;
 }
 
-/* The next index of a tensor; false: that was the last. */
+/* Advances an index over a tensor; false after the last element. */
 static bool
 next(const int64_t dims[DIMS], int64_t at[DIMS])
 {
@@ -635,7 +634,7 @@ next(const int64_t dims[DIMS], int64_t at[DIMS])
     return false;
 }
 
-/* The elements of a tensor in memory, one by one: what lies between them is another's. */
+/* Stores the elements of a tensor one by one: gaps between them belong to others. */
 static void
 move(Execution *e, Tensor *t, bool write)
 {
@@ -659,7 +658,7 @@ move(Execution *e, Tensor *t, bool write)
     } while (next(t->dims, at));
 }
 
-/* A tensor that an operation reads. */
+/* A tensor read by an operation. */
 static const Tensor *
 given(Execution *e, const Descriptor *operation, size_t place)
 {
@@ -673,7 +672,7 @@ given(Execution *e, const Descriptor *operation, size_t place)
     return t;
 }
 
-/* The one that it writes. */
+/* The tensor it writes. */
 static Tensor *
 wanted(Execution *e, const Descriptor *operation)
 {
@@ -765,7 +764,7 @@ compute_pointwise(Execution *e, const Descriptor *d)
     } while (next(y->dims, at));
 }
 
-/* Heads that are one in the result follow each other. */
+/* Heads reduced to one in the result are consecutive. */
 static void
 compute_reduction(Execution *e, const Descriptor *d)
 {
@@ -839,7 +838,7 @@ static const StandinKind kind_execution = { .name = "cuDNN",
                                             .run = run_execution,
                                             .clear = clear_execution };
 
-/* Its place in the variant pack, NULL: none. */
+/* Its pointer in the variant pack, or NULL. */
 static void *
 pointer_to(const Descriptor *pack, int64_t name)
 {
@@ -862,7 +861,7 @@ has_tensor(const GArray *tensors, int64_t name)
     return false;
 }
 
-/* False: it has no memory, or not where it may lie. */
+/* False: it has no memory, or is misaligned. */
 static bool
 add_tensor(GArray *tensors, const Descriptor *d, const Descriptor *pack)
 {
@@ -888,7 +887,7 @@ add_tensor(GArray *tensors, const Descriptor *d, const Descriptor *pack)
     return true;
 }
 
-/* All tensors of a graph; NULL: one has no memory. */
+/* All tensors of a graph; NULL if one has no memory. */
 static GArray *
 collect_tensors(const Descriptor *graph, const Descriptor *pack)
 {
@@ -909,7 +908,7 @@ collect_tensors(const Descriptor *graph, const Descriptor *pack)
     return NULL;
 }
 
-/* Names in the variant pack of tensors that the graph has not. */
+/* Whether the variant pack names tensors that the graph does not have. */
 static bool
 has_others(const GArray *tensors, const Descriptor *pack)
 {

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A stand-in for NVIDIA's driver, libcuda.so.1, under which cuDNN finishes its plans on a machine
- * without a GPU: for a device that is only described it makes the machine code of a plan itself,
- * but no engine of it can do so without a driver to load. This one has no device. Everything else
- * that cuDNN and the compilers that it brings look up is refused, and its name kept.
- *
- * CUDA's header is left out, as functions that are refused have no arguments here.
+ * A stand-in for NVIDIA's driver, libcuda.so.1, with which cuDNN can finalise plans on a machine
+ * without a GPU. For a described device cuDNN generates the machine code of a plan itself, but no
+ * engine can do so without loading a driver. This driver has no device. Everything else that cuDNN
+ * and its compilers look up is rejected, and its name kept. CUDA's header is not included, since
+ * rejected functions have no arguments here.
  */
 #include "driver.h"
 
@@ -14,7 +13,7 @@
 #define NO_DEVICE 100
 #define NOT_SUPPORTED 801
 
-/* What cuDNN 9.19 and NVRTC 13 look up and do not need for this. */
+/* Functions that cuDNN 9.19 and NVRTC 13 look up without needing them for this. */
 #define REFUSED(F)                                                                                 \
     F(cuCtxGetCurrent)                                                                             \
     F(cuCtxGetDevice)                                                                              \
@@ -105,7 +104,7 @@ cuGetErrorString(int error, const char **text)
     return SUCCESS;
 }
 
-/* Tables that no header has: NVRTC asks for one, and goes on without it. */
+/* Tables without a public header: NVRTC requests one and continues without it. */
 int
 cuGetExportTable(const void **table, const void *id)
 {

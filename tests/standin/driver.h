@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What a test asks of the stand-in for the driver (driver.c), which it finds by dlsym().
- */
+/* The interface of the stand-in driver (driver.c) for tests, found by dlsym(). */
 #pragma once
 
-/* The function that was called last of those that are refused; "": none. Static. */
+/* The last rejected function that was called; "" if none. Static. */
 const char *standin_driver_refused(void);

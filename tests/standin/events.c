@@ -2,17 +2,17 @@
 /*
  * Events. "cudaStreamWaitEvent: ... The call waits for the most recent cudaEventRecord of the event
  * at the time of the call; if cudaEventRecord was not called, it does nothing" (CUDA Runtime API,
- * Stream Management): what CUDA lets pass there is a finding here, since the wait was meant.
+ * Stream Management): CUDA accepts that wait, but here it is a finding, since a wait was intended.
  */
 #include "standin_private.h"
 
 #define MS_PER_S 1e3
-#define ASKING_WORKS_IN 3 /* one question in so many lets something be done */
+#define ASKING_WORKS_IN 3 /* one query in this many executes something */
 
 /* A record of an event, or a wait for one. */
 typedef struct {
     StandinOp op;
-    StandinMoment *moment; /* held */
+    StandinMoment *moment; /* holds a reference */
 } EventOp;
 
 static StandinEvent *events;
@@ -108,7 +108,7 @@ cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags)
 }
 
 /* "If the event has been recorded but has not yet been completed ... the resources are released
- * once it has" (CUDA Runtime API, cudaEventDestroy): so it goes with the run. */
+ * once it has" (CUDA Runtime API, cudaEventDestroy): freed at the end of the run. */
 cudaError_t
 cudaEventDestroy(cudaEvent_t event)
 {
@@ -166,7 +166,7 @@ has_passed(void *data)
     return e->latest == NULL || e->latest->passed;
 }
 
-/* What is asked is known from then on, when the answer is yes. */
+/* A positive answer orders everything before the event for this host. */
 cudaError_t
 cudaEventQuery(cudaEvent_t event)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The processor's kernels in place of the GPU's, as work of streams: what they read and write is
- * held against all others, and results must have the bits that threads compute. So the engine is
- * tested with every schedule, also those with kernels that would take long to interpret.
+ * CPU kernels in place of the GPU's, as work on streams: their accesses are checked for races with
+ * all others, and results must equal those of threads bit by bit. This tests the engine with every
+ * schedule, including those with kernels that are slow to interpret.
  */
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/rows.h"
@@ -36,14 +36,14 @@ typedef struct {
     enum lh_storage storage;
 } SumOp;
 
-/* As launchers end: with the last error of the thread, whichever call it comes from. */
+/* As launchers end: with the thread's last error, whichever call it comes from. */
 static enum lh_status
 launched(void)
 {
     return cudaGetLastError() == cudaSuccess ? LH_STATUS_OK : LH_STATUS_DEVICE;
 }
 
-/* False: the memory of an operand is not there. */
+/* False if an operand's memory does not exist. */
 static bool
 touch_operand(CallOp *c, uint32_t turn, unsigned i)
 {
@@ -144,8 +144,8 @@ lh_cuda_present(void)
 
 /* ---- blocks into accumulators ---- */
 
-/* A block with m = lse and l = 1 is an accumulator, which the processor's kernel merges. Operands
- * block, acc; the block has one part. */
+/* A block with m = lse and l = 1 is an accumulator, which the CPU's kernel merges. Operands block,
+ * acc; the block has one part. */
 static enum lh_status
 merge_as_accumulator(const LhCall *call)
 {
@@ -311,7 +311,7 @@ lh_cuda_pace(const LhCudaPace *pace, void *stream)
     return enqueue_clock(&kind_pace, NULL, pace, stream);
 }
 
-/* Nothing is remembered. */
+/* Does nothing. */
 void
 standin_kernels_start(void)
 {

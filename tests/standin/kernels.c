@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Kernels. nvcc puts a fat binary into every object, with the PTX among others, and code that
- * registers it and its kernels before main(); this file takes the place of those who are called
- * then. A kernel is run from its PTX, which is what GPUs newer than the object would compile. The
- * layout of fat binaries is documented nowhere: it was read off those that nvcc 13.0 makes, and
- * whatever looks different is refused.
+ * Kernels. nvcc embeds a fat binary in every object, with the PTX among others, and code that
+ * registers it and its kernels before main(); this file replaces the functions that this code
+ * calls. A kernel runs from its PTX, which GPUs newer than the object would compile. The layout of
+ * fat binaries is not documented: it was derived from those of nvcc 13.0, and any other layout is
+ * rejected.
  *
  * Launches that the guide's table of technical specifications does not allow fail as in CUDA:
  * blocks of more than 1024 threads or 64 in z, grids of more than 65535 blocks in y or z, more
- * dynamic shared memory than the function was allowed by cudaFuncSetAttribute (48 KiB without).
+ * dynamic shared memory than cudaFuncSetAttribute allowed the function (48 KiB without).
  */
 #include "standin_kernels.h"
 #include "standin_private.h"
@@ -30,7 +30,7 @@
 #define SLOT_SHIFT 32
 #define NS_PER_S 1e9
 
-/* What a fat binary begins with, and each of its entries. */
+/* The header of a fat binary, and of each of its entries. */
 typedef struct {
     uint32_t magic;
     uint16_t version, header_bytes;
@@ -50,12 +50,12 @@ typedef struct {
 } FatWrapper;
 
 typedef struct {
-    ptx_module *module; /* NULL: there was none that can be read */
+    ptx_module *module; /* NULL: there was no readable one */
     char error[ERROR_BYTES];
 } Module;
 
 typedef struct {
-    const void *stub; /* the host function that stands for the kernel */
+    const void *stub; /* the host function that represents the kernel */
     const Module *module;
     const ptx_kernel *kernel;
     const char *name;
@@ -77,7 +77,7 @@ static __thread struct {
     cudaStream_t stream;
 } pushed;
 
-/* What the code that nvcc makes calls; declared in no header that C can read. */
+/* Functions called by the code that nvcc generates; no C header declares them. */
 void **__cudaRegisterFatBinary(void *wrapper);
 void __cudaRegisterFatBinaryEnd(void **module);
 void __cudaUnregisterFatBinary(void **module);
@@ -221,7 +221,7 @@ run_kernel(StandinOp *op)
     standin_counted.kernels++;
     if (standin_sticky != cudaSuccess ||
         ptx_run(k->kernel, &k->launch, &memory, &kernel_counts, error)) {
-        /* Who waits for the clock ends when he has read it for the last time. */
+        /* A kernel that waits for the clock ends at its last read of it. */
         if (timer_ns > begin_ns)
             op->end_s = MAX(op->end_s, (double)(timer_ns - 1) / NS_PER_S);
         return true;
@@ -296,7 +296,7 @@ launch(const Function *f, dim3 grid, dim3 block, void **args, size_t shared_byte
     k->launch = (ptx_launch){ .grid = { grid.x, grid.y, grid.z },
                               .block = { block.x, block.y, block.z },
                               .shared_bytes = (uint32_t)shared_bytes };
-    /* The same in every order, so that runs have the same bits. */
+    /* The same in every order, so that runs give identical bits. */
     if (!standin_options.alike)
         k->launch.seed = (uint64_t)stream->number << SLOT_SHIFT | stream->kernels++;
     standin_clock_launch(&k->op, k->op.label, k->launch.grid);

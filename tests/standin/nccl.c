@@ -1,28 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A stand-in for NCCL on the stand-in for CUDA's runtime, built as a library that is loaded in its
- * place. Ranks may be threads or processes: what they tell each other lies in a file in /dev/shm
- * that the unique id names.
+ * place. Ranks may be threads or processes: they share a file in /dev/shm, named by the unique id.
  *
- * What is stood in for (NCCL 2.28 User Guide, "the guide" below, and the source where it is named):
+ * Modelled behaviour (NCCL 2.28 User Guide, "the guide" below, and the source files named):
  * - "ncclCommInitRankConfig ... blocking: 0: the communicator is nonblocking": calls return
- *   ncclInProgress, and ncclCommGetAsyncError tells when they are through. "It is prohibited to
+ *   ncclInProgress, and ncclCommGetAsyncError reports when they are complete. "It is prohibited to
  *   issue any other NCCL calls on the communicator" until then (Using Nonblocking Communicators).
- * - "Point-to-point ... calls within a group": all parts of a group go on at once; groups of one
- *   communicator one after the other, in the order of the calls, whatever their streams.
- * - The k-th ncclSend of a rank to another meets the k-th ncclRecv of the other from it. "Sends and
+ * - "Point-to-point ... calls within a group": all parts of a group progress concurrently; groups
+ *   of one communicator run one after the other, in the order of the calls, whatever their streams.
+ * - The k-th ncclSend of a rank to another matches the other's k-th ncclRecv from it. "Sends and
  *   receives have to have the same count and datatype" (ncclSend).
- * - The first message between two ranks connects them, for which both hosts have to be there: a
- *   group is enqueued when its pairs are connected (src/group.cc, ncclP2PPreconnectFunc).
+ * - The first message between two ranks connects them, which needs both hosts: a group is enqueued
+ *   when its pairs are connected (src/group.cc, ncclP2PPreconnectFunc).
  * - "Using the same CUDA device multiple times as different ranks of the same NCCL communicator is
- *   not supported and may lead to hangs" (Creating a Communicator); init refuses it (src/init.cc).
- * - ncclCommFinalize is over when every rank has called it and all its work is done; ncclCommAbort
- *   ends what is on the device, on this rank only.
+ *   not supported and may lead to hangs" (Creating a Communicator); init rejects it (src/init.cc).
+ * - ncclCommFinalize completes when every rank has called it and all its work is done;
+ *   ncclCommAbort ends the work on the device, on this rank only.
  *
- * STANDIN_NCCL in the environment makes it fail: "error=R:N" (rank R has an asynchronous error in
- * its N-th group), "silent=R" (it never connects to anybody), "exit=R:N" (its process is gone),
- * "hang=R" (it never joins), "stop=R:N" (its process stops, and leaves its id in the file that
- * STOP_PID names; 0: when it joins).
+ * STANDIN_NCCL in the environment injects failures: "error=R:N" (rank R has an asynchronous error
+ * in its N-th group), "silent=R" (it never connects), "exit=R:N" (its process exits), "hang=R" (it
+ * never joins), "stop=R:N" (its process stops and writes its id to the file named by STOP_PID; N =
+ * 0: when it joins).
  */
 #include "ptx_float.h"
 #include "standin_private.h"
@@ -39,19 +38,19 @@
 
 #define RANKS_MAX 16
 #define SPLITS_MAX 64
-#define DATA_BYTES (UINT32_C(1) << 20) /* of a message, or a rank's part of a collective */
+#define DATA_BYTES (UINT32_C(1) << 20) /* of a message, or of one rank's part of a collective */
 #define NAME_BYTES 100
 #define GONE_STATUS 9
 #define VERSION 22809
-#define BUSY_IN 3 /* one group in so many is still being launched when the call returns */
+#define BUSY_IN 3 /* one group in this many is still launching when the call returns */
 
-/* ---- what ranks share ---- */
+/* ---- state shared by ranks ---- */
 
 /* Messages from one rank to another, one at a time. */
 typedef struct {
-    atomic_uint posted, taken; /* how many */
+    atomic_uint posted, taken; /* counts */
     ncclDataType_t type;
-    uint64_t bytes, group_bytes; /* of all that the sender's group has for this receiver */
+    uint64_t bytes, group_bytes; /* total of the sender's group for this receiver */
     double begin_s, end_s;
     pid_t process;
     StandinOp *op; /* of @process */
@@ -68,9 +67,9 @@ typedef enum {
 static const char *const collective_names[] = { "all-gather", "all-reduce", "reduce-scatter",
                                                 "broadcast" };
 
-/* A rank's part of a collective. */
+/* One rank's part of a collective. */
 typedef struct {
-    atomic_uint posted, read; /* collectives; times that one was read, by anybody */
+    atomic_uint posted, read; /* collectives posted; reads of the current one by any rank */
     CollectiveKind kind;
     ncclDataType_t type;
     uint64_t count;
@@ -83,17 +82,18 @@ typedef struct {
 
 typedef struct {
     atomic_uint joined, finalized;
-    int members[RANKS_MAX], devices[RANKS_MAX]; /* process of each, and its device */
-    atomic_uint splits[RANKS_MAX];              /* that it has called for */
+    int members[RANKS_MAX], devices[RANKS_MAX]; /* process and device of each rank */
+    atomic_uint splits[RANKS_MAX];              /* splits called for so far */
     int colors[SPLITS_MAX][RANKS_MAX], keys[SPLITS_MAX][RANKS_MAX];
-    atomic_bool sends[RANKS_MAX][RANKS_MAX]; /* from, to: the sender was there; the receiver */
+    atomic_bool sends[RANKS_MAX]
+                     [RANKS_MAX]; /* [from][to]: the sender has arrived; the receiver has */
     atomic_bool receives[RANKS_MAX][RANKS_MAX];
     atomic_bool meets[RANKS_MAX];
     Mail mails[RANKS_MAX][RANKS_MAX];
     Share shares[RANKS_MAX];
 } Shared;
 
-/* ---- what a rank has ---- */
+/* ---- state of a rank ---- */
 
 typedef enum {
     SEND,
@@ -101,7 +101,7 @@ typedef enum {
     COLLECTIVE,
 } CallKind;
 
-/* A call, and then a part of an op. */
+/* A call, later a part of an op. */
 typedef struct {
     CallKind kind;
     ncclComm_t comm;
@@ -113,7 +113,7 @@ typedef struct {
     ncclDataType_t type;
     CollectiveKind collective;
     int root, reduction;
-    unsigned number; /* of its kind with this peer */
+    unsigned number; /* index among the calls of its kind with this peer */
     bool posted, read, done;
 } Call;
 
@@ -129,8 +129,8 @@ typedef enum {
 } State;
 
 struct ncclComm {
-    ncclComm_t next;   /* of all */
-    ncclComm_t parent; /* that it was split off; NULL: none */
+    ncclComm_t next;   /* in the list of all communicators */
+    ncclComm_t parent; /* the communicator it was split from, or NULL */
     char name[NAME_BYTES];
     Shared *shared;
     int ranks, rank, world_rank, device;
@@ -139,7 +139,7 @@ struct ncclComm {
     unsigned sent[RANKS_MAX], received[RANKS_MAX], collectives, splits;
     unsigned launched, finished; /* groups */
     GArray *pending;             /* of Call, while connecting */
-    ncclComm_t *child;           /* where a split puts it */
+    ncclComm_t *child;           /* where a split stores the new communicator */
     int color;
 };
 
@@ -172,7 +172,8 @@ bytes_of(const Call *c)
     return c->count * sizes[c->type];
 }
 
-/* "error=2:5": whether @what is asked of the rank; the number behind the colon in @number. */
+/* Whether STANDIN_NCCL requests @what for the rank, as in "error=2:5"; the number after the colon
+ * goes to @number. */
 static bool
 is_asked(const char *what, int world_rank, unsigned *number)
 {
@@ -187,7 +188,7 @@ is_asked(const char *what, int world_rank, unsigned *number)
     return true;
 }
 
-/* Stops, as a node does that hangs. */
+/* Stops the process, as if its node hung. */
 static void
 stop(void)
 {
@@ -279,7 +280,7 @@ group_is_ready(StandinOp *op)
     return false;
 }
 
-/* Messages of a group to one rank share the way. */
+/* Messages of a group to one rank share the path. */
 static uint64_t
 bytes_to(const GroupOp *g, int peer)
 {
@@ -320,7 +321,7 @@ send_on(GroupOp *g, Call *c)
     atomic_store(&m->posted, c->number + 1);
 }
 
-/* Both ends come after what came before the other. */
+/* Both ends come after everything before the other end. */
 static void
 meet(GroupOp *g, StandinOp *other, pid_t process)
 {
@@ -413,7 +414,7 @@ put_element(void *data, ncclDataType_t type, uint64_t index, float value)
         ((uint16_t *)data)[index] = ptx_to_bf16(value);
 }
 
-/* Adds up in an order that depends on the rank, as NCCL promises none, and rounds every sum. */
+/* Adds in an order that depends on the rank, since NCCL guarantees none, and rounds every sum. */
 static void
 sum_shares(const Call *c, uint64_t first)
 {
@@ -479,8 +480,8 @@ go_on(GroupOp *g, Call *c)
         c->done = true;
 }
 
-/* An op that ends is gone; if it was aborted, those who may still take what it has posted take that
- * alone. */
+/* Removes an ending op from shared state. If it was aborted, receivers may still take what it
+ * posted, but without the op. */
 static void
 withdraw(const GroupOp *g)
 {
@@ -592,13 +593,13 @@ comm_new(const char *name, int ranks, int rank, int world_rank)
     return comm;
 }
 
-/* All are there. */
+/* All ranks have joined. */
 static void
 begin(ncclComm_t comm)
 {
     const Shared *s = comm->shared;
 
-    shm_unlink(comm->name); /* the last one's call fails */
+    shm_unlink(comm->name); /* only one rank's call succeeds */
     for (int i = 0; i < comm->ranks; i++) {
         for (int k = 0; k < i; k++) {
             if (s->members[i] == s->members[k] && s->devices[i] == s->devices[k])
@@ -608,7 +609,7 @@ begin(ncclComm_t comm)
     comm->state = READY;
 }
 
-/* Whether all ranks have called for the split; then makes the communicator. */
+/* Whether all ranks have called for the split; if so creates the communicator. */
 static bool
 split(ncclComm_t comm)
 {
@@ -641,7 +642,7 @@ split(ncclComm_t comm)
 static void
 enqueue_group(ncclComm_t comm, const GArray *calls)
 {
-    /* An op for each stream, in the order of the first calls. */
+    /* One op per stream, in the order of the first calls. */
     for (guint i = 0; i < calls->len; i++) {
         const cudaStream_t stream = g_array_index(calls, Call, i).stream;
         GroupOp *g;
@@ -682,7 +683,7 @@ is_connected(const Call *c)
     return true;
 }
 
-/* Enqueues what is pending if all its pairs are connected. */
+/* Enqueues pending groups if all their pairs are connected. */
 static bool
 connect_pending(ncclComm_t comm)
 {
@@ -695,7 +696,7 @@ connect_pending(ncclComm_t comm)
     return true;
 }
 
-/* Says that this host is there. */
+/* Records that this host has arrived. */
 static void
 announce(const Call *c)
 {
@@ -725,7 +726,7 @@ progress(ncclComm_t comm)
         comm->state = FINALIZED;
 }
 
-/* A call on a communicator that is busy, broken or gone. */
+/* Checks a call on a communicator that is busy, broken or gone. */
 static ncclResult_t
 check_comm(ncclComm_t comm, const char *call)
 {
@@ -774,7 +775,7 @@ number_call(Call *c)
         c->number = c->comm->collectives++;
 }
 
-/* The calls of the group that are @comm's. */
+/* Collects the calls of the group on @comm. */
 static ncclResult_t
 launch(ncclComm_t comm)
 {
@@ -793,10 +794,10 @@ launch(ncclComm_t comm)
     if (connected && connect_pending(comm)) {
         if (standin_random() % BUSY_IN != 0)
             return ncclSuccess;
-        comm->state = CONNECTING; /* it has not done everything yet; until the host asks */
+        comm->state = CONNECTING; /* still in progress, until the host queries it */
         return ncclInProgress;
     }
-    /* Legal, but hosts wait for each other in the midst of a run. */
+    /* Legal, but makes hosts wait for each other during a run. */
     if (comm->parent != NULL && comm->parent->collectives > 0)
         standin_finding("rank %d makes a connection only when it needs it", comm->rank);
     comm->state = CONNECTING;
@@ -835,7 +836,7 @@ add(Call call)
     return depth > 0 ? ncclSuccess : end_group();
 }
 
-/* nccl.h declares these two without their parameters. */
+/* nccl.h declares these two without parameters. */
 ncclResult_t ncclGroupStart(void);
 ncclResult_t ncclGroupEnd(void);
 
@@ -974,7 +975,7 @@ ncclGetLastError(ncclComm_t comm)
 
 static char id_name[NAME_BYTES];
 
-/* What nobody has joined stays behind otherwise. */
+/* Removes the shared file of a communicator that not all ranks joined. */
 static void
 remove_file(void)
 {
@@ -1107,8 +1108,8 @@ ncclCommAbort(ncclComm_t comm)
     return ncclSuccess;
 }
 
-/* For tests: communicators that are neither destroyed nor aborted; forgets those that are, which no
- * op names any more. */
+/* For tests: frees all communicators, which no op uses any more; returns how many were neither
+ * destroyed nor aborted. */
 unsigned standin_nccl_end(void);
 
 unsigned

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Device memory, and who touched it. For every 4 bytes the last write and up to three reads are
- * remembered; an access that vector clocks do not order behind a write, or a write that they do
- * not order behind a read, is a race: a GPU may do the two in any order, or at once. A read that
- * finds no room among three unordered ones is forgotten, so a race with it may be missed.
- *
- * The guide, Explicit Synchronization and Events, names all that orders streams: the stream itself,
- * cudaStreamWaitEvent, and a host that has waited or asked and then enqueues.
+ * Device memory and data races on it. For every 4 bytes the last write and up to three reads are
+ * recorded. An access that vector clocks do not order after a write, or a write not ordered after a
+ * read, is a race: a GPU may do the two in any order, or at once. If three unordered reads are
+ * recorded, a further one is forgotten, so a race with it may be missed. The guide, Explicit
+ * Synchronization and Events, lists everything that orders streams: the stream itself,
+ * cudaStreamWaitEvent, and a host that has waited or queried and then enqueues.
  */
 #include "standin_private.h"
 
@@ -18,7 +17,7 @@
 #define ALIGNMENT 256 /* "at least 256 bytes" (the guide, Device Memory Accesses) */
 #define POISON 0xff   /* NaN in every type of numbers */
 
-/* A turn of an op, for as long as the run lasts. */
+/* A turn of an op; kept for the whole run. */
 typedef struct {
     uint32_t slot, index;
     const char *label; /* interned */
@@ -79,7 +78,7 @@ standin_memory_new(uint64_t bytes)
     return m->at;
 }
 
-/* Takes the block off the list, and gives it back to the system. */
+/* Unlinks the block and returns it to the system. */
 static void
 give_back(Memory *m)
 {
@@ -95,9 +94,8 @@ give_back(Memory *m)
     g_free(m);
 }
 
-/* The block stays, so that uses after its end are seen, and its addresses are not given out again;
- * unless nobody watches, and a long run needs the memory.
- */
+/* Freed blocks stay allocated, so that later uses are detected and addresses are not reused; unless
+ * nothing is watched and a long run needs the memory. */
 bool
 standin_memory_free(void *at)
 {
@@ -172,7 +170,7 @@ standin_turn(const StandinOp *op)
     return turns->len - 1;
 }
 
-/* Whether what @turn did is complete when @op starts, or is earlier work of the op itself. */
+/* Whether @turn is complete when @op starts, or is earlier work of the op itself. */
 static bool
 is_before(uint32_t turn, const StandinOp *op)
 {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Streams, ops, hosts that wait. An op is done when a host must wait for something, now and then
- * when it asks, or at once, as the seed has it; which of the streams goes on is drawn, too.
+ * Streams, ops, and hosts that wait. The seed decides when an op is executed: when a host must wait
+ * for something, occasionally when it queries, or at once; and which of the streams advances.
  *
- * What is stood in for (CUDA C++ Programming Guide, 13.0; "the guide" below):
+ * Modelled behaviour (CUDA C++ Programming Guide, 13.0; "the guide" below):
  * - "A stream is a sequence of commands that execute in order. Different streams, on the other
  *   hand, may execute their commands out of order with respect to one another or concurrently;
  *   this behavior is not guaranteed and should therefore not be relied upon for correctness"
  *   (Asynchronous Concurrent Execution, Streams): any order that FIFOs and events allow.
- * - Streams may share a hardware queue (CUDA_DEVICE_MAX_CONNECTIONS): then what was asked for
- *   earlier in it is done before, whatever stream it is on.
+ * - Streams may share a hardware queue (CUDA_DEVICE_MAX_CONNECTIONS): an op waits for everything
+ *   enqueued earlier in its queue, on any stream.
  */
 #include "standin_private.h"
 
@@ -19,7 +19,7 @@
 #include <string.h>
 #include <time.h>
 
-#define STILL_S 2 /* that a host waits while no thread does anything */
+#define STILL_S 2 /* time without any activity of other threads before a wait is given up */
 #define FINDINGS_BYTES_MAX 20000
 #define PERCENT 100
 
@@ -34,25 +34,25 @@ static pthread_cond_t moved = PTHREAD_COND_INITIALIZER;
 static uint64_t random_state, asked, era;
 static uint32_t slots;
 static GString *findings, *stuck;
-static StandinClock all_hosts; /* what any thread knows */
+static StandinClock all_hosts; /* union of all threads' clocks */
 
-/* Threads that have called anything here and have not ended, and how many of them can do nothing
- * before something happens: after the @happenings that there have been. */
+/* Running threads that have called the stand-in; those that cannot proceed until something happens;
+ * and the number of events so far. */
 static uint32_t hosts, idle_hosts;
 static uint64_t happenings;
 
 /* This thread's host. */
 static __thread struct {
-    uint64_t era;                     /* the run that all this is of */
-    StandinClock clock;               /* what it knows to be done */
-    double time_s;                    /* virtual: until then it is busy with its calls */
-    uint64_t idle_since, asked_since; /* happenings; 0: not */
-    const void *asked;                /* what it asked for first since then */
+    uint64_t era;                     /* the run that this state belongs to */
+    StandinClock clock;               /* what it knows to be complete */
+    double time_s;                    /* virtual; the host is busy with its calls until then */
+    uint64_t idle_since, asked_since; /* values of `happenings`; 0: not idle */
+    const void *asked;                /* its first query since then */
 } host;
 
 static pthread_key_t host_key;
 
-/* A thread ends. */
+/* Ends a thread. */
 static void
 host_ends(void *data)
 {
@@ -70,7 +70,7 @@ make_host_key(void)
     g_assert(pthread_key_create(&host_key, host_ends) == 0);
 }
 
-/* This thread takes part in the run. */
+/* Registers this thread in the run. */
 static void
 register_host(void)
 {
@@ -156,8 +156,8 @@ standin_host_knows(const StandinClock *clock)
     standin_join(&all_hosts, clock);
 }
 
-/* A thread that has ended has told the one that waited for it. Threads end together here, so what
- * any of them knew stands for what this one did. Meanwhile time passes without this one. */
+/* Joining a thread passes its knowledge to the joining one. Threads end together here, so the union
+ * of all threads' clocks is used. Meanwhile time passes without this thread. */
 int
 pthread_join(pthread_t thread, void **result)
 {
@@ -250,7 +250,7 @@ finish(StandinOp *op)
     standin_moved();
 }
 
-/* Whether something that was asked for before is still in the hardware queue of the op. */
+/* Whether an earlier op is still in the op's hardware queue. */
 static bool
 is_behind_others(const StandinOp *op)
 {
@@ -264,7 +264,7 @@ is_behind_others(const StandinOp *op)
     return false;
 }
 
-/* Starts the op if it may start; true: it has. */
+/* Starts the op if it may start; true if it did. */
 static bool
 start(StandinOp *op)
 {
@@ -279,7 +279,7 @@ start(StandinOp *op)
     return true;
 }
 
-/* Whether there is anything to do for an op that has started. */
+/* Whether a started op has anything to do. */
 static bool
 is_ready(StandinOp *op)
 {
@@ -314,7 +314,7 @@ standin_work(void)
     return true;
 }
 
-/* Time passes if there is nothing else to do. */
+/* Advances time if there is nothing else to do. */
 static bool
 work_or_time(void)
 {
@@ -323,8 +323,8 @@ work_or_time(void)
 
 /* ---- hosts that wait ---- */
 
-/* This host can do nothing before something happens. If none can, and there is nothing to do now,
- * time passes; false: it does not. */
+/* Declares this host idle until something happens. If all hosts are idle and there is no work now,
+ * time advances; false if it cannot. */
 static bool
 host_is_idle(void)
 {
@@ -338,7 +338,7 @@ host_is_idle(void)
     return true;
 }
 
-/* Who asks for one thing again while nothing has happened has nothing else to do. */
+/* A host that repeats a query while nothing has happened is idle. */
 void
 standin_asked_in_vain(const void *what)
 {
@@ -377,8 +377,8 @@ standin_host_waits(bool (*until)(void *data), void *data, const char *what)
 
 /* ---- streams ---- */
 
-/* A stream that is gone and has nothing left to do; where nobody watches the order of accesses, it
- * may be another one from now on. NULL: none. */
+/* A destroyed stream without remaining ops, which may be reused if the order of accesses is not
+ * watched; NULL if there is none. */
 static StandinStream *
 gone_stream(void)
 {

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What kernels take by what they are asked to do, where the processor's stand for the GPU's.
- */
+/* Time of kernels by their call, for CPU kernels in place of the GPU's. */
 #pragma once
 
 #include "kernels/kernel.h"
 
-/* Seconds of a call that has the device for itself, in place of StandinTimes.kernel; NULL: none. */
+/* Seconds of a call that has the device to itself; replaces StandinTimes.kernel. NULL: unused. */
 extern double (*standin_call_seconds)(LhKernelId kernel, const LhKernelArgs *args);

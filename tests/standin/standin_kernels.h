@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What the stand-in's kernels did, where they are run from their PTX.
- */
+/* Counts of the stand-in's kernels, which run from their PTX. */
 #pragma once
 
 #include "ptx.h"
 
-/* All that were run since the start, together. */
+/* Total of all kernels since the start. */
 const ptx_counts *standin_kernel_counts(void);

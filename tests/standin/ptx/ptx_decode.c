@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From the text of an instruction to its decoded form. Arithmetic is looked up in the table of
- * forms of ptx_lanes.c; what touches memory, other lanes or the order of instructions has a
- * function here. A modifier that nobody took is an error.
+ * Decodes the text of an instruction. Arithmetic is looked up in the table of forms of ptx_lanes.c;
+ * instructions on memory, other lanes or control flow have functions here. An unused modifier is an
+ * error.
  */
 #include "ptx_float.h"
 #include "ptx_parser.h"
@@ -67,7 +67,7 @@ static const struct {
     { "%globaltimer", 8, PTX_GLOBALTIMER },
 };
 
-/* Shared memory of the module gets its place in the kernel that uses it. */
+/* Places shared memory of the module in the kernel that uses it. */
 static void
 place(ptx_parser *parser, ptx_symbol *symbol)
 {
@@ -132,7 +132,7 @@ name_operand(ptx_parser *parser, ptx_operand *operand)
     return false;
 }
 
-/* A register, a number, a name; not an address, not a list. */
+/* Parses a register, a number or a name; not an address or a list. */
 static void
 simple_operand(ptx_parser *parser, ptx_operand *operand)
 {
@@ -154,7 +154,7 @@ simple_operand(ptx_parser *parser, ptx_operand *operand)
         operand->value ^= UINT64_C(1) << (8 * operand->width - 1);
     else if (minus)
         ptx_fail(parser, "a sign before a name");
-    /* The address of a name may have an offset. */
+    /* A variable's address may have an offset. */
     if (operand->symbol && ptx_take_sign(parser, '+'))
         operand->value += ptx_take_number(parser);
     if (negated && (operand->kind != PTX_OPERAND_REGISTER || operand->width != 0))
@@ -259,7 +259,7 @@ is_float_type(enum ptx_type type)
     return type == PTX_F32 || type == PTX_F64 || type == PTX_F16 || type == PTX_BF16;
 }
 
-/* A float literal in the bits of the type. */
+/* Returns a float literal as bits of the type. */
 static uint64_t
 float_value(ptx_parser *parser, const ptx_operand *operand, uint32_t width)
 {
@@ -273,7 +273,7 @@ float_value(ptx_parser *parser, const ptx_operand *operand, uint32_t width)
     return 0;
 }
 
-/* The register of a source operand, of @width bytes a lane; constants get one. */
+/* The register of a source operand, of @width bytes per lane; allocates one for a constant. */
 static uint32_t
 source(Statement *s, const ptx_operand *operand, uint32_t width, enum ptx_type type)
 {
@@ -331,7 +331,7 @@ take(Statement *s, const char *text)
     return true;
 }
 
-/* Takes the next modifier if it is one of the words of @texts, and says which; -1: none. */
+/* Takes the next modifier if it is one of @texts and returns its index; -1 if not. */
 static int
 take_one(Statement *s, const char *const *texts)
 {
@@ -417,7 +417,7 @@ static const struct {
 static const char *const classes[] = { "finite", "infinite",  "number", "notanumber",
                                        "normal", "subnormal", NULL };
 
-/* What a modifier says to the function that will run. */
+/* Passes a modifier on to the instruction's function. */
 static void
 apply_word(ptx_instruction *in, ptx_word word, bool compare)
 {
@@ -466,7 +466,7 @@ is_one_of(ptx_word word, const char *alternatives, size_t length)
     return false;
 }
 
-/* Whether the modifiers are those of the form, in its order. */
+/* Whether the modifiers match the form's, in its order. */
 static bool
 words_match(const Statement *s, const char *pattern)
 {
@@ -501,7 +501,7 @@ width_of(char letter)
     }
 }
 
-/* How many operands a signature has: at least and at most. */
+/* Minimum and maximum number of operands of a signature. */
 static void
 signature_range(const char *signature, uint32_t *least, uint32_t *most)
 {
@@ -538,7 +538,7 @@ find_form(const Statement *s, bool *opcode_known)
     return NULL;
 }
 
-/* The function of a form, of these modifiers: "#pack" is one that no text names. */
+/* The function of a form with these modifiers: "#pack" is an internal one without a text form. */
 static ptx_function
 hidden_form(const Statement *s, const char *opcode, const char *name)
 {
@@ -598,8 +598,8 @@ form_operands(Statement *s, ptx_instruction *in, const char *signature)
                  s->opcode.at);
 }
 
-/* Where the instructions begin that run one behind the other, up to the next one, and each write
- * what they say, not a list. */
+/* Start of the straight-line code before the current position, in which every instruction writes
+ * its own operands, not a list. */
 static guint
 straight_from(const ptx_parser *parser)
 {
@@ -622,8 +622,8 @@ writes(const ptx_instruction *in, uint32_t of)
     return in->d == of || in->e == of;
 }
 
-/* The product of fp32 that register @of holds at the end of the code, whose factors are still there
- * and whose rounding is open; NULL: it holds something else. */
+/* The fp32 product without explicit rounding that register @of holds at the end of the code, with
+ * its factors unchanged; NULL if there is none. */
 static const ptx_instruction *
 product_in(const Statement *s, uint32_t of, const ptx_instruction *sum)
 {
@@ -652,9 +652,8 @@ product_in(const Statement *s, uint32_t of, const ptx_instruction *sum)
 }
 
 /*
- * A sum of a product, where neither text says how it is rounded, is rounded once: so ptxas makes
- * one instruction of the two wherever it can. Here it is done in fp32, where nothing but arithmetic
- * stands between the two.
+ * Fuses a product and a sum without explicit rounding into one instruction that rounds once, as
+ * ptxas does wherever it can. Here only for fp32, with nothing but arithmetic in between.
  */
 static void
 contract(const Statement *s, ptx_instruction *in)
@@ -711,7 +710,7 @@ decode_form(Statement *s)
     form_operands(s, &made, form->operands);
     if (!s->parser->failed)
         contract(s, &made);
-    /* A result that nobody reads: the instruction does nothing. */
+    /* A result that nothing reads: the instruction becomes a no-op. */
     g_array_index(s->parser->code, ptx_instruction, s->parser->code->len - 1) = made;
     if (made.d == PTX_NONE && made.e == PTX_NONE && !s->parser->failed)
         ptx_fail(s->parser, "\"%.*s\" without a result", (int)s->opcode.length, s->opcode.at);
@@ -719,7 +718,7 @@ decode_form(Statement *s)
 
 /* ---- moves and conversions ---- */
 
-/* The registers of a list, into the list of operands; @width bytes each. */
+/* Appends the registers of a list, of @width bytes each, to the operands. */
 static uint32_t
 list_of(Statement *s, uint32_t first, uint32_t count, uint32_t width, bool results,
         enum ptx_type type)
@@ -797,7 +796,7 @@ is_integer(enum ptx_type type)
     return type >= PTX_U8 && type <= PTX_S64;
 }
 
-/* Whether type and modifiers of a conversion go together as the manual has it. */
+/* Whether the manual allows these types and modifiers of a conversion together. */
 static bool
 conversion_allowed(const ptx_instruction *in, bool rounds, bool integer_rounding)
 {
@@ -806,7 +805,7 @@ conversion_allowed(const ptx_instruction *in, bool rounds, bool integer_rounding
 
     if ((!to_float && !is_integer(to)) || (!from_float && !is_integer(from)))
         return false;
-    if (to_float != from_float) /* integer rounding to integers, the other to floats */
+    if (to_float != from_float) /* .rni to integers, .rn to floats */
         return rounds && integer_rounding == !to_float;
     if (!to_float)
         return !rounds;
@@ -817,7 +816,7 @@ conversion_allowed(const ptx_instruction *in, bool rounds, bool integer_rounding
     return ptx_type_bytes(to) > ptx_type_bytes(from) ? !rounds : rounds;
 }
 
-/* Conversions that have no form of their own. */
+/* Conversions without a form of their own. */
 static void
 decode_cvt(Statement *s)
 {
@@ -829,7 +828,7 @@ decode_cvt(Statement *s)
     if (find_form(s, &opcode_known) != NULL) {
         const ptx_form *form = find_form(s, &opcode_known);
 
-        /* A form is for registers of just its types' sizes. */
+        /* A form requires registers of exactly its types' sizes. */
         if (s->operands_count != 2 || (s->operands[0].kind == PTX_OPERAND_REGISTER &&
                                        s->operands[0].width == width_of(form->operands[0]) &&
                                        s->operands[1].kind == PTX_OPERAND_REGISTER &&
@@ -965,7 +964,7 @@ bind_address(Statement *s, const ptx_operand *operand, ptx_instruction *in, bool
         g_array_append_val(s->parser->dynamic_code, note);
 }
 
-/* A name must stand in the space that the instruction says. A call's parameters are local. */
+/* A variable must be in the space of the instruction. Parameters of a call are local. */
 static uint8_t
 space_of(Statement *s, const ptx_operand *address, uint8_t space)
 {
@@ -1004,7 +1003,7 @@ static const char *const cache_words[] = { "ca",
                                            "L2::evict_normal",
                                            NULL };
 
-/* ld.global.nc.L2::128B.v4.f32: all but the type and the operands. */
+/* ld.global.nc.L2::128B.v4.f32: parses everything but the type and the operands. */
 static void
 access_modifiers(Statement *s, ptx_instruction *in)
 {
@@ -1072,7 +1071,7 @@ decode_access(Statement *s, bool store)
         const ptx_operand *value = values->kind == PTX_OPERAND_LIST ? &values[1 + i] : values;
         uint32_t width = value->width, offset;
 
-        /* Registers may be wider than what is moved. */
+        /* Registers may be wider than the data. */
         if (value->kind != PTX_OPERAND_REGISTER)
             width = value->kind == PTX_OPERAND_SINK && made.width != 0 ? made.width
                                                                        : MAX(2u, made.bytes);
@@ -1296,9 +1295,9 @@ decode_matrix(Statement *s)
 
 /* ---- mma ---- */
 
-/* Shapes and types that ptx_mma.c knows, and registers of d, a, b, c. */
+/* Shapes and types that ptx_mma.c supports, and numbers of registers of d, a, b, c. */
 static const struct {
-    const char *words; /* behind mma.sync.aligned */
+    const char *words; /* after mma.sync.aligned */
     uint8_t kind;
     uint8_t registers[4];
 } products[] = {
@@ -1343,7 +1342,7 @@ decode_mma(Statement *s)
         const ptx_operand *list = operand_at(s, next++);
         const uint8_t type = list->kind == PTX_OPERAND_LIST ? 1 : 0;
 
-        /* A list of one register may stand without braces. */
+        /* A list of one register may omit its braces. */
         if (type == 0)
             next--;
         if ((type == 1 && list->value != count) || (type == 0 && count != 1))
@@ -1494,8 +1493,8 @@ decode_elect(Statement *s)
 
 /* ---- barriers, jumps ---- */
 
-/* bar.sync a, b; bar.arrive a, b; bar.red.popc.u32 d, a, b, p; bar.warp.sync m;
- * barrier.cta.sync.aligned and so on the same. */
+/* bar.sync a, b; bar.arrive a, b; bar.red.popc.u32 d, a, b, p; bar.warp.sync m; likewise
+ * barrier.cta.sync.aligned and the like. */
 static void
 decode_barrier(Statement *s)
 {
@@ -1525,7 +1524,7 @@ decode_barrier(Statement *s)
     made.mode = (uint8_t)MAX(kind, 0);
     if (kind == PTX_BARRIER_RED)
         operation = take_one(s, operations);
-    /* Without .aligned, lanes of a warp may come apart. */
+    /* Without .aligned, lanes of a warp may arrive separately. */
     made.aligned = take(s, "aligned") || !full;
     if (kind == PTX_BARRIER_RED) {
         if (operation < 0 || !take(s, operation == 0 ? "u32" : "pred"))
@@ -1548,7 +1547,7 @@ decode_barrier(Statement *s)
     g_array_index(s->parser->code, ptx_instruction, s->parser->code->len - 1) = made;
 }
 
-/* Order between threads that atomics make is not followed; memory here is in order. */
+/* Fences: the order that atomics give between threads is not tracked; memory here is in order. */
 static void
 decode_fence(Statement *s)
 {
@@ -1581,7 +1580,7 @@ decode_nanosleep(Statement *s)
     in->a = source(s, operand_at(s, 0), 4, PTX_U32);
 }
 
-/* prefetch, griddepcontrol: nothing here. */
+/* prefetch, griddepcontrol: no effect here. */
 static void
 decode_prefetch(Statement *s)
 {
@@ -1613,7 +1612,8 @@ decode_trap(Statement *s)
     instruction(s, ptx_trap, PTX_STEP_MEMORY);
 }
 
-/* exit ends the lanes; ret does so in the kernel itself and goes behind the body of a function. */
+/* exit ends the lanes; so does ret in the kernel itself. In a function ret jumps behind its
+ * body. */
 static void
 decode_return(Statement *s)
 {
@@ -1631,7 +1631,7 @@ decode_return(Statement *s)
     instruction(s, NULL, PTX_STEP_EXIT);
 }
 
-/* bra target; brx.idx index, table; from behind the opcode. */
+/* bra target; brx.idx index, table; the text after the opcode. */
 static void
 decode_branch(Statement *s, bool table)
 {
@@ -1695,7 +1695,7 @@ static const struct {
     { "ret", decode_return },
 };
 
-/* "ld.global.f32" into its words. */
+/* Splits "ld.global.f32" into words. */
 static bool
 split(Statement *s, ptx_word mnemonic)
 {

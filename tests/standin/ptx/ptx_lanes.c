@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What each lane computes for itself: arithmetic, comparisons, conversions. One function does an
- * instruction for all 32 lanes in a loop that the compiler turns into vectors; lanes that are not
- * taking part compute too, and their results are dropped. This file is compiled twice, once for
- * processors with AVX2 and FMA, into two tables of forms.
+ * Instructions that each lane computes for itself: arithmetic, comparisons, conversions. One
+ * function executes an instruction for all 32 lanes in a loop that the compiler vectorises;
+ * inactive lanes compute too and their results are dropped. This file is compiled twice into two
+ * tables of forms, one of them for CPUs with AVX2 and FMA.
  */
 #include "ptx_float.h"
 #include "ptx_private.h"
@@ -107,7 +107,7 @@ __extension__ typedef unsigned __int128 u128;
 #define FOR_UNSIGNED(X) X(u16) X(u32) X(u64)
 #define FOR_INTEGERS(X) X(u16) X(u32) X(u64) X(s16) X(s32) X(s64)
 
-/* The same bits whether signed or not. */
+/* Signed and unsigned give the same bits. */
 #define DEFINE(T)                                                                                  \
     BINARY(add_##T, T, T, T, x + y)                                                                \
     BINARY(sub_##T, T, T, T, x - y)                                                                \
@@ -144,7 +144,7 @@ BINARY(shr_s16, s16, s16, u32, x >> SHIFT_MAX(s16, y))
 BINARY(shr_s32, s32, s32, u32, x >> SHIFT_MAX(s32, y))
 BINARY(shr_s64, s64, s64, u32, x >> SHIFT_MAX(s64, y))
 
-/* Division by zero gives all ones, as the device does; PTX does not say. */
+/* Division by zero gives all ones, as on the device; PTX leaves it undefined. */
 #define DEFINE(T)                                                                                  \
     BINARY(min_##T, T, T, T, x < y ? x : y)                                                        \
     BINARY(max_##T, T, T, T, x > y ? x : y)
@@ -157,7 +157,7 @@ FOR_INTEGERS(DEFINE)
 FOR_UNSIGNED(DEFINE)
 #undef DEFINE
 
-/* The least number divided by -1 does not fit. */
+/* The smallest number divided by -1 overflows. */
 #define DEFINE(T, U)                                                                               \
     BINARY(div_##T, T, T, T,                                                                       \
            y == 0    ? (T)-1                                                                       \
@@ -250,7 +250,7 @@ extract(u64 x, u32 position, u32 length, u32 bits, bool sign)
         return 0;
     field = position >= bits ? 0 : x >> position;
     if (sign && (position >= bits || position + length > bits)) {
-        /* The bits beyond the register are copies of its last one. */
+        /* Bits beyond the register are copies of its top bit. */
         const u64 last = x >> (bits - 1) & 1;
         const u32 there = position >= bits ? 0 : bits - position;
 
@@ -332,7 +332,7 @@ permute(u32 a, u32 b, u32 selector)
 }
 TERNARY(prmt_b32, u32, u32, u32, u32, permute(x, y, z))
 
-/* The other modes as selectors of the first, by the last two bits of c. */
+/* The other modes as selectors of the first mode, indexed by the last two bits of c. */
 static const u16 prmt_f4e[] = { 0x3210, 0x4321, 0x5432, 0x6543 };
 static const u16 prmt_b4e[] = { 0x5670, 0x6701, 0x7012, 0x0123 };
 static const u16 prmt_rc8[] = { 0x0000, 0x1111, 0x2222, 0x3333 };
@@ -352,7 +352,7 @@ TERNARY(shf_r_wrap, u32, u32, u32, u32, ((u64)y << 32 | x) >> (z & 31))
 TERNARY(shf_l_clamp, u32, u32, u32, u32, ((u64)y << 32 | x) << CLAMP_32(z) >> 32)
 TERNARY(shf_r_clamp, u32, u32, u32, u32, ((u64)y << 32 | x) >> CLAMP_32(z))
 
-/* The truth table's index has a's bit highest. */
+/* In the index of the truth table a's bit is the highest. */
 FUNCTION(lop3_b32)
 {
     const u32 *a = AT(u32, in->a), *b = AT(u32, in->b), *c = AT(u32, in->c);
@@ -389,11 +389,11 @@ TERNARY(dp4a_us, u32, u32, u32, u32, dot4(x, y, z, false, true))
 TERNARY(dp4a_su, u32, u32, u32, u32, dot4(x, y, z, true, false))
 TERNARY(dp4a_ss, u32, u32, u32, u32, dot4(x, y, z, true, true))
 
-/* ---- carries: one bit a lane, at in->f ----
+/* ---- carries: one bit per lane, at in->f ----
  *
  * Subtraction adds the complement and leaves that sum's carry, 1 if nothing was borrowed. The
- * manual speaks of a borrow, which is the same for who only subtracts; CUDA's own division of 128
- * bits adds with what a subtraction left, and is right only so. */
+ * manual calls it a borrow, which makes no difference between subtractions; but CUDA's own 128-bit
+ * division adds with the carry of a subtraction and is correct only with this definition. */
 
 static inline void
 keep_bits(ptx_warp *warp, uint32_t offset, uint32_t bits, uint32_t mask)
@@ -699,7 +699,7 @@ half_of(u16 x, bool bf16)
         }                                                                                          \
         keep_compared(warp, in, compare_f32_plain(in, x, y), mask);                                \
     }                                                                                              \
-    /* The halves of a pair are compared each, p is the lower's, q the upper's. */                 \
+    /* The halves of a pair are compared separately: p is the lower's result, q the upper's. */    \
     FUNCTION(setp_##name##x2)                                                                      \
     {                                                                                              \
         const u32 *a = AT(u32, in->a), *b = AT(u32, in->b);                                        \
@@ -755,7 +755,7 @@ set_halves(ptx_warp *warp, const ptx_instruction *in, uint32_t mask, bool bf16, 
             y[i] = half_of(AT(u16, in->b)[i * halves + half], bf16);
         }
         bits = compare_f32_plain(in, x, y);
-        /* The sources of later halves are not those that are written here. */
+        /* The sources of later halves are not overwritten here. */
         PTX_EACH_LANE(lane, mask)
         {
             AT(u16, in->d)[lane * halves + half] = (u16)(bits >> lane & 1 ? yes : 0);
@@ -794,7 +794,7 @@ canonical(f32 x)
 static inline f32
 saturate(f32 x)
 {
-    return x > 0.0f ? (x < 1.0f ? x : 1.0f) : 0.0f; /* NaN and -0 too become +0 */
+    return x > 0.0f ? (x < 1.0f ? x : 1.0f) : 0.0f; /* NaN and -0 also become +0 */
 }
 
 static inline const f32 *
@@ -882,7 +882,7 @@ FLOAT_1(sqrt, canonical(sqrtf(x)))
 FLOAT_1(neg, canonical(-x))
 FLOAT_1(abs, canonical(fabsf(x)))
 
-/* A NaN loses against a number; -0 is less than +0. */
+/* A number wins over a NaN; -0 is less than +0. */
 static inline f32
 least(f32 x, f32 y)
 {
@@ -1004,7 +1004,7 @@ FUNCTION(testp_f64)
     keep_bits(warp, in->d, bits, mask);
 }
 
-/* ---- approximations: off by a drawn part of what their documentation allows ---- */
+/* ---- approximations: with a random part of the error their documentation permits ---- */
 
 /* 32 numbers in (-1, 1). */
 static inline void
@@ -1025,7 +1025,7 @@ draw(ptx_warp *warp, f64 noise[PTX_LANES])
     }
 }
 
-/* @y moved by up to @ulps less the half that rounding to float may add. */
+/* @y with a random error of up to @ulps, less half an ulp that rounding to float may add. */
 static inline f32
 off_by_ulps(f64 y, f64 noise, f64 ulps)
 {
@@ -1035,7 +1035,7 @@ off_by_ulps(f64 y, f64 noise, f64 ulps)
     return (f32)(y + noise * (ulps - 0.5) * ulp);
 }
 
-/* 2^x for |x| < 1000, to 10^-10 of the result. */
+/* 2^x for |x| < 1000, with relative error 10^-10. */
 static inline f64
 power_of_two(f64 x)
 {
@@ -1056,7 +1056,7 @@ power_of_two(f64 x)
     return ptx_double_of(ptx_bits_of_double(sum) + exponent);
 }
 
-/* Exact for whole numbers: the manual does not say so, but CUDA's tanh and erf need it. */
+/* Exact for integers: the manual does not guarantee it, but CUDA's tanh and erf depend on it. */
 static inline f32
 exp2_approx(f32 x, f64 noise)
 {
@@ -1075,7 +1075,7 @@ log2_approx(f32 x, f64 noise)
 
     if (!(x > 0.0f) || x == INFINITY)
         return x == INFINITY ? x : x == 0.0f ? -INFINITY : ptx_float_of(PTX_NAN_F32);
-    /* Between 1/2 and 2 the bound is absolute; beyond, it is of the result. */
+    /* Between 1/2 and 2 the bound is absolute, elsewhere relative. */
     if (x > 0.5f && x < 2.0f)
         return (f32)(y + noise * 0x1p-23);
     return (f32)(y + y * noise * 0x1p-23);
@@ -1200,7 +1200,7 @@ greatest_double(f64 x, f64 y)
 BINARY(min_f64, f64, f64, f64, least_double(x, y))
 BINARY(max_f64, f64, f64, f64, greatest_double(x, y))
 
-/* Only the upper half is meant: 20 bits of the fraction, the lower half is zero. */
+/* Only the upper half is computed: 20 bits of the fraction; the lower half is zero. */
 static inline f64
 gross(f64 y, f64 noise)
 {
@@ -1257,7 +1257,7 @@ FUNCTION(rsqrt_approx_f64)
 
 /* ---- floating point of 16 bits, one or two in a register ---- */
 
-/* The result is rounded once from a double that is exact, or odd where bits were lost. */
+/* The result is rounded once, from a double that is exact, or odd if bits were lost. */
 #define HALF_BODY(R, halves, is_bf16, expression)                                                  \
     {                                                                                              \
         const R *a = AT(R, in->a), *b = in->b == PTX_NONE ? a : AT(R, in->b);                      \
@@ -1328,7 +1328,7 @@ HALF(max_nan, x != x || y != y ? (f64)NAN : greatest_double(x, y))
 HALF(tanh_approx, tanh(x))
 HALF(ex2_approx, exp2(x))
 
-/* Signs are bits: a NaN's too is kept. */
+/* The sign bit is flipped, also of a NaN. */
 UNARY(neg_h1, u16, u16, x ^ 0x8000)
 UNARY(abs_h1, u16, u16, x & 0x7fff)
 UNARY(neg_h2, u32, u32, x ^ 0x80008000u)
@@ -1441,7 +1441,7 @@ whole_of(f64 x, int rounding)
     }
 }
 
-/* A number too large becomes the largest. What a NaN becomes depends on the widths. */
+/* Numbers out of range saturate. The result for a NaN depends on the widths. */
 static inline u64
 integer_of(f64 x, const ptx_instruction *in)
 {
@@ -1493,7 +1493,7 @@ odd_double(u64 x, bool sign)
     return ldexp(negative ? -(f64)magnitude : (f64)magnitude, (int)shift);
 }
 
-/* A float, rounded from an odd double: no second rounding. Directions are drawn by hand. */
+/* A float, rounded from an odd double without double rounding. Directed rounding is done here. */
 static inline f32
 float_of_double(f64 x, int rounding)
 {
@@ -1550,8 +1550,8 @@ convert(const ptx_instruction *in, u64 x)
     return float_bits(value, in, in->mode != 0 ? PTX_RN : in->rounding);
 }
 
-/* Every other conversion of one number: from the type type2 in a register of b bytes to the type
- * in a register of width bytes. */
+/* Every other conversion of one number: from type2 in a register of b bytes to the type in a
+ * register of width bytes. */
 FUNCTION(cvt_any)
 {
     const u32 bits = bits_of_type(in->type);
@@ -1603,7 +1603,7 @@ UNARY(cvt_rn_tf32, u32, u32,
 
 /* ---- moves between one register and several ---- */
 
-/* The list at in->immediate has the parts, lowest first; bytes is of a part. */
+/* The list at in->immediate has the parts, lowest first; `bytes` is the size of a part. */
 FUNCTION(mov_pack)
 {
     const uint32_t *parts = warp->block->kernel->operands + in->immediate;

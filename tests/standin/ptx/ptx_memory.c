@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Loads, stores, atomics, copies to shared memory and matrices of it. Every lane's access is
+ * Loads, stores, atomics, copies to shared memory and matrix loads. The accesses of all lanes are
  * checked before any lane's bytes move.
  */
 #include "ptx_float.h"
@@ -19,9 +19,9 @@ ptx_address(const ptx_warp *warp, uint32_t offset, uint32_t width, uint64_t imme
     return ((const uint64_t *)ptx_at(warp, offset))[lane] + immediate;
 }
 
-/* ---- where an access may go ---- */
+/* ---- checks of accesses ---- */
 
-/* Whether the bytes lie in a variable of the module, and may be touched so. */
+/* Whether the bytes are in a variable of the module that permits the access. */
 static bool
 in_variable(const ptx_module *module, uint64_t at, uint32_t bytes, bool write)
 {
@@ -45,7 +45,7 @@ allowed(const ptx_block *block, uint64_t at, uint32_t bytes, bool write)
            block->memory->touch(block->memory->data, (const void *)(uintptr_t)at, bytes, write);
 }
 
-/* Lanes whose bytes lie end to end are asked for at once; one by one if that is refused. */
+/* Checks lanes with contiguous bytes as one access, and one by one if that is rejected. */
 static bool
 touch_global(ptx_warp *warp, const ptx_instruction *in, const uint64_t at[PTX_LANES], uint32_t mask,
              uint32_t bytes, bool write)
@@ -86,7 +86,7 @@ aligned(ptx_warp *warp, const ptx_instruction *in, const uint64_t at[PTX_LANES],
     return true;
 }
 
-/* Two lanes that write different values to one place: which one stays is left to chance. */
+/* Two lanes that write different values to one address: the survivor is random. */
 static bool
 one_writer(ptx_warp *warp, const ptx_instruction *in, unsigned char *const places[PTX_LANES],
            uint32_t mask, uint32_t bytes, unsigned char values[PTX_LANES][32])
@@ -146,7 +146,7 @@ touch_shared(ptx_warp *warp, const ptx_instruction *in, const uint64_t at[PTX_LA
     return true;
 }
 
-/* Memory that is a thread's own, or the parameters: only its end must be kept. */
+/* Memory private to the thread, or the parameters: only the bound is checked. */
 static bool
 within(ptx_warp *warp, const ptx_instruction *in, const uint64_t at[PTX_LANES], uint32_t mask,
        uint32_t bytes, bool local)
@@ -166,8 +166,8 @@ within(ptx_warp *warp, const ptx_instruction *in, const uint64_t at[PTX_LANES], 
 }
 
 /*
- * Checks the lanes of @mask, all in one space, and says where their bytes are. @at has the
- * window's bits of generic addresses cut off.
+ * Checks the lanes of @mask, all in one space, and returns where their bytes are. @at excludes the
+ * window bits of generic addresses.
  */
 static bool
 reach(ptx_warp *warp, const ptx_instruction *in, enum ptx_space space, uint64_t at[PTX_LANES],
@@ -228,7 +228,7 @@ reach(ptx_warp *warp, const ptx_instruction *in, enum ptx_space space, uint64_t 
     return true;
 }
 
-/* As reach(), where lanes may be in different spaces. */
+/* Like reach() for lanes in different spaces. */
 static bool
 reach_all(ptx_warp *warp, const ptx_instruction *in, uint32_t mask, uint64_t at[PTX_LANES],
           unsigned char *places[PTX_LANES])
@@ -369,7 +369,7 @@ add_halves(uint64_t x, uint64_t y, uint8_t type)
     return ptx_narrow(ptx_add_odd(float_of(x, type), float_of(y, type)), format, 0);
 }
 
-/* f32 in global memory flushes subnormals, in shared memory it does not. */
+/* f32 atomics flush subnormals in global memory but not in shared memory. */
 static uint64_t
 add_floats(uint64_t x, uint64_t y, const ptx_instruction *in, bool flush)
 {
@@ -405,7 +405,7 @@ is_less(uint64_t x, uint64_t y, uint8_t type)
     return x < y;
 }
 
-/* What the place holds after it held @old. */
+/* The new value for the old value @old. */
 static uint64_t
 atomic_result(const ptx_instruction *in, uint64_t old, uint64_t b, uint64_t c, bool flush)
 {
@@ -443,7 +443,7 @@ lane_value(const ptx_warp *warp, uint32_t offset, uint32_t width, uint32_t lane)
     return x;
 }
 
-/* Lanes come in a drawn order. */
+/* Lanes execute in a random order. */
 static uint32_t
 drawn_order(ptx_warp *warp, uint32_t mask, uint32_t order[PTX_LANES])
 {
@@ -502,7 +502,7 @@ copy_new(ptx_warp *warp, const ptx_copy *copy)
     warp->copies[warp->copies_count++] = *copy;
 }
 
-/* How many bytes of the source are read; the rest is zeros. */
+/* Number of source bytes read; the rest is zeros. */
 static uint32_t
 valid_bytes(const ptx_warp *warp, const ptx_instruction *in, uint32_t lane)
 {
@@ -583,7 +583,7 @@ land(ptx_warp *warp, const ptx_instruction *in, const ptx_copy *copy)
     return true;
 }
 
-/* Only now the bytes arrive: no earlier moment is promised. */
+/* The bytes arrive only now: no earlier moment is guaranteed. */
 void
 ptx_copy_wait(ptx_warp *warp, const ptx_instruction *in, uint32_t mask)
 {
@@ -614,7 +614,7 @@ ptx_copies_landed(const ptx_warp *warp, uint32_t mask)
 
 /* ---- matrices of 8 x 8 halves ---- */
 
-/* The rows' places; lanes 0 to 7 say where those of the first matrix are, and so on. */
+/* Addresses of the rows: lanes 0 to 7 give those of the first matrix, and so on. */
 static bool
 matrix_rows(ptx_warp *warp, const ptx_instruction *in, bool write, uint32_t rows[PTX_LANES])
 {
@@ -638,7 +638,7 @@ matrix_rows(ptx_warp *warp, const ptx_instruction *in, bool write, uint32_t rows
     return true;
 }
 
-/* Row and column of a lane's element: two neighbours of a row, or of a column if transposed. */
+/* Row and column of a lane's element: two neighbours in a row, or in a column if transposed. */
 static uint32_t
 element_at(const ptx_instruction *in, uint32_t lane, uint32_t i, uint32_t *column)
 {

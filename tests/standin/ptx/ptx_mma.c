@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * mma.sync: d = a b + c of a warp, by the fragment tables of the PTX manual (sections "Matrix
- * Fragments for mma.m16n8k16 with floating point type", "... m16n8k8", "... m16n8k4"). There,
- * groupID is the lane / 4 and threadID_in_group the lane % 4; a's elements i and b's and c's are
- * counted through the lane's registers, the lower half of a register first.
+ * Fragments for mma.m16n8k16 with floating point type", "... m16n8k8", "... m16n8k4"). There
+ * groupID is lane / 4 and threadID_in_group lane % 4; the elements of a, b and c are indexed across
+ * the lane's registers, the lower half of a register first.
  *
- * The manual promises no order of the sums and no rounding of them but precision of at least
- * fp32. Products are exact; their sum is taken in a drawn order, either rounded to nearest at each
- * step or, as the hardware is known to do, aligned and cut off.
+ * The manual guarantees neither the order nor the rounding of the sums, only a precision of at
+ * least fp32. Products are exact; they are summed in a random order, either rounded to nearest at
+ * each step or, as the hardware is known to do, aligned and truncated.
  */
 #include "ptx_float.h"
 #include "ptx_private.h"
@@ -45,7 +45,7 @@ halves_of(const uint32_t *packed, uint32_t half, uint8_t element, float values[P
     }
 }
 
-/* The hardware reads 19 bits of a tf32; the rest is not looked at. */
+/* The hardware reads 19 bits of a tf32 and ignores the rest. */
 static inline float
 tf32_of(uint32_t bits)
 {
@@ -113,7 +113,7 @@ give_sums(const Tile *tile, uint32_t i, float values[PTX_LANES])
         values[lane] = tile->c[lane / 4 + (i < 2 ? 0 : 8)][lane % 4 * 2 + (i & 1)];
 }
 
-/* One product after the other, each sum rounded to nearest. */
+/* Adds one product after the other, rounding each sum to nearest. */
 static void
 sum_in_order(Tile *tile, const uint32_t *order, uint32_t depth, bool c_last)
 {
@@ -135,7 +135,7 @@ sum_in_order(Tile *tile, const uint32_t *order, uint32_t depth, bool c_last)
                 c_last ? tile->c[row][column] + sums[row][column] : sums[row][column];
 }
 
-/* Toward zero by one if rounding went away from it. */
+/* Undoes a rounding away from zero by one step. */
 static inline float
 cut(double x)
 {
@@ -145,7 +145,7 @@ cut(double x)
     return ptx_float_of(ptx_bits_of(nearest) - away);
 }
 
-/* @block products and the sum so far are added exactly, or nearly, then cut off. */
+/* Adds @block products and the sum so far exactly, or nearly, then truncates. */
 static void
 sum_in_blocks(Tile *tile, const uint32_t *order, uint32_t depth, uint32_t block)
 {
@@ -175,7 +175,8 @@ multiply(Tile *tile, uint32_t depth, uint64_t *random)
 {
     const uint64_t drawn = ptx_random(random);
     const uint32_t turn = (uint32_t)(drawn >> 8) % depth;
-    const uint32_t step = (uint32_t)(drawn >> 16) % depth | 1; /* odd: reaches all of 2^k */
+    const uint32_t step =
+        (uint32_t)(drawn >> 16) % depth | 1; /* odd: generates all residues modulo 2^k */
     uint32_t order[DEPTH_MAX];
 
     for (uint32_t i = 0; i < depth; i++)
@@ -205,7 +206,7 @@ PTX_MMA(ptx_warp *warp, const ptx_instruction *in, uint32_t mask)
     float values[PTX_LANES];
     Tile tile;
 
-    (void)mask; /* the run loop has seen that all lanes are here */
+    (void)mask; /* the run loop has ensured that all lanes are present */
     warp->block->counts->mma++;
     for (uint32_t i = 0; i < 2 * sums + of_a + of_b; i++)
         registers[i] = ptx_at(warp, list[i]);

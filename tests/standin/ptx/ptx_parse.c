@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads the text of a module: its variables, its kernels and what they declare. Bodies are read
- * when all names of the module are known; functions are read again at every call, so that a call
- * is nothing to the run loop. A text that is not understood to its last word is refused.
+ * Reads the text of a module: its variables, its kernels and their declarations. Bodies are read
+ * when all names of the module are known; functions are expanded at every call, so that the run
+ * loop has no calls. A text that is not understood completely is rejected.
  */
 #include "ptx_float.h"
 #include "ptx_parser.h"
@@ -165,7 +165,7 @@ expect_word(ptx_parser *parser)
     return word;
 }
 
-/* Floats: 0f3F800000 and 0d3FF0000000000000, which are bits, or 1.5. */
+/* Floats: bits as 0f3F800000 and 0d3FF0000000000000, or decimal such as 1.5. */
 static bool
 float_of(const char *text, size_t length, ptx_operand *operand)
 {
@@ -281,7 +281,7 @@ same_word(ptx_word a, ptx_word b)
     return a.length == b.length && memcmp(a.at, b.at, a.length) == 0;
 }
 
-/* The innermost scope last. @index: which register of a range. */
+/* Looks a name up from the innermost scope outwards. @index: of a register in a range. */
 ptx_symbol *
 ptx_symbol_find(ptx_parser *parser, ptx_word name, uint32_t *index)
 {
@@ -319,7 +319,7 @@ symbol_new(ptx_parser *parser, ptx_word name, enum ptx_symbol_kind kind)
     return &g_array_index(parser->symbols, ptx_symbol, parser->symbols->len - 1);
 }
 
-/* @count registers, one behind the other; the first's offset. */
+/* Allocates @count consecutive registers; returns the first's offset. */
 uint32_t
 ptx_register_new(ptx_parser *parser, uint32_t width, uint32_t count)
 {
@@ -336,7 +336,7 @@ ptx_register_new(ptx_parser *parser, uint32_t width, uint32_t count)
     return (uint32_t)base;
 }
 
-/* ".reg" has been taken: .b32 %r<12>, or .pred p, q */
+/* After ".reg": .b32 %r<12>, or .pred p, q */
 static void
 declare_registers(ptx_parser *parser)
 {
@@ -377,7 +377,7 @@ typedef struct {
     bool open; /* name[] */
 } Declared;
 
-/* .align 4 .b8 name[2][8]: from behind the space to behind the dimensions. */
+/* .align 4 .b8 name[2][8]: from after the space to after the dimensions. */
 static Declared
 take_declared(ptx_parser *parser)
 {
@@ -392,7 +392,7 @@ take_declared(ptx_parser *parser)
         vector = 4;
     declared.type = take_type(parser);
     declared.bytes = ptx_type_bytes(declared.type) * vector;
-    /* .ptr .global .align 16: what a pointer parameter points to */
+    /* .ptr .global .align 16: the target of a pointer parameter */
     if (ptx_take_word(parser, ".ptr")) {
         if (!ptx_take_word(parser, ".global") && !ptx_take_word(parser, ".shared") &&
             !ptx_take_word(parser, ".const"))
@@ -428,7 +428,7 @@ round_up(uint64_t x, uint64_t align)
     return (x + align - 1) / align * align;
 }
 
-/* A number of an initialiser in the bits of its type, or the address of a variable. */
+/* A number of an initialiser as bits of its type, or the address of a variable. */
 static uint64_t
 initial_value(ptx_parser *parser, enum ptx_type type)
 {
@@ -549,7 +549,7 @@ declare_shared(ptx_parser *parser, bool external)
     ptx_expect_sign(parser, ';');
 }
 
-/* Memory of a thread: of its own, or the parameters of a call. */
+/* Per-thread memory: local, or the parameters of a call. */
 static ptx_symbol *
 local_new(ptx_parser *parser, const Declared *declared, enum ptx_space space)
 {
@@ -662,7 +662,7 @@ at_label(const ptx_parser *parser)
     return at < parser->end && *at == ':' && (parser->end - at < 2 || at[1] != ':');
 }
 
-/* A table of jump targets: name: .branchtargets a, b, c; */
+/* A jump table: name: .branchtargets a, b, c; */
 static bool
 take_targets(ptx_parser *parser, ptx_word name)
 {
@@ -706,7 +706,7 @@ guarded(ptx_parser *parser)
     ptx_decode(parser, symbol->base + index * (uint32_t)sizeof(uint32_t), negated);
 }
 
-/* Behind the opening brace, to behind the closing one. */
+/* From after the opening brace to after the closing one. */
 static void
 block(ptx_parser *parser)
 {
@@ -750,7 +750,7 @@ find_label(ptx_parser *parser, ptx_word name, uint32_t instance, uint32_t *at)
     return false;
 }
 
-/* A jump through a table keeps its targets in the list of operands. */
+/* An indirect jump keeps its targets in the list of operands. */
 static void
 resolve_table(ptx_parser *parser, const ptx_label *jump)
 {
@@ -794,7 +794,7 @@ resolve_jumps(ptx_parser *parser)
     }
 }
 
-/* Dynamic shared memory begins behind the static one, whose size is known only now. */
+/* Dynamic shared memory follows static shared memory, whose size is known only now. */
 static void
 place_dynamic(ptx_parser *parser)
 {
@@ -902,7 +902,7 @@ entry_limits(ptx_parser *parser, ptx_kernel *kernel)
     }
 }
 
-/* Behind ".entry name". */
+/* After ".entry name". */
 static void
 read_entry(ptx_parser *parser, ptx_kernel *kernel)
 {
@@ -917,7 +917,7 @@ read_entry(ptx_parser *parser, ptx_kernel *kernel)
     if (!parser->failed)
         block(parser);
     g_array_set_size(parser->symbols, symbols);
-    /* Who runs past the last instruction ends there. */
+    /* Execution past the last instruction ends there. */
     if (!parser->failed)
         ptx_instruction_new(parser, PTX_NONE, false)->step = PTX_STEP_EXIT;
     if (!parser->failed)
@@ -960,7 +960,7 @@ take_names(ptx_parser *parser, Names *names)
     ptx_expect_sign(parser, ')');
 }
 
-/* The names in brackets of a function become other names of the caller's memory or registers. */
+/* Binds the formal names of a function to memory or registers of the caller. */
 static void
 bind_names(ptx_parser *parser, const Names *names)
 {
@@ -1019,7 +1019,7 @@ find_declared(ptx_parser *parser, ptx_word name)
     return false;
 }
 
-/* Reads the body of @callee here; "ret" in it goes to its end. */
+/* Reads the body of @callee here; "ret" in it jumps to its end. */
 static void
 read_callee(ptx_parser *parser, ptx_callee *callee, const Names *results, const Names *params)
 {
@@ -1035,7 +1035,7 @@ read_callee(ptx_parser *parser, ptx_callee *callee, const Names *results, const 
     ptx_next(parser);
     if (callee->has_results) {
         bind_names(parser, results);
-        (void)expect_word(parser); /* its name stands between */
+        (void)expect_word(parser); /* skips its name */
     }
     bind_names(parser, params);
     (void)ptx_take_word(parser, ".noreturn");
@@ -1057,7 +1057,7 @@ read_callee(ptx_parser *parser, ptx_callee *callee, const Names *results, const 
     parser->depth = saved.depth;
 }
 
-/* call{.uni} (results), name, (params); from behind the opcode. */
+/* call{.uni} (results), name, (params); the text after the opcode. */
 void
 ptx_inline_call(ptx_parser *parser, uint32_t guard, bool negated)
 {
@@ -1089,7 +1089,7 @@ ptx_inline_call(ptx_parser *parser, uint32_t guard, bool negated)
                  callee == NULL ? "has no body here" : "calls itself, or too deep");
         return;
     }
-    if (guard != PTX_NONE) { /* those who do not call go around it */
+    if (guard != PTX_NONE) { /* lanes that do not call jump over it */
         over = parser->code->len;
         ptx_instruction_new(parser, guard, !negated)->step = PTX_STEP_BRANCH;
     }
@@ -1101,7 +1101,7 @@ ptx_inline_call(ptx_parser *parser, uint32_t guard, bool negated)
 
 /* ---- the module ---- */
 
-/* From an opening brace to behind its closing one. */
+/* Skips from an opening brace to after its closing one. */
 static void
 skip_block(ptx_parser *parser)
 {
@@ -1188,7 +1188,7 @@ take_version(ptx_parser *parser)
     parser->module->version = version;
 }
 
-/* Behind .visible, .extern and their like. */
+/* After .visible, .extern and the like. */
 static void
 module_statement(ptx_parser *parser, GArray *entries, bool external)
 {
@@ -1315,7 +1315,7 @@ ptx_module_free(ptx_module *module)
     g_free(module);
 }
 
-/* ---- questions about a module ---- */
+/* ---- queries ---- */
 
 const ptx_kernel *
 ptx_find(const ptx_module *module, const char *name)

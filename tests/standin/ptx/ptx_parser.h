@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reading PTX: words, symbols and operands. ptx_parse.c reads modules, variables and the statements
- * of kernels; ptx_decode.c makes instructions of them.
+ * of kernels; ptx_decode.c decodes instructions.
  */
 #pragma once
 
@@ -19,16 +19,16 @@ enum ptx_token { PTX_TOKEN_END, PTX_TOKEN_WORD, PTX_TOKEN_STRING, PTX_TOKEN_SIGN
 enum ptx_symbol_kind {
     PTX_SYMBOL_REGISTER, /* or a range of them: %r<12> */
     PTX_SYMBOL_ADDRESS,
-    PTX_SYMBOL_SHARED /* at module scope: gets its place in a kernel where it is first used */
+    PTX_SYMBOL_SHARED /* at module scope: placed in a kernel on first use */
 };
 
 typedef struct {
     ptx_word name;
     uint8_t kind, space;
-    uint8_t width;  /* bytes of a lane of a register, 0: a predicate */
-    bool dynamic;   /* shared memory whose size comes with the launch */
+    uint8_t width;  /* bytes per lane of a register, 0: a predicate */
+    bool dynamic;   /* shared memory whose size is given by the launch */
     bool placed;    /* PTX_SYMBOL_SHARED */
-    uint32_t count; /* of a range; 0: the name itself */
+    uint32_t count; /* registers in a range; 0: the name itself */
     uint32_t base;  /* the register's offset */
     uint32_t align; /* PTX_SYMBOL_SHARED */
     uint64_t value, bytes;
@@ -41,18 +41,18 @@ enum ptx_operand_kind {
     PTX_OPERAND_SPECIAL,
     PTX_OPERAND_SINK, /* _ */
     PTX_OPERAND_ADDRESS,
-    PTX_OPERAND_LIST /* { ... }: as many of the operands that follow as value says */
+    PTX_OPERAND_LIST /* { ... }: `value` operands follow as its elements */
 };
 
 typedef struct {
     uint8_t kind;
-    uint8_t width; /* of a register, or of the base of an address; float: 4 or 8 */
+    uint8_t width; /* of a register, or of an address's base; float: 4 or 8 */
     uint8_t space; /* of an address or of a symbol's value */
     bool negated;
     bool dynamic;
-    bool symbol;     /* the value is the address of one */
-    bool second;     /* stands behind a | */
-    uint32_t offset; /* register, or base of an address, or PTX_NONE */
+    bool symbol;     /* the value is a variable's address */
+    bool second;     /* after a | */
+    uint32_t offset; /* register, base of an address, or PTX_NONE */
     uint16_t special;
     uint64_t value;
 } ptx_operand;
@@ -60,7 +60,7 @@ typedef struct {
 #define PTX_OPERANDS_MAX 40
 #define PTX_WORDS_MAX 24
 
-/* A function, whose body is read again wherever it is called. */
+/* A function; its body is read again at every call. */
 typedef struct {
     ptx_word name;
     const char *at; /* "(": results, if any, or parameters */
@@ -74,7 +74,7 @@ typedef struct {
     uint32_t line;
 } ptx_label;
 
-/* One target of a table of jumps. */
+/* One target of a jump table. */
 typedef struct {
     ptx_word name, target;
     uint32_t instance;
@@ -93,14 +93,15 @@ typedef struct {
     ptx_kernel *kernel;
     GArray *symbols, *callees, *labels, *jumps, *tables;
     GArray *code, *operands, *filled;
-    GArray *dynamic_code, *dynamic_filled; /* what waits for the size of static shared memory */
+    GArray *dynamic_code,
+        *dynamic_filled; /* users of the address after static shared memory, known at the end */
     uint32_t instance, instances_count, depth;
-    uint32_t carry; /* the register of carries, or PTX_NONE */
+    uint32_t carry; /* the carry register, or PTX_NONE */
     uint32_t dynamic_align;
     uint64_t local_bytes;
 } ptx_parser;
 
-/* The forms for this processor. */
+/* The forms for this CPU. */
 const ptx_form *ptx_forms_best(void);
 
 void ptx_fail(ptx_parser *parser, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -117,10 +118,10 @@ ptx_symbol *ptx_symbol_find(ptx_parser *parser, ptx_word name, uint32_t *index);
 uint32_t ptx_register_new(ptx_parser *parser, uint32_t width, uint32_t count);
 bool ptx_number_of(ptx_word word, ptx_operand *operand);
 
-/* ptx_decode.c: from the opcode to the semicolon; @guard is the predicate's register or PTX_NONE.
- */
+/* ptx_decode.c: reads from the opcode to the semicolon; @guard is the predicate's register or
+ * PTX_NONE. */
 void ptx_decode(ptx_parser *parser, uint32_t guard, bool negated);
-/* A jump of this instruction to a label of the function that is being read. */
+/* Makes this instruction jump to a label of the current function. */
 void ptx_jump(ptx_parser *parser, uint32_t instruction, ptx_word label);
 void ptx_inline_call(ptx_parser *parser, uint32_t guard, bool negated);
 ptx_instruction *ptx_instruction_new(ptx_parser *parser, uint32_t guard, bool negated);

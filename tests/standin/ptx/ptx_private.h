@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the parts of the PTX interpreter share: the decoded instruction, and the state of a block
- * while it runs.
- *
- * A register is a vector of 32 lanes in the register file of its warp: 16, 32 or 64 bits a lane,
- * and one bit a lane for predicates. Constants and special registers are registers too, filled
- * before the kernel starts, so an operand is nothing but an offset.
+ * Shared by the parts of the PTX interpreter: the decoded instruction, and the state of a running
+ * block. A register is a vector of 32 lanes in its warp's register file: 16, 32 or 64 bits per
+ * lane, and one bit per lane for predicates. Constants and special registers are registers too,
+ * filled before the kernel starts, so every operand is an offset.
  */
 #pragma once
 
@@ -16,14 +14,14 @@
 #define PTX_WARPS_MAX 32
 #define PTX_BARRIERS 16
 
-/* Limits on what a text may ask for, so that no text takes all memory. */
-#define PTX_REGISTERS_BYTES_MAX (8u << 20) /* of a warp */
+/* Limits on the memory a text may request. */
+#define PTX_REGISTERS_BYTES_MAX (8u << 20) /* per warp */
 #define PTX_SHARED_BYTES_MAX (256u << 10)
-#define PTX_LOCAL_BYTES_MAX (64u << 10) /* of a thread */
+#define PTX_LOCAL_BYTES_MAX (64u << 10) /* per thread */
 #define PTX_INSTRUCTIONS_MAX (1u << 20)
 #define PTX_VARIABLE_BYTES_MAX (64u << 20)
 
-/* Generic addresses of spaces that are not plain memory of the host. */
+/* Windows of generic addresses for spaces that are not plain host memory. */
 #define PTX_WINDOW_SHIFT 56
 enum { PTX_WINDOW_SHARED = 0x11, PTX_WINDOW_LOCAL = 0x12, PTX_WINDOW_PARAM = 0x13 };
 
@@ -55,19 +53,19 @@ enum ptx_type {
 
 enum ptx_space { PTX_GENERIC, PTX_GLOBAL, PTX_SHARED, PTX_PARAM, PTX_LOCAL, PTX_CONST };
 
-/* How the run loop takes an instruction. */
+/* How the run loop executes an instruction. */
 enum ptx_step {
-    PTX_STEP_LANES,    /* lanes compute each for itself and nothing can go wrong */
-    PTX_STEP_ROUNDED,  /* the same under another rounding mode */
+    PTX_STEP_LANES,    /* each lane computes for itself and cannot fail */
+    PTX_STEP_ROUNDED,  /* the same with another rounding mode */
     PTX_STEP_MEMORY,   /* may fail */
-    PTX_STEP_TOGETHER, /* may fail; waits until the lanes that it names are here */
+    PTX_STEP_TOGETHER, /* may fail; waits until all lanes it names have arrived */
     PTX_STEP_BRANCH,
-    PTX_STEP_TABLE, /* a branch to one of a list */
+    PTX_STEP_TABLE, /* an indirect branch through a list of targets */
     PTX_STEP_BARRIER,
     PTX_STEP_EXIT
 };
 
-/* FE_ constants come from fenv.h; 0 is to nearest on no account but ours. */
+/* Rounding modes. The FE_ constants are in fenv.h; here 0 is to nearest. */
 enum ptx_rounding { PTX_RN, PTX_RZ, PTX_RM, PTX_RP };
 
 enum ptx_compare {
@@ -124,20 +122,20 @@ typedef struct ptx_warp ptx_warp;
 typedef struct ptx_block ptx_block;
 typedef void (*ptx_function)(ptx_warp *warp, const ptx_instruction *in, uint32_t mask);
 
-/* Operands are offsets into the register file; PTX_NONE where there is none. */
+/* Operands are offsets into the register file, or PTX_NONE. */
 struct ptx_instruction {
     ptx_function run;
-    uint64_t immediate;  /* offset of an address; target of a branch; number of others */
+    uint64_t immediate;  /* offset of an address; target of a branch; number of other operands */
     uint64_t immediate2; /* offset of a second address */
     uint32_t guard, d, e, a, b, c, f;
     uint32_t line;
     uint8_t step, type, type2, space;
-    uint8_t vector, bytes; /* elements of an access, and bytes of one */
-    uint8_t width;         /* bytes of a lane of the register, where it may differ from the type */
-    uint8_t address, address2; /* bytes of a lane of an address */
+    uint8_t vector, bytes; /* elements of an access, and bytes per element */
+    uint8_t width;         /* bytes per lane of the register, where it may differ from the type */
+    uint8_t address, address2; /* bytes per lane of the address registers */
     uint8_t compare, boolean, rounding, mode;
     bool guard_negated, negated, ftz, sat, strong, trans, aligned;
-    bool rounds; /* its text says how */
+    bool rounds; /* its text gives a rounding */
 };
 
 typedef struct {
@@ -147,14 +145,14 @@ typedef struct {
 typedef struct {
     uint32_t offset;
     uint16_t special; /* a special register, or 0: a constant */
-    uint8_t bytes;    /* of a lane; 0: a predicate */
+    uint8_t bytes;    /* per lane; 0: a predicate */
     bool dynamic;     /* within dynamic shared memory */
     uint64_t value;
 } ptx_filled;
 
 typedef struct {
     char *name;
-    unsigned char *memory, *data; /* what was allocated, and its aligned part */
+    unsigned char *memory, *data; /* the allocation and its aligned part */
     size_t bytes;
     bool constant;
 } ptx_variable_data;
@@ -166,7 +164,7 @@ struct ptx_kernel {
     uint32_t params_count, params_bytes;
     ptx_instruction *code;
     uint32_t count;
-    uint32_t *operands; /* lists of registers of those instructions that have many */
+    uint32_t *operands; /* register lists of instructions with many operands */
     uint32_t operands_count;
     ptx_filled *filled;
     uint32_t filled_count;
@@ -174,7 +172,7 @@ struct ptx_kernel {
     uint32_t shared_bytes, shared_align;
     uint32_t local_bytes;
     uint32_t threads_max;
-    uint32_t granule_shift; /* the least access to shared memory: 1, 2 or 4 bytes */
+    uint32_t granule_shift; /* log2 of the smallest access to shared memory: 1, 2 or 4 bytes */
 };
 
 struct ptx_module {
@@ -186,7 +184,7 @@ struct ptx_module {
     char target[16];
 };
 
-/* A number of special registers, in the order of their table in ptx_parse.c. */
+/* Special registers, in the order of their table in ptx_parse.c. */
 enum ptx_special {
     PTX_SPECIAL_NONE,
     PTX_TID_X,
@@ -227,13 +225,13 @@ enum ptx_state {
     PTX_WAITS_BARRIER /* of the block */
 };
 
-/* Lanes of a warp that are at one address. */
+/* Lanes of a warp at the same address. */
 typedef struct {
     uint32_t pc, mask;
     uint8_t state, barrier;
 } ptx_group;
 
-/* A copy on its way to shared memory. */
+/* A copy in flight to shared memory. */
 typedef struct {
     const unsigned char *from;
     uint32_t to, bytes, valid;
@@ -244,16 +242,16 @@ struct ptx_warp {
     unsigned char *registers;
     ptx_block *block;
     uint32_t index;
-    uint32_t there; /* lanes that the block has */
-    uint32_t live;  /* those that have not ended */
+    uint32_t there; /* lanes in the block */
+    uint32_t live;  /* lanes that have not ended */
     ptx_group groups[PTX_LANES];
     uint32_t groups_count;
     ptx_copy *copies;
     uint32_t copies_count, copies_capacity;
     uint32_t committed[PTX_LANES]; /* groups of copies */
     unsigned char *local;          /* [lane][local_bytes] */
-    /* Stamps up to which what happened is ordered before what is to come: by lanes of this warp,
-     * by warps of the block; see ptx_shared.c. */
+    /* Stamps up to which the past is ordered before the future: for lanes of this warp, and for
+     * warps of the block; see ptx_shared.c. */
     uint32_t lanes_seen;
     uint32_t lane_seen[PTX_LANES][PTX_LANES];
     uint32_t warp_seen[PTX_WARPS_MAX];
@@ -261,23 +259,24 @@ struct ptx_warp {
 
 /* The last write to a granule of shared memory. */
 typedef struct {
-    uint32_t stamp; /* PTX_FLYING: a copy is on its way to it */
+    uint32_t stamp; /* PTX_FLYING: a copy to it is in flight */
     uint16_t thread;
     bool strong;
 } ptx_written;
 
 #define PTX_FLYING UINT32_MAX
 
-/* The last reads of a granule by a warp; twice the stamp, + 1 if all of them were strong. */
+/* The last reads of a granule by a warp; stamp is twice the time, + 1 if all of them were
+ * strong. */
 typedef struct {
     uint32_t stamp, lanes;
 } ptx_read;
 
 typedef struct {
-    uint32_t expected; /* threads; 0: all of the block */
+    uint32_t expected; /* threads; 0: all threads of the block */
     uint32_t arrived;
     uint32_t seen[PTX_WARPS_MAX];
-    uint32_t result[3]; /* popc, and, or of bar.red */
+    uint32_t result[3]; /* of bar.red: popc, and, or */
     bool used;
 } ptx_barrier;
 
@@ -294,18 +293,18 @@ struct ptx_block {
     ptx_written *written; /* [granule] */
     ptx_read *reads;      /* [warp][granule] */
     uint32_t granules;
-    uint32_t now;  /* stamp of what happens */
-    uint32_t seen; /* all that happened up to here is ordered before what is to come */
+    uint32_t now;  /* current stamp */
+    uint32_t seen; /* everything up to this stamp is ordered before the future */
     uint32_t index[3];
     uint32_t threads, warps_count;
     ptx_warp *warps;
     ptx_barrier barriers[PTX_BARRIERS];
     uint64_t random;
-    uint64_t clock; /* how often it was read */
+    uint64_t clock; /* number of reads */
     uint64_t instructions_left;
 };
 
-/* Stops the launch with a reason; only the first is kept. */
+/* Stops the launch with an error; only the first is kept. */
 void ptx_stop(ptx_warp *warp, const ptx_instruction *in, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
@@ -341,21 +340,21 @@ ptx_at(const ptx_warp *warp, uint32_t offset)
     return warp->registers + offset;
 }
 
-/* Modifiers of forms that may say how they round, and of those that must. */
+/* Modifiers of forms with an optional rounding, and of those that require one. */
 #define PTX_ROUND "?rn|rz|rm|rp "
 #define PTX_ROUNDED "rn|rz|rm|rp "
 
-/* A form of an instruction: its opcode, its modifiers, its operands and what it does. */
+/* A form of an instruction: opcode, modifiers, operands and function. */
 typedef struct {
     const char *opcode;
-    const char *modifiers; /* words; "?w": may be left out; "a|b": one of */
-    const char *operands;  /* d=ab as widths: p h w d; see ptx_decode.c */
+    const char *modifiers; /* words; "?w": optional; "a|b": alternatives */
+    const char *operands;  /* widths such as d=ab, of letters p h w d; see ptx_decode.c */
     ptx_function run;
     uint8_t type;
 } ptx_form;
 
-/* The forms that lanes compute each for itself; ended by a NULL opcode. The second is for
- * processors that have AVX2, FMA and F16C. */
+/* The forms that lanes compute for themselves; ended by a NULL opcode. The second table is for CPUs
+ * with AVX2, FMA and F16C. */
 extern const ptx_form ptx_forms_plain[];
 extern const ptx_form ptx_forms_avx2[];
 
@@ -370,28 +369,28 @@ void ptx_load_matrix(ptx_warp *warp, const ptx_instruction *in, uint32_t mask);
 void ptx_store_matrix(ptx_warp *warp, const ptx_instruction *in, uint32_t mask);
 uint64_t ptx_address(const ptx_warp *warp, uint32_t offset, uint32_t width, uint64_t immediate,
                      uint32_t lane);
-/* Whether lanes may end: no copy of theirs is on its way. */
+/* Whether lanes may end: none of their copies is in flight. */
 bool ptx_copies_landed(const ptx_warp *warp, uint32_t mask);
 
-/* ptx_shared.c: who touched which byte of shared memory. */
+/* ptx_shared.c: data races on shared memory. */
 bool ptx_shared_touch(ptx_warp *warp, const ptx_instruction *in, uint32_t lane, uint64_t at,
                       uint32_t bytes, bool write);
-/* A copy is on its way there; it has come. */
+/* A copy to shared memory starts; it has arrived. */
 void ptx_shared_fly(ptx_warp *warp, uint32_t at, uint32_t bytes);
 void ptx_shared_land(ptx_warp *warp, uint32_t at, uint32_t bytes);
-/* A row of a matrix is for all lanes. */
+/* Access to a matrix row, whose data goes to all lanes. */
 bool ptx_shared_touch_row(ptx_warp *warp, const ptx_instruction *in, uint32_t lane, uint64_t at,
                           bool write);
 void ptx_sync_lanes(ptx_warp *warp, uint32_t mask);
 void ptx_sync_block(ptx_block *block);
-/* A warp comes to a barrier; a warp goes on behind it. */
+/* A warp arrives at a barrier; a warp continues after it. */
 void ptx_sync_arrive(ptx_warp *warp, ptx_barrier *barrier);
 void ptx_sync_leave(ptx_warp *warp, const ptx_barrier *barrier, uint32_t mask);
 bool ptx_in_shared(const ptx_block *block, uint64_t at, uint32_t bytes);
 void ptx_count_shared(ptx_warp *warp, const uint32_t at[PTX_LANES], uint32_t mask, uint32_t bytes);
 void ptx_count_global(ptx_warp *warp, const uint64_t at[PTX_LANES], uint32_t mask, uint32_t bytes);
 
-/* ptx_warp.c: what lanes do together. */
+/* ptx_warp.c: instructions across lanes. */
 void ptx_shuffle(ptx_warp *warp, const ptx_instruction *in, uint32_t mask);
 void ptx_vote(ptx_warp *warp, const ptx_instruction *in, uint32_t mask);
 void ptx_match(ptx_warp *warp, const ptx_instruction *in, uint32_t mask);
@@ -400,7 +399,7 @@ void ptx_warp_sync(ptx_warp *warp, const ptx_instruction *in, uint32_t mask);
 void ptx_active_mask(ptx_warp *warp, const ptx_instruction *in, uint32_t mask);
 void ptx_elect(ptx_warp *warp, const ptx_instruction *in, uint32_t mask);
 
-/* ptx_mma.c, compiled twice as ptx_lanes.c is */
+/* ptx_mma.c, compiled twice like ptx_lanes.c */
 void ptx_mma_plain(ptx_warp *warp, const ptx_instruction *in, uint32_t mask);
 void ptx_mma_avx2(ptx_warp *warp, const ptx_instruction *in, uint32_t mask);
 
@@ -411,5 +410,5 @@ void ptx_trap(ptx_warp *warp, const ptx_instruction *in, uint32_t mask);
 void ptx_no_body(ptx_warp *warp, const ptx_instruction *in, uint32_t mask);
 #define PTX_CLOCK_GLOBAL 1 /* mode of a clock: %globaltimer */
 void ptx_clock(ptx_warp *warp, const ptx_instruction *in, uint32_t mask);
-/* From a generic address into a window's space; fails outside of it. */
+/* Converts a generic address to one in a window's space; fails if it is outside. */
 void ptx_to_window(ptx_warp *warp, const ptx_instruction *in, uint32_t mask);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs kernels: blocks in a drawn order, the warps of a block by turns of a drawn length. Lanes of
- * a warp that are at one address go on together; of several groups the one at the least address
- * goes first, so that they meet again where their ways join.
+ * Runs kernels: blocks in a random order, the warps of a block in turns of random length. Lanes of
+ * a warp at the same address continue together; of several groups the one at the lowest address
+ * runs first, so that they reconverge.
  */
 #include "ptx_private.h"
 
@@ -34,7 +34,7 @@ ptx_stop(ptx_warp *warp, const ptx_instruction *in, const char *format, ...)
     va_end(list);
 }
 
-/* ---- instructions that are nothing but steps ---- */
+/* ---- instructions without data ---- */
 
 void
 ptx_nothing(ptx_warp *warp, const ptx_instruction *in, uint32_t mask)
@@ -44,7 +44,7 @@ ptx_nothing(ptx_warp *warp, const ptx_instruction *in, uint32_t mask)
     (void)mask;
 }
 
-/* The first of the lanes says for how long. */
+/* The first lane gives the duration. */
 void
 ptx_nanosleep(ptx_warp *warp, const ptx_instruction *in, uint32_t mask)
 {
@@ -66,7 +66,7 @@ ptx_no_body(ptx_warp *warp, const ptx_instruction *in, uint32_t mask)
     ptx_stop(warp, in, "calls a function that has no body, by the lanes 0x%08x", mask);
 }
 
-/* Time passes by instructions, so that who waits for it comes to an end. */
+/* Time advances with instructions, so that waiting for it ends. */
 void
 ptx_clock(ptx_warp *warp, const ptx_instruction *in, uint32_t mask)
 {
@@ -110,7 +110,7 @@ group_new(ptx_warp *warp, uint32_t pc, uint32_t mask, enum ptx_state state)
         (ptx_group){ .pc = pc, .mask = mask, .state = (uint8_t)state };
 }
 
-/* The group that goes on, joined with those at its address; NULL if all wait or have ended. */
+/* Returns the group to run, merged with others at its address; NULL if all wait or have ended. */
 static ptx_group *
 choose(ptx_warp *warp)
 {
@@ -200,7 +200,7 @@ end_lanes(ptx_warp *warp, const ptx_instruction *in, ptx_group *group, uint32_t 
         *group = warp->groups[--warp->groups_count];
 }
 
-/* Of the lanes that are here, those who need not wait go behind the instruction. */
+/* Moves the lanes that need not wait past the instruction. */
 static void
 split_waiting(ptx_warp *warp, ptx_group *group, uint32_t waiting)
 {
@@ -215,7 +215,7 @@ split_waiting(ptx_warp *warp, ptx_group *group, uint32_t waiting)
     group_new(warp, pc, waiting, PTX_WAITS_LANES);
 }
 
-/* The lanes whose mask of members is that of the first, if all its members are here. */
+/* Releases the lanes with the same member mask as the first one, if all members have arrived. */
 static bool
 members_here(ptx_warp *warp, const ptx_instruction *in, uint32_t left, uint32_t *same)
 {
@@ -280,7 +280,7 @@ live_threads(const ptx_block *block)
     return count;
 }
 
-/* Lanes that wait at a barrier go on behind it. */
+/* Moves lanes that wait at a barrier past it. */
 static void
 release(ptx_warp *warp, uint32_t id, const ptx_barrier *barrier)
 {
@@ -322,7 +322,7 @@ waiting_at(const ptx_block *block, uint32_t id)
     return count;
 }
 
-/* Opens the barrier if all are there. */
+/* Opens the barrier if all have arrived. */
 static bool
 barrier_try(ptx_block *block, uint32_t id)
 {
@@ -422,7 +422,7 @@ guarded(const ptx_warp *warp, const ptx_instruction *in, uint32_t mask)
     return mask & (in->guard_negated ? ~p : p);
 }
 
-/* One instruction that may move lanes to other places. */
+/* Executes an instruction that may move lanes to other addresses. */
 static void
 step_apart(ptx_warp *warp, const ptx_instruction *in, ptx_group *group, uint32_t active)
 {
@@ -445,7 +445,7 @@ step_apart(ptx_warp *warp, const ptx_instruction *in, ptx_group *group, uint32_t
     }
 }
 
-/* Up to @turn instructions; how many there were. */
+/* Executes up to @turn instructions; returns the number. */
 static uint64_t
 run_warp(ptx_warp *warp, uint64_t turn)
 {
@@ -561,7 +561,7 @@ depends_on_block(uint16_t special)
     return special >= PTX_CTAID_X && special <= PTX_CTAID_Z;
 }
 
-/* Registers, memory and clocks of a block at its start. */
+/* Initialises the registers, memory and clocks of a block. */
 static void
 block_begin(ptx_block *block)
 {
@@ -586,7 +586,7 @@ block_begin(ptx_block *block)
     }
 }
 
-/* Nobody can go on: says who waits for what. */
+/* Deadlock: reports what each warp waits for. */
 static void
 stuck(ptx_block *block)
 {
@@ -608,7 +608,7 @@ stuck(ptx_block *block)
     }
 }
 
-/* A round of turns; false when the block has ended or failed. */
+/* A round of turns; false once the block has ended or failed. */
 static bool
 block_round(ptx_block *block)
 {
@@ -618,7 +618,7 @@ block_round(ptx_block *block)
     for (uint32_t i = 0; i < block->warps_count && !block->failed; i++) {
         ptx_warp *warp = &block->warps[(start + i) % block->warps_count];
         const uint64_t drawn = ptx_random(&block->random);
-        /* Mostly to the next barrier, sometimes a short turn. */
+        /* Mostly until the next barrier, sometimes a short turn. */
         const uint64_t turn = drawn % 4 == 0 ? 1 + (drawn >> 8) % TURN_MAX : UINT64_MAX;
         uint64_t done;
 

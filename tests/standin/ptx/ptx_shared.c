@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who touched which bytes of shared memory, and what a barrier orders.
- *
- * Time is a stamp that rises when a barrier orders something. Every granule (the least access of
- * the kernel, 1, 2 or 4 bytes) keeps its last write and, for each warp, its last reads. An access
- * is ordered after another if all threads have met at a barrier since, or the two warps have, or
- * the two lanes of a warp have (bar.warp.sync, or a barrier). Two accesses, one of them a write,
- * that are not ordered are a race, though it never shows while lanes run in step. Atomic and
- * other strong accesses do not race with each other. Reads of a warp by lanes that met only in
- * part are kept together, with the latest stamp.
+ * Data races on shared memory, and the order that barriers give. Time is a stamp that advances when
+ * a barrier orders something. Every granule (the smallest access of the kernel: 1, 2 or 4 bytes)
+ * keeps its last write and, for each warp, its last reads. An access is ordered after another if
+ * all threads have met at a barrier since, or the two warps have, or the two lanes of a warp have
+ * (bar.warp.sync, or a barrier). Two unordered accesses, one of them a write, are a race, even if
+ * it has no visible effect while lanes run in step. Atomic and other strong accesses do not race
+ * with each other. Reads of a warp by lanes synchronised only in part are merged under the latest
+ * stamp.
  */
 #include "ptx_private.h"
 
@@ -26,7 +25,7 @@ lanes_ordered(const ptx_warp *warp, uint32_t lane, uint32_t other, uint32_t stam
     return lane == other || stamp <= warp->lanes_seen || stamp <= warp->lane_seen[lane][other];
 }
 
-/* Whether what @thread did at @stamp is ordered before what the lane does now. */
+/* Whether the access of @thread at @stamp is ordered before the lane's current one. */
 static bool
 ordered(const ptx_warp *warp, uint32_t lane, uint32_t thread, uint32_t stamp)
 {
@@ -45,7 +44,7 @@ race(ptx_warp *warp, const ptx_instruction *in, uint32_t lane, uint32_t at, uint
              other / PTX_LANES, other % PTX_LANES);
 }
 
-/* The slow half of a check: the last write is of this phase, or a copy is on its way. */
+/* Slow path of a check: the last write belongs to this phase, or a copy is in flight. */
 static bool
 check_written(ptx_warp *warp, const ptx_instruction *in, uint32_t lane, uint32_t granule,
               bool write)
@@ -163,7 +162,7 @@ ptx_shared_touch(ptx_warp *warp, const ptx_instruction *in, uint32_t lane, uint6
     return true;
 }
 
-/* What is read goes to other lanes than the one whose address it is: each must be ordered. */
+/* The data read goes to other lanes than the one that gives the address: each must be ordered. */
 bool
 ptx_shared_touch_row(ptx_warp *warp, const ptx_instruction *in, uint32_t lane, uint64_t at,
                      bool write)
@@ -235,7 +234,7 @@ ptx_sync_lanes(ptx_warp *warp, uint32_t mask)
     }
 }
 
-/* All that happened so far is ordered before all that is to come. */
+/* Orders everything so far before everything to come. */
 void
 ptx_sync_block(ptx_block *block)
 {
@@ -262,8 +261,8 @@ ptx_sync_leave(ptx_warp *warp, const ptx_barrier *barrier, uint32_t mask)
 
 /* ---- counting ---- */
 
-/* Waves of lanes that take 128 bytes together: the most different places of one bank, a bank being
- * as wide as the access. */
+/* Waves of lanes that access 128 bytes together: the maximum number of different positions in one
+ * bank, with banks as wide as the access. */
 static uint32_t
 waves_of(const uint32_t at[PTX_LANES], uint32_t mask, uint32_t bytes)
 {
@@ -285,7 +284,7 @@ waves_of(const uint32_t at[PTX_LANES], uint32_t mask, uint32_t bytes)
     return most;
 }
 
-/* Whether no two lanes take different places of a bank, in most requests. */
+/* Whether no two lanes access different positions of a bank, true for most requests. */
 static bool
 one_wave(const uint32_t at[PTX_LANES], uint32_t mask, uint32_t bytes)
 {

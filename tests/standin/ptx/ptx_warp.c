@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What lanes of a warp do together. The run loop sees to it that those who are named are here. */
+/* Instructions across lanes of a warp. The run loop ensures that the lanes named have arrived. */
 #include "ptx_private.h"
 
 #include <string.h>
@@ -12,7 +12,8 @@ keep_bits(ptx_warp *warp, uint32_t offset, uint32_t bits, uint32_t mask)
     *d = (*d & ~mask) | (bits & mask);
 }
 
-/* The lane that a lane reads, and whether it is within its segment (else it reads itself). */
+/* The lane that a lane reads, and whether it is within the segment; otherwise the lane reads
+ * itself. */
 static bool
 source_lane(uint8_t mode, uint32_t lane, uint32_t b, uint32_t c, uint32_t *from)
 {
@@ -22,7 +23,7 @@ source_lane(uint8_t mode, uint32_t lane, uint32_t b, uint32_t c, uint32_t *from)
 
     b &= 31;
     switch (mode) {
-    case PTX_SHUFFLE_UP: /* here the bound is the least lane */
+    case PTX_SHUFFLE_UP: /* here the bound is the lowest lane */
         *from = lane - b;
         within = (int32_t)*from >= (int32_t)last;
         break;
@@ -108,7 +109,7 @@ value_at(const ptx_warp *warp, const ptx_instruction *in, uint32_t lane)
     return ((const uint64_t *)ptx_at(warp, in->a))[lane];
 }
 
-/* match.any: the lanes of equal value; match.all: all lanes or none. */
+/* match.any: the lanes with equal values; match.all: all lanes or none. */
 void
 ptx_match(ptx_warp *warp, const ptx_instruction *in, uint32_t mask)
 {
@@ -198,7 +199,7 @@ ptx_active_mask(ptx_warp *warp, const ptx_instruction *in, uint32_t mask)
     }
 }
 
-/* The first lane is elected, as the hardware does; PTX leaves it open. */
+/* Elects the first lane, as the hardware does; PTX leaves it open. */
 void
 ptx_elect(ptx_warp *warp, const ptx_instruction *in, uint32_t mask)
 {
