@@ -1,18 +1,20 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Lets allocations and starts of threads fail in every command of the transcripts, one after another.
+"""Makes allocations and thread starts fail, one after another, in every command of the transcripts.
 
     allocations.py PROGRAM LIBRARY [--all] [WORD...]
 
-For each command of tests/cli/*.transcript, and those of COMMANDS below, it counts the calls that take
-memory or start a thread. Then it runs the command again with the n-th of these failing, or the n-th and
-all later ones: n = 1, 2, 4, 8 and so on, the last, and some in between from a fixed seed; --all: every n.
-WORDs choose the commands that contain one. LIBRARY is fail_allocation.c. The program must then either
+For each command of tests/cli/*.transcript and of COMMANDS below, it counts the calls that allocate
+memory or start a thread. It then runs the command again with the n-th of these failing, or the n-th
+and all later ones: n = 1, 2, 4, 8 and so on, the last, and some in between from a fixed seed; with
+--all every n. WORDs select the commands that contain one. LIBRARY is built from fail_allocation.c.
+The program must then either
 
-  - end with status 4, one line on standard error, and nothing or the whole answer on standard output, or
-  - do what it does otherwise, because it could do without,
+  - exit with status 4, one line on standard error, and nothing or the whole answer on standard
+    output, or
+  - behave as usual, because the failed call was not essential,
 
-and leave no file but those that it leaves otherwise, each whole or as it was.
+and leave only its usual files, each complete or unchanged.
 """
 import argparse
 import concurrent.futures
@@ -28,8 +30,8 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TRANSCRIPTS = ["errors", "golden", "machine"]
-FREE = re.compile(rb"free leaves [0-9.]+ [A-Za-z]+")  # memory, as it is at the moment
-# What the transcripts leave out because its output is different each time.
+FREE = re.compile(rb"free leaves [0-9.]+ [A-Za-z]+")  # current free memory
+# Commands left out of the transcripts, since their output differs each time.
 RUN = "longhaul run --ranks 3 --seq-length 48 --num-attention-heads 2 --kv-channels 16 --deadline 20s"
 COMMANDS = [
     f"{RUN} --schedule ring",
@@ -42,14 +44,14 @@ COMMANDS = [
     "longhaul doctor",
     "longhaul doctor --backend nccl --format json",
 ]
-# Says which libraries of others work, and these need memory, too: then its answer is another one.
+# Reports which other libraries work; these need memory too, so the answer may differ.
 ANSWERS_DIFFER = b"doctor"
-BETWEEN = 3  # numbers between powers of two, of each command
-SECONDS_OF_A_COMMAND = 1  # then the rest of its numbers are left out
-SECONDS = 120  # a run that takes longer has hung
+BETWEEN = 3  # per command, between powers of two
+SECONDS_OF_A_COMMAND = 1  # then the command's remaining numbers are skipped
+SECONDS = 120  # a longer run has hung
 BROKEN = 99
 
-# `longhaul` keeps the folder as it is before, the arguments and the environment, for replaying.
+# `longhaul` saves the folder's previous state, the arguments and the environment for replaying.
 RECORDER = r"""
 longhaul() {
     local call
@@ -64,7 +66,7 @@ longhaul() {
 
 
 class Call:
-    """One call of the program, in a folder of its own each time."""
+    """One call of the program, each time in a new folder."""
 
     def __init__(self, program, preload, record):
         self.folder = record / "folder"
@@ -74,7 +76,7 @@ class Call:
         self.program, self.preload = program, preload
 
     def run(self, fail="0"):
-        """Status, output, errors, files by name, and how many calls there were."""
+        """Status, output, errors, files by name, and number of calls."""
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
             folder = pathlib.Path(name) / "folder"
             calls = pathlib.Path(name) / "calls"
@@ -100,17 +102,17 @@ def record_calls(program, preload, command, functions, records):
 
 
 def is_whole(output, usual, steady):
-    """An answer with times of this machine is as long as the usual one."""
+    """An answer with timings of this machine must have as many lines as the usual one."""
     return output == usual or (not steady and output.endswith(b"\n") and output.count(b"\n") == usual.count(b"\n"))
 
 
 def is_gone_on_from(content, usual):
-    """What --points has written ends with a line, and the same command goes on behind it."""
+    """What --points wrote ends with a complete line, and the same command can continue from it."""
     return content.endswith(b"\n") and usual is not None and usual.startswith(content)
 
 
 def complaint(usual, before, got, steady):
-    """What is wrong with what the program did when a call failed; None: nothing."""
+    """What is wrong with the program's behaviour after a failed call; None if nothing."""
     status, output, errors, files, _ = got
     for name, content in files.items():
         if name not in usual[3] and name not in before:
@@ -136,7 +138,7 @@ def numbers(count, everything, chance):
 
 
 def check(call, everything, chance):
-    """How often the program was run, and what was wrong."""
+    """Number of runs, and the failures."""
     usual = call.run()
     before = {str(p.relative_to(call.folder)): p.read_bytes() for p in call.folder.rglob("*") if p.is_file()}
     again = call.run()

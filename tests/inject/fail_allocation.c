@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A library to be preloaded (LD_PRELOAD): from main() on it counts the calls that take memory or
- * start a thread, and lets one of them fail.
+ * A preloaded library (LD_PRELOAD) that counts the calls that allocate memory or start a thread,
+ * from main() on, and makes one of them fail.
  *
  *     LONGHAUL_FAIL=N      the N-th call fails, and no other
  *     LONGHAUL_FAIL=N+     the N-th call fails, and every later one
- *     LONGHAUL_CALLS=FILE  at the end, FILE gets the number of calls
+ *     LONGHAUL_CALLS=FILE  at exit FILE gets the number of calls
  *
- * Processes that the program starts are left alone. Memory that the C library takes for itself, by
- * calls inside it, is not counted.
+ * Child processes of the program are not affected. The C library's own internal allocations are not
+ * counted.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -25,7 +25,7 @@
 
 typedef int (*MainFunc)(int argc, char **argv, char **environment);
 
-/* The C library's own, under names that need no search (which would allocate). */
+/* The C library's own functions, under names that need no lookup (which would allocate). */
 void *__libc_malloc(size_t bytes);
 void *__libc_calloc(size_t count, size_t bytes);
 void *__libc_realloc(void *memory, size_t bytes);
@@ -37,7 +37,7 @@ static atomic_ulong calls;
 static unsigned long fail_at;
 static bool fail_on;
 
-/* Puts the function that the next library calls @name into the pointer at @function. */
+/* Stores the next library's function @name in the pointer at @function. */
 static void
 find_next(const char *name, void *function)
 {
@@ -46,7 +46,7 @@ find_next(const char *name, void *function)
     memcpy(function, &found, sizeof(found));
 }
 
-/* Whether this call is to fail. */
+/* Whether this call must fail. */
 static bool
 fails(void)
 {
@@ -121,7 +121,7 @@ pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*star
     return next(thread, attributes, start, data);
 }
 
-/* Beside the program's own main: what happens before it and after it is not counted. */
+/* Wraps the program's main: calls before and after it are not counted. */
 static int
 counted_main(int argc, char **argv, char **environment)
 {

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Holds the program's JSON reader against Python's, on cases that are known to part readers and on random documents.
+"""Compares the program's JSON reader with Python's, on cases known to divide readers and on random
+documents.
 
     like_python.py READ_JSON [--documents N] [--seed N]
 
-Python's json module, told to be strict, and the limits of src/base/json say which documents are taken and what
-their values are. For each value the reader also says where it stands: there Python must read the same one.
+Python's json module in strict mode, with the limits of src/base/json, decides which documents
+are accepted and what their values are. The reader also reports the position of each value:
+Python must read the same value there.
 """
 import argparse
 import itertools
@@ -19,7 +21,7 @@ DEPTH_MAX = 64
 NUMBER_LENGTH_MAX = 60
 STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
 
-# Documents that readers of JSON part over, by what they are about. Taken by every reader:
+# Documents that JSON readers disagree on, by subject. Accepted by every reader:
 TAKEN = {
     "space": [b" [] ", b"[\t\n\r 1\t\n\r ]", b"\n\n{\r\n}\n", b'{ "a" : 1 , "b" : 2 }'],
     "scalars": [b"0", b"-0", b"true", b"false", b"null", b'""', b' "x" ', b"1.5"],
@@ -38,7 +40,7 @@ TAKEN = {
              b'[{"a":1},{"a":1}]', b'{"\\"":1,"\\\\":2,"\\\\\\"":3}', b'{"a.b":1,"a[0]":2}', b'{"":1," ":2}',
              '{"é":1,"e\u0301":2}'.encode(), b'{"a:":1,"b\\":":2}'],
 }
-# Refused by every strict reader, or by the limits of ours:
+# Rejected by every strict reader, or by longhaul's limits:
 REFUSED = {
     "nothing": [b"", b" ", b"\n", b"\x00", b"\xef\xbb\xbf", b"\xef\xbb\xbf[]", b"\xef\xbb\xbf1", b"\xfe\xff\x00[\x00]", b"[\x00\x00]"],
     "space": [b"\x0b[]", b"[\x0c]", b"[\xc2\xa01]", b"[\xe2\x81\xa0]", b"\x00[]", b"[1]\x00", b"[1\x01]", b"[\x1f1]", b"{\x08}",
@@ -73,11 +75,11 @@ REFUSED = {
 
 
 class Refused(Exception):
-    """A document that is not one of ours."""
+    """The document is not accepted."""
 
 
 class Number(str):
-    """The text of a number."""
+    """A number as text."""
 
 
 def number(text):
@@ -97,7 +99,7 @@ def pairs(members):
 
 
 def check_limits(value, depth=0):
-    """Strings that are no text, and what is too deep."""
+    """Strings that are not valid text, and nesting beyond the limit."""
     if isinstance(value, str) and ("\0" in value or any("\ud800" <= c <= "\udfff" for c in value)):
         raise Refused
     if isinstance(value, (dict, list)):
@@ -119,7 +121,8 @@ def read(document, constants=constant):
 
 
 def value_of(document, words):
-    """Takes the words of one value from the front and says what it is. It must also stand where they say."""
+    """Takes the words of one value from the front and returns the value, which must also be at the
+    reported position."""
     word = words.pop(0)
     kind, first, end, text = re.fullmatch(r"(.)@(\d+)-(\d+)(?::(.*))?", word).groups()
     if kind == "{":
@@ -145,7 +148,7 @@ def value_of(document, words):
 
 
 def check(document, answer, constants):
-    """What is wrong with the reader's answer; None: nothing."""
+    """What is wrong with the reader's answer; None if nothing."""
     try:
         expected = read(document, constants)
     except Refused:
@@ -187,7 +190,7 @@ def random_value(rng, depth, constants):
 
 
 def damaged(rng, document):
-    """A few bytes changed, left out or doubled."""
+    """Changes, removes or repeats a few bytes."""
     marks = b'[]{},:"\\ \t\n\x00\x1f\x7f\x80\xc3\xff0123456789+-.eEuntfNI/'
     for _ in range(rng.choice([1, 1, 2])):
         at = rng.randrange(len(document) + 1)
@@ -206,7 +209,7 @@ def random_documents(seed, count, constants):
 
 
 def run(program, documents, constants):
-    """Complaints about the reader's answers to documents."""
+    """Wrong answers of the reader to the documents."""
     lines = "".join(document.hex() + "\n" for document in documents)
     python = ["python"] if constants is Number else []
     done = subprocess.run([program, *python], input=lines, capture_output=True, text=True, check=True, errors="surrogateescape")

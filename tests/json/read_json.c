@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads documents as the program does and prints what came of them, for like_python.py: each line
- * of standard input is one in hexadecimal, each line of the answer is "no MESSAGE" or "yes" and its
- * values in their order,
+ * Reads documents with the program's JSON reader and prints the results, for like_python.py. Each
+ * line of standard input is a document in hexadecimal; each line of output is "no MESSAGE", or
+ * "yes" and the values in order:
  *
  *     KIND@FIRST-END   KIND is one of {[s0tfnIN; s is followed by :HEX
  *     k@FIRST:HEX      the key of the value that follows
  *     )                the end of a container
  *
- * FIRST and END are the bytes of the text. With the argument "python", NaN and Infinity are values.
+ * FIRST and END are byte offsets in the text. With the argument "python", NaN and Infinity are
+ * values.
  */
 #include "base/json/json_private.h"
 

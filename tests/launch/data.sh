@@ -1,13 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# longhaul run --backend tcp in processes that nobody but this script has started: the bits and counts of
-# threads for programs of the conformance test and every schedule; and a rank that dies, stops or says
-# something else ends all of them, with a status and words, and none is left.
+# Runs `longhaul run --backend tcp` in processes started by this script alone. Digests and counts
+# must equal those of threads for programs of the conformance test and every schedule; a rank that
+# dies, stops or has other options must end all of them with an error status and a message, leaving
+# no process.
 #
 #     data.sh PROGRAM PRINT_PROGRAM HELD_CLOCK_LIBRARY
 #
-# These are some of the programs and schedules. If LONGHAUL_TEST_DEEP is set, they are all, and it is judged how long
-# the end takes.
+# Tests some of the programs and schedules. With LONGHAUL_TEST_DEEP set, tests all and checks how
+# long the end takes.
 set -u
 program=$(realpath "$1")
 print=$(realpath "$2")
@@ -22,8 +23,8 @@ compared=0
 limit_s=40 # with a deadline of 3 s
 
 pids=() status=()
-# launch RANKS ARGUMENTS...: one process for each rank; the variable options_R are rank R's further arguments. Deadlines
-# begin when the file `held` is there, if that is set.
+# launch RANKS ARGUMENTS...: starts one process per rank; the variable options_R has rank R's
+# further arguments. If `held` is set, deadlines begin when that file exists.
 launch() {
     local ranks=$1 rank options
     shift
@@ -81,7 +82,8 @@ for schedule in $schedules; do
 done
 [ $compared -ge $((${deep:+25} + 5)) ] || fail "only $compared programs were compared"
 
-# What one rank does is heard of by all of them, with one status ($ends, 4). Where something happens to one, no deadline begins before.
+# All ranks must report the fault of one rank, with one status ($ends, 4). Where a fault is
+# injected, no deadline begins before it.
 trouble() { # NAME PATTERN ARGUMENTS...
     local name=$1 pattern=$2 started=$SECONDS rank victim
     shift 2
@@ -121,5 +123,5 @@ signal=STOP trouble "a rank that is stopped" 'error: rank 2 on host .* does not 
 trouble "a rank that sends nothing" 'error: rank 1 on host .*: 2 other ranks wait for it' --inject stall:1
 deadline_s=200s
 ends=2 options_2='--seed 7' trouble "a rank with another seed" 'error: --seed differs: rank 2 has 7'
-} 2> /dev/null # where the shell says who was ended
+} 2> /dev/null # the shell's messages about ended processes
 exit $failed

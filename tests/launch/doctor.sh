@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# longhaul doctor on the stand-ins: its exit status is what a run would have, and what it writes is of
-# its schema.
+# Runs `longhaul doctor` on the stand-ins: its exit status must be that of a run, and its output
+# must follow its schema.
 #
 #     doctor.sh PROGRAM STANDIN
 set -u
@@ -13,7 +13,7 @@ in_folder
 "$program" help schema doctor > schema.json
 schema=$PWD/schema.json
 
-# Whether the document is what the schema says; nothing without the library.
+# Validates the document against its schema; does nothing without the library.
 check_document() {
     /usr/bin/python3 - "$schema" "$1" <<'END' || fail "$1 is not what its schema says"
 import json, sys
@@ -25,7 +25,7 @@ jsonschema.Draft202012Validator(json.load(open(sys.argv[1]))).validate(json.load
 END
 }
 
-# doctor NAME STATUS PATTERN VARIABLE=VALUE...: of --backend nccl, and a run of it.
+# doctor NAME STATUS PATTERN VARIABLE=VALUE...: checks doctor for --backend nccl, and a run with it.
 doctor() {
     local name=$1 expected=$2 pattern=$3 status
     shift 3

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Preloaded into a program, this holds the clock that its deadlines are measured with until a file
- * is there:
+ * A preloaded library that holds the clock by which the program measures deadlines until a file
+ * exists:
  *
  *     LD_PRELOAD=held_clock.so CLOCK_HELD_UNTIL=file
  *
- * So a test can bring about what a deadline is there for, and make the file then: no deadline is
- * over before, however busy the machine is, and each process has all of it after it has seen the
- * file. What runs take is measured with other clocks, which go on.
+ * A test can thus inject a fault and then create the file: no deadline passes before, however busy
+ * the machine is, and each process has its full deadline after it has seen the file. Run times are
+ * measured with other clocks, which continue.
  */
 #include <glib.h>
 #include <stdlib.h>
@@ -23,7 +23,7 @@ now_us(void)
     return (gint64)t.tv_sec * G_USEC_PER_SEC + t.tv_nsec / 1000;
 }
 
-/* @into, once it is set: by the first of all threads. */
+/* Returns the time at which *@into was first set, by any thread. */
 static gint64
 once(_Atomic gint64 *into)
 {
@@ -34,7 +34,7 @@ once(_Atomic gint64 *into)
     return *into;
 }
 
-/* In the place of GLib's. */
+/* Replaces GLib's. */
 gint64
 g_get_monotonic_time(void)
 {

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Two processes of a job with other options: each option that matters ends both, by name and with both values.
+"""Two processes of a job with different options: an error names each option that matters, with both values.
 
     options.py PROGRAM
 
-The options are those that `longhaul list` has: a new one is tried by itself. One in ten is, unless LONGHAUL_TEST_DEEP is set.
+The options are those of `longhaul list`, so new ones are included automatically. One in ten is
+tested, or all with LONGHAUL_TEST_DEEP set.
 """
 import itertools
 import json
@@ -26,11 +27,11 @@ COMMANDS = {
     "calibrate": ["--backend", "tcp"],
     "plan": ["--model", "gpt3-125m", "--schedule", "ring"],
 }
-# Of each process its own: how it prints and what it writes, and how many threads do the work.
+# Options that may differ between processes: output format and files, and threads.
 OWN = {"--format", "--output", "--report", "--points", "--topology", "--jobs"}
-# These decide how processes meet; and what plan draws is drawn by the first one.
+# These decide how processes meet; a figure of plan is drawn by the first process only.
 APART = {("*", "--bootstrap"), ("*", "--backend"), ("plan", "--figure")}
-# What a value may look like, for placeholders that do not say.
+# Possible values for placeholders that do not list them.
 VALUES = ["2", "3", "0.5", "3s", "50%", "0-1", "1us:2us", "1:2", "8:8", "2,2", "nic:0:0.5", "2.7", "ring", "word"]
 CONFIG = "--num-layers 2 --hidden-size 64 --num-attention-heads 4 --seq-length 4096 --micro-batch-size 1\n"
 
@@ -61,7 +62,7 @@ def listed(program, kind):
 
 
 def options_of(program, command):
-    """Names with placeholders, "--seed N": the command's own hide those of scenarios."""
+    """Names with placeholders, "--seed N"; a command's own options hide those of scenarios."""
     own = [entry["name"] for entry in listed(program, "command-options")
            if command in entry["commands"].split(", ")]
     names = {name.split()[0] for name in own}
@@ -72,7 +73,7 @@ def options_of(program, command):
 
 
 def candidates(placeholder, folder):
-    """Values to try, the likeliest first."""
+    """Values to try, the most likely first."""
     if not placeholder:
         return [[]]
     if placeholder == "FILE":
@@ -86,7 +87,7 @@ def names(told, option):
 
 
 def try_option(job, command, name):
-    """"": it is compared; else what is wrong."""
+    """"" if the option is compared; otherwise what is wrong."""
     option, _, placeholder = name.partition(" ")
     told = []
     for value in candidates(placeholder, job.folder):
@@ -98,7 +99,8 @@ def try_option(job, command, name):
         if names(told, option):
             return ""
         refused = f"{option}" in told[1][1] and "differs" not in told[1][1]
-        # A value that cannot be read, or is what holds without the option: another one; but rank 0 hears why.
+        # If the value is invalid or equals the default, try another; but rank 0 must report the
+        # reason.
         if refused and told[1][1].split("error: ")[1].strip() not in told[0][1]:
             return f"{command} {option} {value}: rank 0 does not say why: {told}"
         if refused:
@@ -107,7 +109,7 @@ def try_option(job, command, name):
 
 
 def try_files(job):
-    """Of a file it counts what it says, not where it is: one that says something else is named with its sum."""
+    """Of a file the content counts, not the path: differing contents are named by their checksums."""
     model = json.dumps({"schema": "longhaul.model/1", "name": "small", "source": "a test", "num_layers": 2, "hidden_size": 16,
                         "num_attention_heads": 2, "num_query_groups": 2, "kv_channels": 8, "ffn_hidden_size": 32,
                         "gated_mlp": False, "vocab_size": 64})

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Plans by several processes, held against the plan of one.
+"""Compares plans by several processes with the plan of one.
 
     plan.py PROGRAM HELD_CLOCK_LIBRARY
 
-The question is a short one, unless LONGHAUL_TEST_DEEP is set. Processes that MPI starts, or that have torchrun's environment, come to the same bytes, of answers and of
-files of points. One that is killed, stopped, or asked something else ends all of them by name, and what
-was written is gone on from.
+The question is a short one, unless LONGHAUL_TEST_DEEP is set. Processes started by MPI, or with
+torchrun's environment, must produce the same bytes of answers and of point files. A process that is
+killed, stopped, or asked a different question must end all of them with an error that names it, and
+the points written must be reusable.
 """
 
 import contextlib
@@ -23,7 +24,7 @@ QUESTION = ["--model", "gpt3-125m", "--cluster", "dfa-2node:1", "--ranks", "4", 
             "--global-batch-size", "2", "--checkpoint", "selective", "--shard", "fsdp", "--pareto"]
 if not os.environ.get("LONGHAUL_TEST_DEEP"):
     QUESTION += ["--schedule", "zigzag"]  # a tenth of the points
-DEADLINE_S = 10  # for processes to answer, after one of them has been stopped
+DEADLINE_S = 10  # for processes to answer after one of them was stopped
 LIMIT_S = 300  # for them to end
 PORTS = pathlib.Path(__file__).resolve().parent / "ports.py"
 MPI = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
@@ -33,12 +34,12 @@ MPI = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
 
 
 def sanitizers_without_leaks():
-    """Of Open MPI's own, and of processes that are ended by others; and beside a library that is preloaded."""
+    """Ignores leaks of Open MPI and of killed processes, and allows a preloaded library."""
     return {"ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0:verify_asan_link_order=0"}
 
 
 class Plans:
-    """Starts plans in a folder, which all share."""
+    """Starts plans in a common folder."""
 
     def __init__(self, program, held_clock, folder, ports):
         self.program = program
@@ -60,8 +61,8 @@ class Plans:
 
     @contextlib.contextmanager
     def by_tcp(self, count, *words, of_rank=None, held_until=None):
-        """Processes with torchrun's environment; `of_rank` has further words of some. Deadlines begin when the file
-        `held_until` is there."""
+        """Processes with torchrun's environment; `of_rank` gives further arguments of some.
+        Deadlines begin when the file `held_until` exists."""
         port = int(self.ports.readline())
         held = {"LD_PRELOAD": self.held_clock, "CLOCK_HELD_UNTIL": str(held_until)} if held_until else {}
         processes = []
@@ -83,7 +84,7 @@ class Plans:
 
 
 def ends(process):
-    """Status and what it said, in time."""
+    """Status and output, within the time limit."""
     out, err = process.communicate(timeout=LIMIT_S)
     return process.returncode, out, err
 
@@ -98,7 +99,7 @@ def check_same(plans, whole, points):
 
 
 def check_mpi(plans, whole, points):
-    """Whether there is MPI."""
+    """Whether MPI is available."""
     if shutil.which("mpirun") is None:
         return False
     done = plans.by_mpi(3, "mpi.jsonl")
@@ -118,7 +119,8 @@ def wait_for_lines(path, lines):
 
 
 def check_lost(plans, whole, points, how, rank):
-    """A process that is killed or stopped ends the others by name; then two go on."""
+    """A process that is killed or stopped makes the others end and name it; then two continue the
+    plan."""
     path, lost = plans.folder / f"{how.name}.jsonl", plans.folder / f"{how.name}.lost"
     with plans.by_tcp(3, "--points", path.name, "--deadline", f"{DEADLINE_S}s", held_until=lost) as processes:
         wait_for_lines(path, 5)

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Ports of this machine that are a test's own until standard input ends.
+"""Reserves ports of this machine for a test until standard input ends.
 
-    ports.py COUNT             prints so many, one a line
-    ports.py COUNT --slurm     before them, the number of a job of Slurm whose port (src/runtime/process/launcher_env.c) is one, too
+    ports.py COUNT             prints COUNT ports, one per line
+    ports.py COUNT --slurm     first prints the number of a Slurm job whose port
+                               (src/runtime/process/launcher_env.c) is reserved too
 
-Each is bound here, so that the system gives it to nobody, and nobody listens there but who asks for this very
-port and, as servers do, for one that is in use (SO_REUSEADDR).
+Each port is bound here, so the system assigns it to nobody else. Only a process that requests
+this very port with SO_REUSEADDR, as servers do, can listen there.
 """
 
 import random
@@ -17,7 +18,7 @@ SLURM_PORT_FIRST, SLURM_PORTS, SLURM_STEPS = 15000, 15000, 16
 
 
 def take(port):
-    """A socket with the port, 0 for any; alone until it has been bound."""
+    """A socket bound to the port, 0 for any; exclusive until bound."""
     taken = socket.socket()
     taken.bind(("", port))
     taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -25,13 +26,13 @@ def take(port):
 
 
 def take_job():
-    """The job, of which this is step 0, and the socket."""
+    """Returns a job number, of which this is step 0, and the socket of its port."""
     while True:
         job = random.randrange(1, 1 << 20)
         try:
             return job, take(SLURM_PORT_FIRST + job * SLURM_STEPS % SLURM_PORTS)
         except OSError:
-            pass  # somebody else's
+            pass  # in use
 
 
 def main():

@@ -1,12 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# longhaul run --backend nccl in processes that nobody but this script has started, with the
-# environment of torchrun and of Slurm, on the stand-ins: the bits of threads on the processor; and
-# whatever goes wrong with a rank ends all of them in time, with a status and words, and none is left.
+# Runs `longhaul run --backend nccl` in processes started by this script alone, with the environment
+# of torchrun and of Slurm, on the stand-ins. Results must equal those of threads on the CPU bit by
+# bit; any failure of a rank must end all of them in time, with an error status and a message,
+# leaving no process.
 #
 #     tcp.sh PROGRAM STANDIN
 #
-# PROGRAM is longhaul on the stand-in for CUDA, STANDIN the library in the place of NCCL.
+# PROGRAM is longhaul on the stand-in for CUDA, STANDIN the library that replaces NCCL.
 set -u
 program=$(realpath "$1")
 LONGHAUL_NCCL=$(realpath "$2")
@@ -18,13 +19,13 @@ take_ports 60 --slurm
 read -r -u "${ports[0]}" job || exit 99
 in_folder
 shape='--ranks 4 --num-attention-heads 4 --kv-channels 32 --seq-length 64'
-limit_s=40 # with a deadline of 3 s, on a machine that has other things to do
+limit_s=40 # with a deadline of 3 s, on a loaded machine
 
-# What is particular to a rank: variables, options beside the others, another shape.
+# Individual settings of a rank: variables, further options, another shape.
 declare -A extra options shapes
 pids=() status=()
 
-# start RANK ARGUMENTS...: in the background.
+# start RANK ARGUMENTS...: starts a rank in the background.
 start() {
     local rank=$1
     shift
@@ -34,7 +35,7 @@ start() {
         >"$rank.out" 2>"$rank.err" &
     pids[rank]=$!
 }
-# launch RANKS ARGUMENTS...: ranks is a list such as "0 1 2 3".
+# launch RANKS ARGUMENTS...: starts the ranks of a list such as "0 1 2 3".
 launch() {
     local rank ranks=$1
     shift
@@ -44,7 +45,7 @@ launch() {
     for rank in $ranks; do start "$rank" "$@"; done
 }
 
-# Waits for all that were started, and forgets what was particular to this job.
+# Waits for all started ranks and clears the individual settings.
 finish() {
     local rank
     for rank in "${!pids[@]}"; do
@@ -54,8 +55,8 @@ finish() {
     extra=() options=() shapes=()
 }
 
-# expect NAME STATUS PATTERN [RANK]: every rank ended with the status, and RANK (any) with these words,
-# if there are any.
+# expect NAME STATUS PATTERN [RANK]: every rank must have ended with the status, and RANK (default:
+# any) must have printed the pattern, if it is not empty.
 expect() {
     local name=$1 rank
     for rank in "${!status[@]}"; do
@@ -67,7 +68,7 @@ expect() {
     [ $((SECONDS - started)) -le $limit_s ] || fail "$name: took $((SECONDS - started)) s"
 }
 
-# trouble NAME STATUS PATTERN RANKS ARGUMENTS...: a job that must fail.
+# trouble NAME STATUS PATTERN RANKS ARGUMENTS...: runs a job that must fail.
 trouble() {
     local name=$1 expected=$2 pattern=$3 ranks=$4
     shift 4
@@ -77,7 +78,7 @@ trouble() {
     expect "$name" "$expected" "$pattern"
 }
 
-# ---- what must work ----
+# ---- jobs that succeed ----
 
 for schedule in zigzag te-p2p attention2d-no; do
     # shellcheck disable=SC2086
@@ -108,7 +109,7 @@ finish
 expect slurm 0 ''
 grep -q '"bootstrap": "slurm"' 0.out || fail "slurm: $(head -30 0.out)"
 
-# ---- who does not come, or should not ----
+# ---- missing and unwanted processes ----
 
 trouble 'a rank that never comes' 4 'error: rank 3 has not connected within 3[0-9.]* s$' '0 1 2'
 trouble 'a first rank that never comes' 4 'for rank 0, which does not listen at 127.0.0.1' '1 2 3'
@@ -125,7 +126,7 @@ trouble 'another seed' 2 '--seed differs: rank 3 has 5, and ranks 0, 1, 2 have 0
 options[2]='--no-overlap'
 trouble 'another option' 2 '--no-overlap differs: rank 2 has yes, and ranks 0, 1, 3 have none' '0 1 2 3'
 
-# Strangers: one says nothing, one sends noise, one sends half of a frame, one announces 4 GiB.
+# Strangers: one is silent, one sends noise, one sends half of a frame, one announces 4 GiB.
 started=$SECONDS
 launch '0 1 2' --schedule ring --deadline 20s
 first=$port
@@ -144,9 +145,9 @@ finish
 exec 3>&- 4>&- 5>&- 6>&-
 expect strangers 0 ''
 
-# ---- who goes ----
+# ---- processes that disappear ----
 
-# All wait for NCCL until the deadline: long enough to kill or to stop one of them there.
+# All wait for NCCL until the deadline: time to kill or stop one of them there.
 for how in KILL STOP; do
     started=$SECONDS
     STANDIN_NCCL=hang=2 launch '0 1 2 3' --schedule ring --deadline 8s
@@ -158,7 +159,7 @@ for how in KILL STOP; do
         status[rank]=$?
     done
     kill -CONT "${victim:-0}" 2>/dev/null
-    { wait "${pids[2]}"; } 2>/dev/null # without the words of the shell on one that is killed
+    { wait "${pids[2]}"; } 2>/dev/null # without the shell's message about a killed process
     status[2]=$?
     if [ $how = KILL ]; then unset 'status[2]'; fi
     if [ $how = KILL ]; then
@@ -169,7 +170,7 @@ for how in KILL STOP; do
     fi
 done
 
-# ---- what goes wrong while it runs ----
+# ---- failures during the run ----
 
 trouble 'a rank that sends nothing' 4 'rank 2, op .* receives from rank 1, slot' '0 1 2 3' --inject stall:1
 export STANDIN_NCCL
@@ -188,7 +189,7 @@ unset 'status[1]' STANDIN_NCCL
 expect 'a process that is gone' 4 'error: rank 1 on host .*: its process is gone'
 [ $((SECONDS - started)) -lt 15 ] || fail "a process that is gone is noticed after its deadline only"
 
-# ---- what a rank lacks: all ranks hear of it ----
+# ---- requirements a rank lacks: all ranks report it ----
 
 extra[1]=LONGHAUL_NCCL=/nowhere
 trouble 'no NCCL' 4 'rank 1: NCCL: cannot load /nowhere \(' '0 1 2 3'
@@ -204,7 +205,7 @@ extra[2]=STANDIN_DEVICES=2
 trouble 'too few devices' 4 'error: rank 2 on host .* needs GPU 2 of this machine, which has 2' '0 1 2 3'
 
 [ -z "$(left "$program")" ] || fail "processes are left: $(left "$program")"
-# The stand-in's files go when all ranks have joined, which some here never did.
+# The stand-in removes its files when all ranks have joined, which some never did here.
 for file in /dev/shm/longhaul-nccl-*; do
     process=${file#/dev/shm/longhaul-nccl-}
     kill -0 "${process%%-*}" 2>/dev/null || rm -f "$file"

@@ -1,23 +1,24 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# calibrate and validate with one rank a process: what is measured is in the profile, with the collectives that are
-# printed, and validate takes it. How far predictions are off says tests/net/calibrate.sh, not this: here ranks share
-# cores with other tests.
+# Tests calibrate and validate with one rank per process: the profile contains the measurements,
+# including the collectives printed, and validate accepts it. Prediction errors are tested by
+# tests/net/calibrate.sh: here ranks share cores with other tests.
 #
 #     calibrate.sh PROGRAM
 #
-# Two hosts with a rank each; if LONGHAUL_TEST_DEEP is set, with two each, and one host with three. If the machine makes
-# no two hosts, one.
+# Two hosts with a rank each; with LONGHAUL_TEST_DEEP set also two with two each, and one with
+# three. One host if the machine cannot have two.
 #
-# Exit status 77 where MPI is absent, in the build or on the machine.
+# Exit status 77 if MPI is absent, in the build or on the machine.
 set -u
 # shellcheck source=tests/mpi/setup.sh
 . "$(dirname "$0")/setup.sh"
 begin "$1"
 need_module jsonschema
 
-# refuses STATUS WORDS COMMAND...: what would be missing at the end is said before kernels are measured, which would
-# take a minute with a thousand timings of each. No process has half of that, of a processor's time.
+# refuses STATUS WORDS COMMAND...: errors that would show only at the end are reported before
+# kernels are measured, which would take a minute with a thousand timings of each. Each process is
+# limited to half of that in CPU time.
 refuses() {
     (ulimit -t 30 && exec timeout 300 "${@:3}") > out 2> err
     status=$?
@@ -92,7 +93,8 @@ overhead = re.search(r"^adapter, each further message +(.*)$", out, re.MULTILINE
 assert (overhead[1] if overhead else None) == cluster["node"].get("nics", {}).get("overhead"), (out, cluster)
 END
 
-# judge RANKS COMMAND...: what calibrate finds, with the program started by COMMAND, and validate takes.
+# judge RANKS COMMAND...: checks the result of calibrate, with the program started by COMMAND, and
+# that validate accepts it.
 judge() {
     timeout -k 5 500 mpirun -n "$1" "${@:2}" calibrate --backend mpi --quick --repeat 1 -o profile.json \
         --topology cluster.json > out 2> err || {
@@ -115,8 +117,9 @@ if [ -n "${LONGHAUL_TEST_DEEP:-}" ]; then
     judge 3 "$program"
 fi
 
-# Two hosts by their names, which processes of one machine can have where they may make namespaces. A user other than
-# root stays who he is: Open MPI's processes do not talk to those of another.
+# Gives the processes two host names, which processes of one machine can have where namespaces are
+# permitted. A user other than root keeps the user id: Open MPI's processes do not talk to those of
+# another user.
 ways=(--uts)
 [ "$(id -u)" -eq 0 ] || ways+=(--map-current-user --keep-caps)
 cat > on_hosts << END

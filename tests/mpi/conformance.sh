@@ -1,12 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Programs of the conformance test with one rank a process against threads: the same bits and counts.
+# Runs programs of the conformance test with one rank per process: digests and counts must equal
+# those of threads.
 #
 #     conformance.sh PROGRAM PRINT_PROGRAM
 #
-# These are some of them; if LONGHAUL_TEST_DEEP is set, they are all.
+# Tests some of the programs; with LONGHAUL_TEST_DEEP set, all.
 #
-# Exit status 77 where MPI is absent, in the build or on the machine.
+# Exit status 77 if MPI is absent, in the build or on the machine.
 set -u
 # shellcheck source=tests/mpi/setup.sh
 . "$(dirname "$0")/setup.sh"
@@ -29,7 +30,7 @@ for what in $programs; do
     agree threads.json mpi.json "$what" outputs_sha256 '"executed"' '"bytes_sent": [0-9]' '"messages"' '"ok": true'
     compared=$((compared + 1))
 done
-# Some tokens of each rank; ulysses does not put out lse.
+# Some tokens of each rank; ulysses does not return lse.
 for schedule in $sampled; do
     if ! timeout 300 mpirun -n 4 "$program" run --backend mpi --schedule $schedule --ranks 4 --seq-length 256 \
         --num-attention-heads 8 --num-query-groups 4 --kv-channels 32 --check-tokens 5 --format json > sampled.json \

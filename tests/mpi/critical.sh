@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The critical path of runs with one rank a process.
+# Tests the critical path of runs with one rank per process.
 #
 #     critical.sh PROGRAM
 #
-# Exit status 77 where MPI is absent, in the build or on the machine.
+# Exit status 77 if MPI is absent, in the build or on the machine.
 set -u
 # shellcheck source=tests/mpi/setup.sh
 . "$(dirname "$0")/setup.sh"

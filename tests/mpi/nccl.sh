@@ -1,12 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# longhaul run --backend nccl with one rank a process, on the stand-ins: the bits of threads on the
-# processor; and whatever goes wrong with a rank ends all of them in time, with a status and words.
+# Runs `longhaul run --backend nccl` with one rank per process, on the stand-ins. Results must equal
+# those of threads on the CPU bit by bit; any failure of a rank must end all of them in time, with
+# an error status and a message.
 #
 #     nccl.sh PROGRAM STANDIN
 #
-# PROGRAM is longhaul on the stand-in for CUDA, STANDIN the library in the place of NCCL. Exit status
-# 77 where MPI is absent, in the build or on the machine.
+# PROGRAM is longhaul on the stand-in for CUDA, STANDIN the library that replaces NCCL. Exit status
+# 77 if MPI is absent, in the build or on the machine.
 set -u
 # shellcheck source=tests/mpi/setup.sh
 . "$(dirname "$0")/setup.sh"
@@ -32,7 +33,7 @@ for schedule in zigzag te-p2p usp attention2d-no; do
 done
 compare tokenring 3
 
-# expect NAME STATUS PATTERN COMMAND...: a job that fails; no process of it and no file is left.
+# expect NAME STATUS PATTERN COMMAND...: runs a job that must fail and leave no process and no file.
 expect() {
     local name=$1 expected=$2 pattern=$3 status started=$SECONDS
     shift 3
@@ -76,7 +77,7 @@ run="$program run --backend nccl --schedule ring --ranks 3 --deadline 2s $shape 
     expect 'a rank with another option' 2 '--no-overlap differs: rank 2 has yes, and ranks 0, 1 have none' \
         -n 2 $run : -n 1 $run --no-overlap
 }
-# The stand-in's files go when all ranks have joined, which some here never did.
+# The stand-in removes its files when all ranks have joined, which some never did here.
 for file in /dev/shm/longhaul-nccl-*; do
     process=${file#/dev/shm/longhaul-nccl-}
     kill -0 "${process%%-*}" 2>/dev/null || rm -f "$file"

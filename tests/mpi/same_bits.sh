@@ -1,21 +1,22 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# longhaul run with one rank a process against threads: the same bits, counts and exit statuses; and
-# a rank that dies or stalls ends the job, with a status, leaving no process behind.
+# Compares `longhaul run` with one rank per process to threads: the digests, counts and exit
+# statuses must be equal. A rank that dies or stalls must end the job with an error status, leaving
+# no process.
 #
 #     same_bits.sh PROGRAM
 #
-# These are some of the cases. If LONGHAUL_TEST_DEEP is set, they are all, and it is judged how long the end takes.
+# Tests some of the cases. With LONGHAUL_TEST_DEEP set, tests all and checks how long the end takes.
 #
-# Exit status 77 where MPI is absent, in the build or on the machine.
+# Exit status 77 if MPI is absent, in the build or on the machine.
 set -u
 # shellcheck source=tests/mpi/setup.sh
 . "$(dirname "$0")/setup.sh"
 begin "$1"
 deep=${LONGHAUL_TEST_DEEP:-}
-left_s=${deep:+5} left_s=${left_s:-60} # that a process has to be gone in
+left_s=${deep:+5} left_s=${left_s:-60} # within which a process must end
 
-# compare RANKS STATUS OPTIONS...: threads and processes give the same digest and the same counts.
+# compare RANKS STATUS OPTIONS...: threads and processes must give the same digest and counts.
 compare() {
     local ranks=$1 expected=$2
     shift 2
@@ -23,7 +24,7 @@ compare() {
     compare_runs "$ranks" "$expected" --ranks "$ranks" --seq-length $((ranks * 12)) $shape "$@"
 }
 
-# The same of the case that the options say.
+# Likewise for the case given by the options.
 compare_runs() {
     local ranks=$1 expected=$2
     shift 2
@@ -42,7 +43,8 @@ compare_runs() {
 compared=0
 shape='--num-attention-heads 4 --kv-channels 64' # a head for every rank
 
-# A rank that never sends: everyone says what it waits for, status 4. The deadline is far, and the others do not wait for it.
+# A rank that never sends: every rank reports what it waits for, with status 4. The deadline is far
+# away, and the others must not wait for it.
 mkdir stall && (
     cd stall && own_files "$PWD" || exit 99
     # shellcheck disable=SC2086
@@ -69,7 +71,7 @@ for schedule in $of_shared; do
     compare 4 0 --schedule $schedule
 done
 over tcp
-# Programs that a search found: GPUs, cluster and pass.
+# Programs found by the search: GPUs, cluster and pass.
 found() {
     "$program" synth --cluster "$2" --num-attention-heads 8 --num-query-groups 8 --kv-channels 64 \
         --seq-length 1K --pass "$3" --budget 4 --output found.json >found 2>&1 || fail "synth: $* $(cat found)"
@@ -91,7 +93,7 @@ status=$?
 [ $status -eq 4 ] || fail "stall: status $status, not 4"
 grep -q 'rank 2, op .* receives from rank 1, slot fwd_kv' stall.err || fail "stall: $(cat stall.err)"
 
-# A rank that is killed ends the job long before the deadline of the others, with a status.
+# A rank that is killed ends the job with an error status long before the deadline of the others.
 # shellcheck disable=SC2086
 timeout 300 mpirun -n 4 "$program" run --backend mpi --schedule ring --ranks 4 --seq-length 48 $shape \
     --inject stall:1 --deadline 500s >/dev/null 2>err &

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Read by the scripts of this folder: Open MPI on one machine, with more processes than cores.
+# Sourced by the scripts of this folder: Open MPI on one machine, with more processes than cores.
 # shellcheck shell=bash
 
 # shellcheck disable=SC2034
@@ -7,20 +7,20 @@ tests=$(dirname "$(realpath "$0")") # the script's folder
 # shellcheck source=tests/launch/setup.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../launch/setup.sh"
 
-# begin PROGRAM: the script goes on in a folder of its own, with the path of the program in `program`.
+# begin PROGRAM: changes to a folder of the script's own; sets `program` to the program's path.
 begin() {
     program=$(realpath "$1")
     in_folder
     need_mpi "$program"
 }
 
-# skip REASON: ends with status 77, and says why in one line.
+# skip REASON: prints the reason in one line and exits with status 77.
 skip() {
     echo "skipped: $*"
     exit 77
 }
 
-# need_mpi PROGRAM: ends with status 77 where MPI is absent, in the build or on the machine.
+# need_mpi PROGRAM: exits with status 77 if MPI is absent, in the build or on the machine.
 need_mpi() {
     local tool
     for tool in mpirun pgrep; do
@@ -30,18 +30,18 @@ need_mpi() {
         --kv-channels 64 >/dev/null 2>err || { grep -q 'without MPI' err && skip 'longhaul was built without MPI'; }
 }
 
-# need_module NAME: likewise, of Python.
+# need_module NAME: likewise for a Python module.
 need_module() {
     /usr/bin/python3 -c "import $1" 2>/dev/null || skip "Python has no module $1 here"
 }
 
-# own_files FOLDER: from now on mpirun and ranks have their files there. By default those of all jobs of a user are in
-# one folder, which whoever ends last removes, also while another one begins.
+# own_files FOLDER: places the files of mpirun and its ranks there. By default all jobs of a user
+# share one folder, which the last job to end removes even while another one starts.
 own_files() {
     export OMPI_MCA_orte_tmpdir_base=$1 OMPI_MCA_btl_vader_backing_directory=$1
 }
 
-# over tcp | shared: how messages travel.
+# over tcp|shared: selects the transport of messages.
 over() {
     case $1 in
     tcp) export OMPI_MCA_btl=self,tcp OMPI_MCA_btl_tcp_if_include=lo ;;
@@ -51,9 +51,9 @@ over() {
 
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1
-# Jobs that run at a time would all be bound to the same cores.
+# Concurrent jobs would all be bound to the same cores.
 export OMPI_MCA_hwloc_base_binding_policy=none
-# Open MPI's own leaks are not ours.
+# Open MPI's own leaks are ignored.
 export ASAN_OPTIONS=${ASAN_OPTIONS:-}:detect_leaks=0
 over tcp
 own_files "$PWD" # each test is in a folder of its own

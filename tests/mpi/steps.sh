@@ -1,12 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Training steps with one rank a process against threads: the same weights, to the bit, and counts.
+# Compares training steps with one rank per process to threads: the weights must be bit-identical,
+# and the counts equal.
 #
 #     steps.sh PROGRAM
 #
-# Of eight ranks only if LONGHAUL_TEST_DEEP is set.
+# Steps of eight ranks run only with LONGHAUL_TEST_DEEP set.
 #
-# Exit status 77 where MPI is absent, in the build or on the machine.
+# Exit status 77 if MPI is absent, in the build or on the machine.
 set -u
 # shellcheck source=tests/mpi/setup.sh
 . "$(dirname "$0")/setup.sh"
@@ -29,7 +30,7 @@ cat >tiny.json <<END
 }
 END
 
-# compare RANKS OPTIONS...: threads and processes agree.
+# compare RANKS OPTIONS...: threads and processes must agree.
 compare() {
     local ranks=$1
     shift

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Preloaded into the processes of mpirun, this stops one of them (SIGSTOP) when it comes to a call
- * of MPI, as a node does that hangs, or before it tells the others something over TCP. By the
- * profiling interface of MPI and in the place of send(2), so that the program knows nothing of it.
+ * A library preloaded into the processes of mpirun. It stops one of them (SIGSTOP) at a call of
+ * MPI, as if its node hung, or before it sends control data over TCP. It uses MPI's profiling
+ * interface and replaces send(2), without any support in the program.
  *
  *     STOP_RANK=1 STOP_AT=transfer:2 STOP_PID=file
  *
- * Rank 1 stops before its second send of a program's message, and leaves its process id in a file,
- * which is there all at once: others may wait for it.
- * Other places: init, start (where the first process tells the others where it is), control (data
- * of the control plane, runtime/process/frames.h), finalize.
+ * Rank 1 stops before its second send of a program's message. Its process id goes to a file, which
+ * is created atomically so that others may wait for it. Other places: init, start (where the first
+ * process sends its address to the others), control (data of the control plane,
+ * runtime/process/frames.h), finalize.
  *
  *     STOP_AT=abort
  *
- * MPI_Abort does not return, on any rank, and ends nothing.
+ * MPI_Abort does not return on any rank and ends no process.
  */
 #include "runtime/process/frames.h"
 
@@ -43,7 +43,7 @@ stop(void)
     raise(SIGSTOP);
 }
 
-/* Stops if this is the time of @place that was asked for. */
+/* Stops the process if @place is the requested place and count. */
 static void
 come_to(const char *place, int *times)
 {
@@ -86,7 +86,7 @@ MPI_Isend(const void *data, int count, MPI_Datatype type, int to, int tag, MPI_C
     const char *rank = getenv("OMPI_COMM_WORLD_RANK"), *ranks = getenv("OMPI_COMM_WORLD_SIZE");
     const int others = ranks == NULL ? 0 : (int)strtol(ranks, NULL, 10) - 1;
 
-    /* The first process tells each other one where it is. */
+    /* The first process sends its address to each other one. */
     if (rank != NULL && strcmp(rank, "0") == 0 && starts < others)
         come_to("start", &starts);
     else
@@ -94,7 +94,7 @@ MPI_Isend(const void *data, int count, MPI_Datatype type, int to, int tag, MPI_C
     return PMPI_Isend(data, count, type, to, tag, comm, request);
 }
 
-/* How many of the frames in @bytes, which begin with one, are data. */
+/* Number of data frames in @bytes, which begin with a frame. */
 static int
 count_data(const unsigned char *bytes, size_t count)
 {

@@ -1,16 +1,16 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# A rank that stops (SIGSTOP) at any phase ends the job: with exit status 4, with a verdict of all others
-# that names it, and with no process left. The clock of deadlines stands still until it has stopped.
+# Tests that a rank stopped (SIGSTOP) in any phase ends the job: exit status 4, a verdict of all
+# other ranks that names it, and no process left. The clock of deadlines is held until the rank has
+# stopped.
 #
 #     stopped.sh PROGRAM STOP_AT_LIBRARY HELD_CLOCK_LIBRARY [STANDIN]
 #
-# These are some of the phases. If LONGHAUL_TEST_DEEP is set, they are all, and it is judged that the end comes within a
-# time that has to do with the deadline.
+# Tests some of the phases. With LONGHAUL_TEST_DEEP set, tests all and checks that the job ends in a
+# time related to the deadline.
 #
-# With STANDIN, the library in the place of NCCL, PROGRAM is longhaul on the stand-in for CUDA, and
-# messages go over NCCL.
-# Exit status 77 where MPI is absent, in the build or on the machine.
+# With STANDIN, the library that replaces NCCL, PROGRAM is longhaul on the stand-in for CUDA, and
+# messages go over NCCL. Exit status 77 if MPI is absent, in the build or on the machine.
 set -u
 libraries=$(realpath "$2"):$(realpath "$3")
 deep=${LONGHAUL_TEST_DEEP:-}
@@ -23,7 +23,8 @@ export ASAN_OPTIONS=$ASAN_OPTIONS:verify_asan_link_order=0
 deadline_s=10 limit_s=60
 [ -z "$deep" ] || deadline_s=4
 
-# One job, whose case is in the variables of stop; sets status. Places "nccl:N" are the stand-in's.
+# Starts one job, whose case is in the variables of stop; sets status. Places "nccl:N" are the
+# stand-in's.
 start() {
     timeout -k 5 300 mpirun -n 3 -x LD_PRELOAD="$libraries" -x STOP_RANK="$rank" -x STOP_AT="$place" \
         -x STANDIN_NCCL="${place/nccl:/stop=$rank:}" -x STOP_PID="$folder/$number.pid" \
@@ -34,7 +35,7 @@ start() {
     status=$?
 }
 
-# has_ended PID: whether it is gone, or will be in a minute.
+# has_ended PID: whether the process ends within a minute.
 has_ended() {
     for ((i = 0; i < 600; i++)); do
         kill -0 "$1" 2>/dev/null || return 0
@@ -43,7 +44,7 @@ has_ended() {
     return 1
 }
 
-# stop NUMBER RANK PLACE SCHEDULE WORDS: what went wrong goes into NUMBER.failed.
+# stop NUMBER RANK PLACE SCHEDULE WORDS: writes failures to NUMBER.failed.
 stop() {
     local number=$1 rank=$2 place=$3 schedule=$4 words=$5 started=$SECONDS status
     mkdir "$number.files" && own_files "$folder/$number.files"
@@ -61,7 +62,7 @@ stop() {
             echo "nothing was stopped"
         fi
         grep -Eq "$words" "$number.err" || echo "does not say: $words"
-        # Whatever else a rank sees stands below the verdict.
+        # Other errors that a rank prints follow the verdict.
         said=$(grep -c '^longhaul: error: ' "$number.err")
         [ "$said" -eq "$(grep -Ec "^longhaul: .*$words" "$number.err")" ] || echo "not all say: $words"
         case $place in init | start) ;; *) [ "$said" -ge 2 ] || echo "$said ranks say it" ;; esac
@@ -71,9 +72,9 @@ stop() {
     sed 's/^/    /' "$number.err" | head -20
 }
 
-# Rank 1 tells the control plane: 1 its options, 2 its program, 3 what the check needs, 4 the barrier, 5 to 9 when all begin
-# (over NCCL 4 and 5 are cards), then that it has ended, its results, and what the check found. The rank that is stopped
-# can say nothing: all others name it.
+# Control data sent by rank 1: 1 its options, 2 its program, 3 the requirements of the check, 4 the
+# barrier, 5 to 9 the common start (over NCCL 4 and 5 are cards), then its end, its results, and the
+# findings of the check. The stopped rank cannot print anything: all others name it.
 silent='on host [^ ]* does not answer, though the host does'
 cases=(
     '1 init ring rank [02]: MPI has not returned for .* in the start'
@@ -110,7 +111,7 @@ if [ $backend = nccl ]; then
         "1 finalize ring error: rank 1 $silent"
     )
 fi
-# Without the others, one of a start, an exchange, a transfer and an end, over one transport and the other.
+# By default one place each in the start, an exchange, a transfer and the end, over both transports.
 short=(3 8 11 16)
 [ $backend = mpi ] || short=(2 4 7 11)
 number=0 count=0
@@ -123,12 +124,13 @@ for transport in "${transports[@]}"; do
         count=$((count + 1))
         read -r rank place schedule words <<<"$case"
         stop $number "$rank" "$place" "$schedule" "$words" &
-        # Most of them wait for a deadline: a few at a time.
+        # Most cases wait for a deadline, so a few run at a time.
         while [ "$(jobs -rp | wc -l)" -ge 6 ]; do sleep 0.2; done
     done
     wait
 done
-# A process ends with the status of what went wrong, and accuses nobody, though MPI_Abort does not return.
+# A process exits with the status of its error and accuses nobody, even if MPI_Abort does not
+# return.
 if [ $backend = mpi ]; then
     timeout -k 5 120 mpirun -n 1 -x LD_PRELOAD="${libraries%:*}" -x STOP_AT=abort "$program" calibrate --backend mpi \
         >/dev/null 2>abort.err

@@ -1,15 +1,17 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The table of docs/results/validation.md: how far off predictions are on hosts in namespaces, calibrated and validated at each
-# rate and delay, over TCP and without MPI. A row is printed as soon as it is measured.
+# Prints the table of docs/results/validation.md: prediction errors on hosts in namespaces,
+# calibrated and validated at each rate and delay, over TCP and without MPI. A row is printed as
+# soon as it is measured.
 #
 #     accuracy.sh [--rates LIST] [--delays LIST] [--tokens N] [--heads N] [--kv-channels N] [--dtype TYPE]
 #                 [--attention softmax|linear] [--repeat N] PROGRAM WIRE FOLDER
 #
-# WIRE is the program made of tcp_channel.c. Rates are as 100mbit or 1gbit, delays one way in microseconds; a list is one
-# word. What is measured is the median of so many runs, by default 5. FOLDER, which is made, gets profiles, topologies,
-# validations and reports. Exit status 77 where the machine makes no hosts (cluster.sh), 1 if something did not run, or
-# a row is not within a median error of 5 %, a worst one of 12 % and a rank correlation of 0.95.
+# WIRE is the program built from wire.c. Rates are written as 100mbit or 1gbit, delays one way in
+# microseconds; a list is one word. Measured times are medians of --repeat runs, by default 5.
+# FOLDER, which is created, gets profiles, topologies, validations and reports. Exit status 77 if
+# the machine does not allow such hosts (cluster.sh), 1 if something failed or a row exceeds a
+# median error of 5 % or a worst error of 12 %, or has a rank correlation below 0.95.
 set -u
 
 rates='100mbit 1gbit' delays='100 1000' tokens=128 heads=128 channels=64 dtype=bf16 attention=softmax repeat=5
@@ -41,7 +43,7 @@ cat > inside.sh <<'END'
 # NAME NODES PER_NODE TOKENS HEADS CHANNELS DTYPE ATTENTION REPEAT: calibrates, then validates.
 name=$1 nodes=$2 per_node=$3 gathered=(--gather-groups $(($5 > 8 ? $5 / 8 : 1)))
 [ "$8" = softmax ] || gathered=() # allgather-kv's
-everywhere() { # the program on every rank, as torchrun starts processes
+everywhere() { # runs the program on every rank, as torchrun does
     local rank pids=() failed=0
     for ((rank = 0; rank < nodes * per_node; rank++)); do
         "$cluster" on $((rank / per_node)) env RANK=$rank LOCAL_RANK=$((rank % per_node)) \

@@ -1,14 +1,14 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Whether all ranks of a job name the rank that is at fault (hosts: cluster.sh).
+"""Tests that all ranks of a job name the rank at fault (hosts: cluster.sh).
 
     blame.py PROGRAM WIRE [--backend tcp|mpi] [--first N] [--count N]
 
-A rank on each of four hosts, which meet over TCP as torchrun has them do, or are started by mpirun (by which all come, and
-which tells of one that is killed itself). One of them is stopped, killed, ended by SIGTERM,
-cut off, comes late or never, or has another option; every other one must name it, and its host where that is known,
-in the first line that it prints, and end with the same status. Without arguments there are 40 faults. Exit status 77 where
-the machine makes no hosts.
+There is one rank on each of four hosts. Ranks meet over TCP as under torchrun, or are started by
+mpirun, which starts all of them and itself reports a killed one. One rank is stopped, killed, ended
+by SIGTERM, cut off, starts late or never, or has a different option. Every other rank must name it,
+with its host if known, in the first line it prints, and exit with the same status. The default is 40
+faults. Exit status 77 if the machine does not allow such hosts.
 """
 import argparse
 import os
@@ -27,8 +27,8 @@ CLUSTER = str(pathlib.Path(__file__).resolve().parent / "cluster.sh")
 RANKS = 4
 PORT = 29500
 DEADLINE_S = 4
-LIMIT_S = 60  # the deadline, what the verdict takes, and what a machine with other load adds
-START_S = 8  # that mpirun and MPI's start take
+LIMIT_S = 60  # the deadline, the time of the verdict, and slack for a loaded machine
+START_S = 8  # time that mpirun and MPI take to start
 WORDS = ["run", "--ranks", str(RANKS), "--seq-length", "512", "--num-attention-heads", "4",
          "--kv-channels", "64", "--check-tokens", "4", "--repeat", "100000", "--deadline", f"{DEADLINE_S}s"]
 SCHEDULES = ("ring", "zigzag", "te-a2a", "attention2d-no")
@@ -53,7 +53,7 @@ class Job:
         self.ranks = {}
 
     def words(self, options):
-        """The command line of a rank, whose own options stand in the place of those of all."""
+        """The command line of a rank; its own options override those of all."""
         words = WORDS + ["--backend", self.backend, "--schedule", self.schedule]
         for option in options[:1]:
             if option in words:
@@ -62,7 +62,7 @@ class Job:
         return [self.program, *words, *options]
 
     def start_all(self, options):
-        """@options: what ranks have of their own; None: it does not come."""
+        """@options: individual options of ranks; None: the rank does not start."""
         for rank in range(RANKS):
             if options.get(rank, ()) is not None:
                 self.start(rank, options.get(rank, ()))
@@ -75,7 +75,7 @@ class Job:
                                                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=err)
 
     def pids(self, rank):
-        """The program's processes on the rank's host."""
+        """Ids of the program's processes on the rank's host."""
         found = []
         for pid in cluster("pids", rank).split():
             try:
@@ -86,7 +86,7 @@ class Job:
         return found
 
     def wait_until_met(self):
-        """Until every rank has a data port, which comes after they have met."""
+        """Waits until every rank has a data port, which it opens after the rendezvous."""
         end = time.monotonic() + LIMIT_S
         while any(len(cluster("on", rank, "ss", "-Hltn").splitlines()) < 1 for rank in range(1, RANKS)):
             if time.monotonic() > end:
@@ -94,7 +94,7 @@ class Job:
             time.sleep(0.05)
 
     def finish(self):
-        """The exit status of each rank; None: it hangs."""
+        """The exit status of each rank; None if it hangs."""
         status = {}
         end = time.monotonic() + LIMIT_S
         for rank, process in self.ranks.items():
@@ -116,7 +116,7 @@ class Job:
 
 
 class MpiJob(Job):
-    """Processes of one mpirun, which is on the first host; what they say comes through it."""
+    """Processes of one mpirun on the first host, which forwards their output."""
 
     backend = "mpi"
 
@@ -128,7 +128,7 @@ class MpiJob(Job):
                                              stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=err)
 
     def wait_until_met(self):
-        """What MPI listens at says nothing of it."""
+        """MPI's listening ports do not show whether ranks have met."""
         time.sleep(START_S)
 
     def said(self, rank):
@@ -143,7 +143,7 @@ def hit(job, rank, number):
 
 
 def begin(job, fault, guilty, rng):
-    """Starts the ranks, and lets it happen."""
+    """Starts the ranks and injects the fault."""
     if fault in ("late", "never"):
         job.start_all({guilty: None})
     else:
@@ -162,7 +162,7 @@ def begin(job, fault, guilty, rng):
 
 
 def wrong_words(fault, guilty, rank, words):
-    """What is wrong with what a rank says; "": nothing."""
+    """What is wrong with a rank's output; "" if nothing."""
     lines = [line for line in words.splitlines() if line.startswith("longhaul: error: ")]
     if len(lines) != 1:
         return f"rank {rank} prints {len(lines)} verdicts: {words}"
@@ -182,9 +182,9 @@ def wrong_words(fault, guilty, rank, words):
 
 
 def judge(job, fault, guilty, status):
-    silent = ["kill", "term", "never"]  # the guilty one says nothing ...
+    silent = ["kill", "term", "never"]  # the guilty rank prints nothing ...
     if job.backend == "mpi":
-        silent += ["cable", "stop"]  # ... or is not heard any more
+        silent += ["cable", "stop"]  # ... or its output is lost
     wrong = [f"rank {rank} hangs" for rank, code in status.items() if code is None]
     ranks = range(RANKS) if job.backend == "mpi" else status
     wrong += [text for rank in ranks if not (rank == guilty and fault in silent)
@@ -200,12 +200,12 @@ def try_fault(program, backend, number):
     faults = FAULTS[backend]
     fault, guilty = faults[number % len(faults)], number // len(faults) % RANKS
     if backend == "mpi" and fault == "cable":
-        guilty = 1 + guilty % (RANKS - 1)  # all are heard through the first host
+        guilty = 1 + guilty % (RANKS - 1)  # all output comes through the first host
     job = (MpiJob if backend == "mpi" else Job)(program, rng.choice(SCHEDULES))
     began = time.monotonic()
     begin(job, fault, guilty, rng)
     if fault == "stop":
-        time.sleep(DEADLINE_S + 12)  # all others have ended, or hang
+        time.sleep(DEADLINE_S + 12)  # all others have ended by then, or hang
         hit(job, guilty, signal.SIGCONT)
     status = job.finish()
     wrong = judge(job, fault, guilty, status)

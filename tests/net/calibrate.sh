@@ -1,13 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# longhaul calibrate and validate over hosts in namespaces: the cluster that is found is the one that was
-# made, also with a slow adapter; and with its constants the simulator predicts what runs on it take.
+# Tests longhaul calibrate and validate over hosts in namespaces: calibrate must find the cluster
+# that was made, also with a slow adapter, and with its constants the simulator must predict run
+# times.
 #
 #     calibrate.sh PROGRAM WIRE
 #
-# The rates are such that the network is the limit, not the processor. LONGHAUL_NET_GATE bounds the median of the makespans' errors, 0.15 by default; a third of it bounds the errors of
-# rates (a half with MPI), four thirds that of latency. A machine that others use measures whatever they leave it. Exit
-# status 77 where MPI is absent, or the machine makes no hosts (cluster.sh).
+# Rates are low enough for the network to be the bottleneck, not the CPU. LONGHAUL_NET_GATE bounds
+# the median of the makespans' errors, 0.15 by default; a third of it bounds the errors of rates (a
+# half with MPI), four thirds that of latency. On a shared machine, measurements depend on its other
+# load. Exit status 77 if MPI is absent, or the machine does not allow such hosts (cluster.sh).
 set -u
 # shellcheck source=tests/net/setup.sh
 . "$(dirname "$(realpath "$0")")/setup.sh"

@@ -1,23 +1,23 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# A cluster of hosts on one machine, in network namespaces: each has a name and an address of its own and
-# one adapter, and all hang on one switch (tcp_channel.c), which gives them rates and delay. Nothing of it is seen from
-# outside, and nothing is left when COMMAND ends.
+# A cluster of hosts on one machine, in network namespaces. Each host has a name, an address and one
+# adapter; all are connected to one switch (wire.c), which sets rates and delay. The cluster is
+# invisible from outside and is removed when COMMAND ends.
 #
 #     cluster.sh make NODES RATE DELAY [NODE=RATE...] -- COMMAND...   runs COMMAND beside the hosts
 #
-# RATE is as 100mbit or 1gbit, DELAY one way in microseconds, 0 for none; NODE=RATE gives one host
-# another adapter. COMMAND may call, with WIRE set to the program made of tcp_channel.c:
+# RATE is written as 100mbit or 1gbit, DELAY one way in microseconds, 0 for none; NODE=RATE gives
+# one host another rate. With WIRE set to the program built from wire.c, COMMAND may call:
 #
-#     cluster.sh on NODE COMMAND...           COMMAND on a host (node0, node1, ..)
-#     cluster.sh mpirun PER_NODE COMMAND...   COMMAND with so many ranks on each host
-#     cluster.sh rate NODE RATE               from now on
-#     cluster.sh lose NODE PERMILLE SEED      from now on, so many of a thousand frames of its cable, both ways
-#     cluster.sh cut NODE                     all of them: the cable is cut, and no adapter is told
-#     cluster.sh join NODE                    as it was
-#     cluster.sh pids NODE                    the processes of a host
+#     cluster.sh on NODE COMMAND...           runs COMMAND on a host (node0, node1, ..)
+#     cluster.sh mpirun PER_NODE COMMAND...   runs COMMAND with PER_NODE ranks on each host
+#     cluster.sh rate NODE RATE               changes the rate from now on
+#     cluster.sh lose NODE PERMILLE SEED      drops PERMILLE of 1000 frames from now on, both directions
+#     cluster.sh cut NODE                     drops all: the cable is cut without notification
+#     cluster.sh join NODE                    restores the cable
+#     cluster.sh pids NODE                    lists the processes of a host
 #
-# Exit status 77 where the machine does not allow it, with a line that begins with "skipped: ".
+# Exit status 77 if the machine does not allow it, with a line that begins with "skipped: ".
 set -u
 self=$(realpath "$0")
 
@@ -26,7 +26,7 @@ skip() {
     exit 77
 }
 
-# In bits per second.
+# Converts a rate to bits per second.
 bits() { # RATE
     case $1 in
     *gbit) echo "${1%gbit}000000000" ;;
@@ -35,25 +35,25 @@ bits() { # RATE
     esac
 }
 
-# How many bytes an adapter may get at once: what passes in 0.7 ms, but no more than 60 KB, which every system takes.
-# The fewer frames, the less the switch has to do: for four hosts that all send at 1 Gb/s it took 0.9 of a core with
-# frames of 15 KB where it took 0.6 with those of 60 KB.
+# Maximum segment that an adapter gets at once: what passes in 0.7 ms, but at most 60 KB, which
+# every system accepts. Fewer frames cost the switch less: for four hosts that all send at 1 Gb/s it
+# used 0.9 of a core with frames of 15 KB and 0.6 with 60 KB.
 at_once() { # RATE
     local bytes=$(($(bits "$1") / 11000))
     echo $((bytes < 3100 ? 3100 : bytes > 60000 ? 60000 : bytes))
 }
 
-# What a connection may have under way: what passes an adapter while it goes there and back and in 2 ms more. A real
-# adapter takes no more than 128 KB from a connection (TCP small queues), 1 ms at 1 Gb/s; these take whatever they are
-# given, and a host would copy all of a message to one before another gets its first byte. The other millisecond is for
-# frames, which take up to 0.7 ms.
+# Bytes in flight per connection: what passes an adapter in the round-trip time plus 2 ms. A real
+# adapter accepts at most 128 KB from a connection (TCP small queues), 1 ms at 1 Gb/s; these accept
+# everything, so that a host would copy a whole message to one adapter before another gets its first
+# byte. The other millisecond is for frames, which take up to 0.7 ms.
 under_way() { # RATE DELAY
     local bytes=$(($(bits "$1") / 8 * (2 * $2 + 2000) / 1000000))
     echo $((bytes < 262144 ? 262144 : bytes))
 }
 
-# Buffers to receive are those of hosts that were set up for a fast network: by default a connection begins with a
-# window of 64 KB, which several that share an adapter do not fill it with.
+# Receive buffers are set as on hosts configured for a fast network: by default a connection begins
+# with a window of 64 KB, which cannot fill an adapter shared by several.
 add_node() { # NODE RATE DELAY
     local sent
     sent=$(under_way "$2" "$3")
@@ -70,7 +70,7 @@ add_node() { # NODE RATE DELAY
         echo "10.77.0.$(($1 + 1)) node$1" >> "$NET_FOLDER/hosts"
 }
 
-# Within the namespaces of make.
+# Runs within the namespaces of make.
 make_within() { # NODES RATE DELAY [NODE=RATE...] -- COMMAND...
     local nodes=$1 rate=$2 delay=$3 node status ports=()
     declare -A own
@@ -118,7 +118,7 @@ on)
     # shellcheck disable=SC2016
     exec ip netns exec "node$2" unshare --uts sh -c 'hostname "$0" && exec "$@"' "node$2" "${@:3}"
     ;;
-agent) # what mpirun calls: HOST COMMAND, to be read by a shell
+agent) # called by mpirun: HOST COMMAND, for a shell
     exec "$self" on "${2#node}" sh -c "${*:3}"
     ;;
 mpirun)
@@ -129,11 +129,12 @@ mpirun)
     export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_mpi_yield_when_idle=1
     export OMPI_MCA_plm_rsh_agent="$self agent" OMPI_MCA_btl_tcp_if_include=10.77.0.0/24
     export OMPI_MCA_oob_tcp_if_include=10.77.0.0/24 OMPI_MCA_hwloc_base_binding_policy=none
-    export OMPI_MCA_orte_tmpdir_base=$NET_FOLDER # another cluster may have hosts of these names, too
-    # So that its daemons notice a host that is gone; tcp_retries2 above is for those that have words under way.
+    export OMPI_MCA_orte_tmpdir_base=$NET_FOLDER # another cluster may have hosts with the same names
+    # Lets Open MPI's daemons detect a lost host; tcp_retries2 above is for those with data in
+    # flight.
     export OMPI_MCA_oob_tcp_keepalive_time=3 OMPI_MCA_oob_tcp_keepalive_intvl=1 OMPI_MCA_oob_tcp_keepalive_probes=8
-    # Beyond 4 KiB a message starts when both its ends are there, as in the simulator; by default, of up to 64 KiB
-    # are sent before. What asks and answers is small then, and waits for little.
+    # Messages above 4 KiB start by rendezvous, as in the simulator; by default up to 64 KiB are
+    # sent eagerly. The rendezvous messages are then small and wait little.
     export OMPI_MCA_btl_tcp_eager_limit=4096 OMPI_MCA_btl_tcp_rndv_eager_limit=4096
     exec "$self" on 0 mpirun --oversubscribe -n $((NET_NODES * $2)) -H "$hosts" "${@:3}"
     ;;

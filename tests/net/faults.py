@@ -1,14 +1,16 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""longhaul run over hosts whose network or processes fail while it runs (hosts: cluster.sh, cables: tcp_channel.c).
+"""longhaul run over hosts whose network or processes fail during the run (hosts: cluster.sh, cables: wire.c).
 
     faults.py PROGRAM WIRE HELD_CLOCK_LIBRARY [--seeds N] [--first SEED] [--jobs N] [--fault NAME]
               [--backend mpi|tcp]
 
-A seed draws the schedule, the host, and the moment: from the start of the processes to the end of a run
-without faults. Messages go by MPI with even seeds and over TCP with odd ones, unless --backend says. Each run must end in time, with the results of a run without faults or with the name of
-the rank or host that does not answer, for which deadlines begin with the fault; leave no process of longhaul on any host; and leave every file as
-it was or whole. Exit status 77 where MPI is absent, or the machine makes no hosts.
+A seed draws the schedule, the host, and the moment: from the start of the processes to the end of a
+run without faults. Messages use MPI with even seeds and TCP with odd ones, unless --backend is
+given. Each run must end in time, with the results of a run without faults or with the name of the
+rank or host that does not answer; deadlines begin with the fault. It must leave no process of
+longhaul on any host, and leave every file unchanged or complete. Exit status 77 if MPI is absent,
+or the machine does not allow such hosts.
 """
 import argparse
 import json
@@ -33,9 +35,9 @@ LOST_PERMILLE = 50
 SCHEDULES = ("ring", "zigzag", "te-a2a")
 BACKENDS = ("mpi", "tcp")
 BEFORE = "as it was before\n"
-HANG_S = 90  # the deadline, Open MPI's end, and what a machine with other load adds
-ORPHAN_S = 30  # likewise, on a host that cannot hear that the run has ended
-STOP_S, GO_S = 0.09, 0.01  # of a slow host's tenth of a second
+HANG_S = 90  # the deadline, Open MPI's shutdown, and slack for a loaded machine
+ORPHAN_S = 30  # likewise, for a host that cannot learn that the run has ended
+STOP_S, GO_S = 0.09, 0.01  # of each tenth of a second of a slow host
 
 
 def cluster(*words):
@@ -43,7 +45,7 @@ def cluster(*words):
 
 
 def processes_of(program, among=None):
-    """Ids of the processes that execute the program; of those in among, if given."""
+    """Ids of the processes that execute the program, limited to those in among if given."""
     found = []
     for folder in pathlib.Path("/proc").iterdir():
         if not folder.name.isdigit() or (among is not None and folder.name not in among):
@@ -52,7 +54,7 @@ def processes_of(program, among=None):
             if os.readlink(folder / "exe") == program:
                 found.append(int(folder.name))
         except OSError:
-            pass  # gone, or the kernel's
+            pass  # gone, or a kernel thread
     return found
 
 
@@ -65,12 +67,12 @@ def send(pids, number):
 
 
 class Run:
-    """One run in a folder of its own; with a fault, if there is one."""
+    """One run in a folder of its own, with or without a fault."""
 
     def __init__(self, program, backend, schedule, deadline_s, held_clock=None):
         self.program = program
         self.folder = pathlib.Path(tempfile.mkdtemp())
-        self.begun = self.folder / "begun"  # with it the clock of deadlines starts, if it is held
+        self.begun = self.folder / "begun"  # starts the clock of deadlines, if it is held
         held = ["env", f"LD_PRELOAD={held_clock}", f"CLOCK_HELD_UNTIL={self.begun}"] if held_clock else []
         self.files = [self.folder / "result.json", self.folder / "timeline.json"]
         for file in self.files:
@@ -86,14 +88,14 @@ class Run:
         self.began = time.monotonic()
 
     def wait_for_ranks(self):
-        """Until all ranks are there, or the run has ended."""
+        """Waits until all ranks have started, or the run has ended."""
         while self.process.poll() is None and len(processes_of(self.program)) < HOSTS:
             if time.monotonic() - self.began > HANG_S:
                 break
             time.sleep(0.02)
 
     def finish(self):
-        """The exit status; None: it hangs."""
+        """The exit status; None if it hangs."""
         try:
             status = self.process.wait(HANG_S)
         except subprocess.TimeoutExpired:
@@ -107,7 +109,7 @@ class Run:
         return json.loads(self.files[0].read_text())["outputs_sha256"]
 
     def broken_files(self):
-        """What is neither as it was nor whole, nor should be there."""
+        """Files that are neither unchanged nor complete, and unexpected files."""
         broken = [str(path.name) for path in self.folder.iterdir()
                   if path not in self.files and path.name not in ("out", "err", "begun")]
         for file in self.files:
@@ -121,14 +123,14 @@ class Run:
         return broken
 
     def orphans(self):
-        """How many processes of longhaul are left, after the time that they have."""
+        """Number of processes of longhaul left after the time they have to end."""
         until = time.monotonic() + ORPHAN_S
         while (left := processes_of(self.program)) and time.monotonic() < until:
             time.sleep(0.05)
         return len(left)
 
     def clear(self):
-        """Whatever is left on the hosts: Open MPI's daemons, behind a cable that is cut."""
+        """Kills what is left on the hosts: Open MPI's daemons behind a cut cable."""
         for host in range(HOSTS):
             send(map(int, cluster("pids", host).split()), signal.SIGKILL)
         self.process.wait()
@@ -159,7 +161,7 @@ def kill_ranks(run, host, _seed):
 
 
 def lose_power(run, host, seed):
-    """What other hosts see of it: nothing any more, and no connection that is closed."""
+    """What other hosts observe of a power loss: no more frames, and no closed connection."""
     cluster("cut", host)
     kill_ranks(run, host, seed)
 
@@ -169,10 +171,10 @@ def kill_launcher(run, _host, _seed):
 
 
 class Fault(typing.NamedTuple):
-    begin: typing.Callable  # of a run, a host and a seed
-    end: typing.Callable  # of a host
-    deadline_s: int  # of the run: what only slows it down must not end it on a machine with other load
-    passes: bool  # a run only has to wait: it must come through
+    begin: typing.Callable  # arguments: run, host, seed
+    end: typing.Callable  # argument: host
+    deadline_s: int  # of the run; long enough on a loaded machine for faults that only slow it down
+    passes: bool  # the run only has to wait and must succeed
 
 
 FAULTS = {
@@ -194,9 +196,9 @@ def waiting_ranks(words):
 
 
 def names(words, host):
-    """Whether the words name a host that does not answer, or its rank: each host has one. Without a name it is
-    the one that says nothing where all others say that they wait. Of node0, where mpirun is, this host itself must
-    speak: nobody hears others."""
+    """Whether the output names a host that does not answer, or its rank (each host has one).
+    Without a name, the host is the one rank missing from the ranks reported as waiting. For
+    node0, where mpirun runs, node0 itself must report: the others' output is lost."""
     waiting = waiting_ranks(words)
     if (host == 0 and 0 in waiting) or waiting == set(range(HOSTS)) - {host}:
         return True
@@ -205,11 +207,11 @@ def names(words, host):
 
 
 def judge(run, status, fault, host, sha256):
-    """How it ended, and what is wrong with that."""
+    """The outcome of a run, and the list of what is wrong with it."""
     wrong = []
     whole = not run.broken_files()
     right = status == 0 and whole and run.sha256() == sha256
-    # Whatever the ranks print passes mpirun.
+    # All output of ranks goes through mpirun.
     named = status not in (0, None) and (fault == "mpirun" or names(run.words, host))
     if status is None:
         wrong.append("it hangs")
@@ -230,7 +232,7 @@ def judge(run, status, fault, host, sha256):
 
 
 def try_fault(program, held_clock, fault, seed, backend, healthy):
-    """One line: fault, seed, backend, host, moment, outcome, seconds, what is wrong."""
+    """Prints a line: fault, seed, backend, host, moment, outcome, seconds, failures."""
     rng = random.Random(f"{fault} {seed}")
     schedule, host = rng.choice(SCHEDULES), rng.randrange(HOSTS)
     sha256, seconds = healthy[backend, schedule]
@@ -269,7 +271,7 @@ def inside(program, held_clock, cases):
         try_fault(program, held_clock, fault, int(seed), backend, healthy)
 
 
-# ---- all of them ----
+# ---- all faults ----
 
 
 def skip(reason):

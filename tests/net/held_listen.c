@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Preloaded into a rank, this holds it where it has begun to listen for other ranks' data, until a
- * file is there, and writes the port into another one:
+ * A library preloaded into a rank. After the rank begins to listen for other ranks' data it is held
+ * until a file exists; the port is written to another file:
  *
  *     LD_PRELOAD=held_listen.so LISTEN_HELD_UNTIL=file LISTEN_HELD_PORT=file MASTER_PORT=...
  *
- * So strangers can be there before any member calls. The start port is not held.
+ * This lets strangers connect before any member calls. The start port is not held.
  */
 #include <dlfcn.h>
 #include <netinet/in.h>
@@ -30,7 +30,7 @@ write_port(const char *path, unsigned port)
         abort();
 }
 
-/* In the place of libc's. */
+/* Replaces libc's. */
 int
 listen(int socket, int backlog)
 {

@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# longhaul run over hosts that have a network between them: results, and the bytes that cross it.
+# Tests longhaul run over hosts connected by a network: results, and the bytes that cross it.
 #
 #     run.sh PROGRAM WIRE
 #
-# Exit status 77 where MPI is absent, or the machine makes no hosts (cluster.sh).
+# Exit status 77 if MPI is absent, or the machine does not allow such hosts (cluster.sh).
 set -u
 # shellcheck source=tests/net/setup.sh
 . "$(dirname "$(realpath "$0")")/setup.sh"

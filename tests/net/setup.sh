@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Read by the scripts of this folder that run a program over hosts in namespaces, with that program and the
-# wire as their first arguments. Exit status 77 where MPI is absent.
+# Sourced by the scripts of this folder that run a program over hosts in namespaces; their first
+# arguments are that program and wire. Exit status 77 if MPI is absent.
 # shellcheck shell=bash
 
 # shellcheck source=tests/mpi/setup.sh
@@ -10,5 +10,5 @@ cluster=$tests/cluster.sh
 root=$(realpath "${LONGHAUL_SOURCE_DIR:-$tests/../..}")
 begin "$1"
 export program WIRE cluster root folder
-# cluster.sh has its own
+# cluster.sh sets its own
 unset OMPI_MCA_btl OMPI_MCA_btl_tcp_if_include OMPI_MCA_orte_tmpdir_base OMPI_MCA_btl_vader_backing_directory

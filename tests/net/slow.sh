@@ -1,13 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# longhaul validate names the host that is slow and the link that is slow: over three hosts in namespaces, of
-# which one gets a tenth of the rate that was predicted, then one whose kernels are slow ones.
+# Tests that longhaul validate names the slow host and the slow link, over three hosts in
+# namespaces: one gets a tenth of the predicted rate, then one has slow kernels.
 #
 #     slow.sh PROGRAM WIRE
 #
-# The constants are not measured here: of the rate the cluster's file says somewhat less than there is, and any
-# profile does, because hosts are held against each other. On a machine that others use another host may be slow,
-# too: the one that was made so must be named. Exit status 77 where MPI is absent, or the machine makes no hosts.
+# The constants are not measured here: the cluster's file gives slightly less than the real rate,
+# and any profile will do, since hosts are compared with each other. On a shared machine other hosts
+# may be slow too: only the one made slow must be named. Exit status 77 if MPI is absent, or the
+# machine does not allow such hosts.
 set -u
 # shellcheck source=tests/net/setup.sh
 . "$(dirname "$(realpath "$0")")/setup.sh"
@@ -26,7 +27,7 @@ cat > cluster.json <<'END'
 }
 END
 "$program" calibrate --quick --repeat 1 --threads 1 -o profile.json > out 2> err || { cat err; exit 1; }
-# Its links are this machine's memory, which is none of the cluster's.
+# The profile's links are this machine's memory, not the cluster's.
 /usr/bin/python3 - << 'END' || exit 1
 import json
 
@@ -37,7 +38,7 @@ with open("profile.json", "w", encoding="utf-8") as file:
     json.dump(profile, file)
 END
 
-# Host SLOW_HOST has the kernels that compute in fp64, which take several times as long.
+# Host SLOW_HOST uses the kernels that compute in fp64, which are several times slower.
 cat > rank.sh <<'END'
 [ "$(hostname)" = "${SLOW_HOST:-}" ] && set -- "$@" --kernels reference
 exec "$@"

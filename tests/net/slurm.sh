@@ -1,14 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Slurm over hosts in namespaces (cluster.sh): a controller, a daemon on each host, and munge, all of this
-# script's own. Jobs by sbatch: tools/validate.sbatch over four hosts; srun and mpirun, with shared memory in a
-# host and TCP between; the program's own way to meet (--bootstrap slurm and torchrun); jobs that are cancelled.
+# Tests Slurm over hosts in namespaces (cluster.sh): a controller, a daemon per host, and munge, all
+# private to this script. Jobs by sbatch: tools/validate.sbatch over four hosts; srun and mpirun,
+# with shared memory within a host and TCP between hosts; the program's own rendezvous (--bootstrap
+# slurm and torchrun); cancelled jobs.
 #
 #     slurm.sh PROGRAM WIRE [STANDIN NCCL]
 #
-# STANDIN is longhaul on the stand-in for CUDA, NCCL the library in the place of NCCL. SLURM_KEEP, if set, is
-# a folder that gets what the job of validate.sbatch wrote. Exit status 77, with a word, where Slurm, munge or MPI
-# are absent, or the machine allows no hosts or no daemons.
+# STANDIN is longhaul on the stand-in for CUDA, NCCL the library that replaces NCCL. SLURM_KEEP, if
+# set, is a folder that gets the output of the validate.sbatch job. Exit status 77, with a reason,
+# if Slurm, munge or MPI are absent, or the machine does not allow such hosts or daemons.
 set -u
 PATH=$PATH:/usr/sbin
 for tool in slurmctld slurmd sbatch srun scancel munged; do

@@ -4,11 +4,12 @@
 
     strangers.py PROGRAM WIRE HELD_LISTEN_LIBRARY
 
-Four hosts have a rank each, and on a fifth one there are 5,000 connections that say nothing: to the start port before
-other ranks come, or to the data port of a rank before others call there; also where ranks have 256 descriptors. The
-results are those of a run without strangers. Then ranks with a wrong secret and with none, which are refused by name,
-also as guests of a job whose ranks have yet to come; and a rank that listens at one interface alone. Exit status 77 where
-the machine makes no hosts, or has too few descriptors.
+Four hosts have one rank each, and a fifth host opens 5,000 silent connections: to the start port
+before other ranks arrive, or to a rank's data port before others connect; also with ranks limited
+to 256 descriptors. Results must equal those of a run without strangers. Further cases: ranks with a
+wrong secret or none, which are rejected by name, also as guests of a job whose ranks have not
+arrived yet; and a rank that listens at one interface only. Exit status 77 if the machine does not
+allow such hosts, or has too few descriptors.
 """
 import json
 import os
@@ -24,7 +25,7 @@ import time
 CLUSTER = str(pathlib.Path(__file__).resolve().parent / "cluster.sh")
 RANKS = 4
 STRANGERS = 5000
-BACKLOG = 4000  # of them are connected where nobody accepts them, at least
+BACKLOG = 4000  # minimum number of them connected to a listener that does not accept
 FEW_FILES = 256
 PORT = 29500
 PATIENCE_S = 120
@@ -72,7 +73,8 @@ class Job:
 
 
 def visit(address, port, wanted):
-    """As many connections as there are strangers, of which so many are there; on this host."""
+    """Opens STRANGERS connections from this host; prints their number once `wanted` are
+    established."""
     strangers = []
     for _ in range(STRANGERS):
         stranger = socket.socket()
@@ -80,7 +82,7 @@ def visit(address, port, wanted):
         stranger.connect_ex((address, port))
         strangers.append(stranger)
         if len(strangers) % 100 == 0:
-            time.sleep(0.002)  # the network is not what is tried here
+            time.sleep(0.002)  # connection errors are not under test
     waiting = select.poll()
     for stranger in strangers:
         waiting.register(stranger, select.POLLOUT)
@@ -95,7 +97,7 @@ def visit(address, port, wanted):
 
 
 class Strangers:
-    """On the last host, until the end of a with statement."""
+    """Strangers on the last host, connected until the end of a with statement."""
 
     def __init__(self, address, port, wanted):
         words = [CLUSTER, "on", str(RANKS), sys.executable, __file__, "--visit", address, str(port), str(wanted)]
@@ -110,7 +112,7 @@ class Strangers:
 
 
 def listeners(rank, *files):
-    """The addresses and ports at which somebody listens on a host, as the kernel writes them."""
+    """The listening addresses and ports of a host, as the kernel prints them."""
     text = subprocess.run([CLUSTER, "on", str(rank), "cat", *(files or ("/proc/net/tcp", "/proc/net/tcp6"))],
                           check=True, capture_output=True, text=True).stdout
     lines = [line.split() for line in text.split("\n")]
@@ -144,7 +146,7 @@ def at_a_data_port(program, files, held_listen):
 
 
 def refused(program, variables, told):
-    """What is wrong: each rank that is named must have said this."""
+    """Failures: each rank named must have printed this."""
     job = Job(program, deadline_s=3)
     for rank in range(RANKS):
         job.start(rank, *variables[rank])
@@ -160,7 +162,7 @@ def try_secrets(program):
     failures = refused(program, [ours, other, ours, ours], {0: f"{from_node1}({wrong})", 1: wrong, 2: wrong})
     failures += refused(program, [ours, [], ours, ours], {0: f"{from_node1}({none}", 1: none, 3: none})
     failures += refused(program, [[], ours, [], []], {0: f"{from_node1}({lacks})", 1: lacks})
-    # One under the name of rank 1, before that comes, who has no secret: it keeps its place.
+    # A guest under rank 1's name, without the secret, arrives before rank 1, which keeps its place.
     job = Job(program)
     job.start(0, *ours)
     until("rank 0 listens", start_port_is_there)
@@ -176,7 +178,7 @@ def try_secrets(program):
 
 
 def try_interfaces(program):
-    """Where rank 0 listens that is told its interface, while it waits for others."""
+    """The addresses rank 0 listens at while it waits for others, given its interface."""
     job = Job(program)
     job.start(0, "LONGHAUL_SOCKET_IFNAME=eth0")
     until("rank 0 listens", start_port_is_there)

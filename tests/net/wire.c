@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A switch between adapters of given rates, with long wires: a frame that a port receives passes
- * the sender's adapter, travels for so many microseconds, and passes the adapter of its
- * destination, which begins with the first byte and does not wait for the last. At an adapter
- * frames of different connections take turns, byte for byte, and none is lost for want of room: it
- * does what a fabric with flow control does, where no connection takes from another.
+ * A network switch with adapters of given rates and long wires. A frame passes the sender's
+ * adapter, travels DELAY_US microseconds, and passes the adapter of its destination, which is
+ * cut-through: it begins with the first byte. At an adapter the frames of different connections
+ * alternate byte by byte, and none is dropped for lack of buffers: the switch behaves like a fabric
+ * with flow control that is fair between connections.
  *
  *     wire DELAY_US PORT=BITS_PER_S PORT=BITS_PER_S...
  *
- * Its standard input has commands, a line each, which hold from then on:
+ * Commands on standard input, one per line, take effect at once:
  *
- *     rate PORT BITS_PER_S      of the adapter, in both directions
- *     lose PORT PERMILLE SEED   so many of a thousand frames that pass this port, in both
- * directions
+ *     rate PORT BITS_PER_S      sets the adapter's rate, both directions
+ *     lose PORT PERMILLE SEED   drops PERMILLE of 1000 frames at this port, both directions
  *
- * Which ones is drawn from the seed. A cable that loses all of them is cut, and nobody is told.
- * Offloads stay on: frames pass with their headers of segmentation and checksums (PACKET_VNET_HDR).
- * It prints "ready" once it switches, and runs until it is killed.
+ * The dropped frames are drawn from the seed. A cable that drops all of them is cut, without any
+ * notification. Offloads stay on: frames keep their segmentation and checksum headers
+ * (PACKET_VNET_HDR). Prints "ready" once it switches, and runs until it is killed.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -38,62 +37,62 @@
 #include <unistd.h>
 
 #define PORTS_MAX 64
-#define FLOWS_MAX 256 /* connections that have frames at one adapter */
+#define FLOWS_MAX 256 /* connections with frames at one adapter */
 #define FRAME_BYTES_MAX (sizeof(struct virtio_net_hdr) + 66000)
 #define SOCKET_BYTES (16 << 20)
 #define NS_PER_S INT64_C(1000000000)
 #define NS_PER_US INT64_C(1000)
-#define BATCH 64     /* frames of a port, before others have their turn */
-#define ADDRESSES 26 /* where a frame of IPv4 has its addresses and, behind them, its ports */
+#define BATCH 64     /* frames of a port before the next port is served */
+#define ADDRESSES 26 /* offset of an IPv4 frame's addresses, followed by its ports */
 #define ADDRESSES_BYTES 12
 
 typedef struct Frame Frame;
 struct Frame {
     Frame *next;
-    int64_t first_ns, last_ns; /* when its first byte is at the far end, and its last one */
+    int64_t first_ns, last_ns; /* arrival times of its first and last byte at the far end */
     uint64_t key;              /* of its connection */
-    size_t wire_bytes;         /* with what each segment of it adds */
+    size_t wire_bytes;         /* including the overhead of each segment */
     bool lost;
     size_t bytes;
     unsigned char data[]; /* struct virtio_net_hdr, then the frame */
 };
 
 typedef struct {
-    Frame *first, *last; /* the last one of none is of no meaning */
+    Frame *first, *last; /* `last` is meaningless if the queue is empty */
 } Queue;
 
-/* A connection that has frames at an adapter. */
+/* A connection with frames at an adapter. */
 typedef struct {
     uint64_t key;
-    Frame *passing; /* a part of it has passed */
-    double end;     /* the adapter's turn when all of it has */
-    Queue frames;   /* behind it */
+    Frame *passing; /* partly transmitted */
+    double end;     /* value of the adapter's `turn` at which it is transmitted */
+    Queue frames;   /* frames after it */
 } Flow;
 
-/* One direction of an adapter. Its turn is how many bytes a connection that has always had frames
- * would have sent: all that have frames move with it (generalised processor sharing: Parekh and
- * Gallager 1993). */
+/* One direction of an adapter. `turn` is the number of bytes that a connection with frames all the
+ * time would have sent; every connection with frames advances with it (generalised processor
+ * sharing: Parekh and Gallager 1993). */
 typedef struct {
     double ns_per_byte;
     double turn;
-    int64_t at_ns; /* the turn is that of then */
+    int64_t at_ns; /* time of `turn` */
     Flow flows[FLOWS_MAX];
     unsigned flows_count;
-    Queue *begun; /* takes frames that begin to pass; NULL: nothing does */
+    Queue *begun; /* receives frames whose transmission begins; NULL: unused */
 } Adapter;
 
 typedef struct {
-    unsigned char address[ETH_ALEN]; /* of the host behind it, once it has sent something */
+    unsigned char address[ETH_ALEN]; /* of the host at this port, known after its first frame */
     bool known;
     unsigned lost_permille;
     uint64_t random; /* state of SplitMix64 */
     Adapter in, out; /* from the host, to the host */
-    Queue wire;      /* what is on its way from here, by when its first byte arrives */
-    Queue last;      /* what has passed out and waits for its last byte */
+    Queue wire;      /* frames in flight from here, by arrival of the first byte */
+    Queue last;      /* frames transmitted whose last byte has not arrived */
 } Port;
 
 static struct pollfd polled[PORTS_MAX + 1]; /* the ports' sockets, then standard input */
-static Frame *spare;                        /* those that are free, each with all its room */
+static Frame *spare;                        /* free frames, each of full size */
 static char *names[PORTS_MAX];              /* of the ports */
 static Port ports[PORTS_MAX];
 static unsigned ports_count;
@@ -135,7 +134,7 @@ take(Queue *queue)
     return frame;
 }
 
-/* One that can take any: memory from the system for each would cost more than to copy it. */
+/* Gets a frame of full size: allocating each from the system would cost more than copying it. */
 static Frame *
 new_frame(void)
 {
@@ -215,7 +214,7 @@ obey(const char *line)
     }
 }
 
-/* Whoever gives commands writes whole lines at once. */
+/* Commands must be written as whole lines. */
 static void
 read_commands(void)
 {
@@ -248,7 +247,7 @@ loses(Port *port)
 
 /* ---- adapters ---- */
 
-/* The connection whose frame is through first; NULL: none has any. */
+/* The connection whose frame completes first; NULL if none has frames. */
 static Flow *
 first_of(Adapter *adapter)
 {
@@ -280,7 +279,8 @@ begin(Adapter *adapter, Flow *flow, Frame *frame)
     append(adapter->begun, frame);
 }
 
-/* The next frame that is through until then, at adapter->at_ns; the one behind it has begun. */
+/* The next frame that completes by the given time, leaving adapter->at_ns at its completion; its
+ * connection's next frame has begun. */
 static Frame *
 passed(Adapter *adapter, int64_t until_ns)
 {
@@ -305,8 +305,8 @@ passed(Adapter *adapter, int64_t until_ns)
     return frame;
 }
 
-/* Behind what its connection has there, of an adapter that is where it should be in time. False:
- * there are more connections than there is room for. */
+/* Queues a frame behind those of its connection; the adapter must be up to date. False: there are
+ * too many connections. */
 static bool
 queue_at(Adapter *adapter, Frame *frame)
 {
@@ -328,7 +328,7 @@ queue_at(Adapter *adapter, Frame *frame)
 
 /* ---- in ---- */
 
-/* FNV-1a of addresses and ports; of frames that are not TCP over IPv4, of whatever is there. */
+/* FNV-1a over addresses and ports; for frames other than TCP over IPv4, over the same bytes. */
 static uint64_t
 key_of(const unsigned char *frame, size_t bytes)
 {
@@ -339,7 +339,7 @@ key_of(const unsigned char *frame, size_t bytes)
     return key;
 }
 
-/* With the headers of all segments that an adapter would make of it. */
+/* Includes the headers of all segments that an adapter would make of it. */
 static size_t
 wire_bytes(const struct virtio_net_hdr *header, size_t frame_bytes)
 {
@@ -375,7 +375,7 @@ receive(unsigned port)
     frame->key = key_of((const void *)header, bytes);
     frame->wire_bytes = wire_bytes((const void *)frame->data, bytes);
     if (!queue_at(&ports[port].in, frame))
-        free_frame(frame); /* it is sent again */
+        free_frame(frame); /* it is retransmitted */
     return true;
 }
 
@@ -384,13 +384,13 @@ receive(unsigned port)
 static void
 deliver(unsigned port, Frame *frame)
 {
-    /* A port that is down or full loses the frame, as a switch does. */
+    /* A port that is down or full drops the frame, as a switch does. */
     if (!frame->lost && !loses(&ports[port]))
         (void)!send(polled[port].fd, frame->data, frame->bytes, MSG_DONTWAIT);
     free_frame(frame);
 }
 
-/* What has passed out until then, and whose last byte has come. */
+/* Delivers frames transmitted by then whose last byte has arrived. */
 static void
 pass_out(unsigned port, int64_t until_ns)
 {
@@ -430,7 +430,7 @@ arrive_at(unsigned port, Frame *frame)
     append(&ports[port].last, frame);
 }
 
-/* To the adapter of its destination, or to all others if nobody knows where that is. */
+/* Forwards a frame to the adapter of its destination, or to all others if that is unknown. */
 static void
 arrive(unsigned from, Frame *frame)
 {
@@ -463,7 +463,7 @@ pass_in(unsigned port, int64_t until_ns)
         frame->last_ns = ports[port].in.at_ns + delay_ns;
 }
 
-/* The port from which the next first byte arrives; NULL: none is under way. */
+/* The port with the earliest arrival of a first byte; NULL if none is in flight. */
 static Port *
 next_arrival(void)
 {
@@ -499,9 +499,9 @@ least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* Before when nothing can be handed to a host; INT64_MAX: nothing is under way. What passes an
- * adapter before that is found out afterwards, at the time at which it did: to wake up for it would
- * take from the hosts a processor that they share with this program. */
+/* A time before which nothing can be delivered to a host; INT64_MAX: nothing is in flight. Events
+ * at adapters before that are computed afterwards with their true times: waking up for them would
+ * take CPU time from the hosts on the same machine. */
 static int64_t
 next_ns(void)
 {
@@ -522,7 +522,7 @@ next_ns(void)
     return next;
 }
 
-/* Until a host sends, a command comes, or it is time to hand something to a host. */
+/* Waits for a frame from a host, a command, or the next delivery. */
 static void
 wait_for_more(void)
 {
@@ -571,7 +571,7 @@ main(int argc, char **argv)
         return 2;
     }
     polled[ports_count] = (struct pollfd){ .fd = STDIN_FILENO, .events = POLLIN };
-    /* As near to the time as the machine allows; without the right to it, later. */
+    /* For precise timing where permitted; otherwise timing is less precise. */
     (void)!sched_setscheduler(0, SCHED_FIFO, &priority);
     prctl(PR_SET_TIMERSLACK, 1);
     puts("ready");
