@@ -3,8 +3,9 @@
  * Soundness and completeness of the proof on random programs. Programs are grown op by op, keeping
  * only ops that the verifier accepts; they are executed with both kernel sets, with pauses before
  * every op, and on a device that executes late: what is proven must be right. Programs grown by
- * form and order alone show that what is right is nearly always proven. Arguments: FIRST and COUNT
- * print the outcome for these seeds; SEED alone prints the program.
+ * form and order alone show that what is right is nearly always proven.
+ *
+ * Arguments: FIRST and COUNT print the outcome for these seeds; SEED alone prints the program.
  */
 #include "checking.h"
 #include "grown_program.h"

@@ -3,8 +3,9 @@
  * A stand-in for NVIDIA's driver, libcuda.so.1, with which cuDNN can finalise plans on a machine
  * without a GPU. For a described device cuDNN generates the machine code of a plan itself, but no
  * engine can do so without loading a driver. This driver has no device. Everything else that cuDNN
- * and its compilers look up is rejected, and its name kept. CUDA's header is not included, since
- * rejected functions have no arguments here.
+ * and its compilers look up is rejected, and its name kept.
+ *
+ * CUDA's header is not included, since rejected functions have no arguments here.
  */
 #include "driver.h"
 

@@ -3,9 +3,10 @@
  * Device memory and data races on it. For every 4 bytes the last write and up to three reads are
  * recorded. An access that vector clocks do not order after a write, or a write not ordered after a
  * read, is a race: a GPU may do the two in any order, or at once. If three unordered reads are
- * recorded, a further one is forgotten, so a race with it may be missed. The guide, Explicit
- * Synchronization and Events, lists everything that orders streams: the stream itself,
- * cudaStreamWaitEvent, and a host that has waited or queried and then enqueues.
+ * recorded, a further one is forgotten, so a race with it may be missed.
+ *
+ * The guide, Explicit Synchronization and Events, lists everything that orders streams: the stream
+ * itself, cudaStreamWaitEvent, and a host that has waited or queried and then enqueues.
  */
 #include "standin_private.h"
 

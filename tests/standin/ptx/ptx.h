@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Executes PTX as written by nvcc on the CPU: the results of a kernel, without a GPU. The 32 lanes
- * of a warp run in step; of diverged lanes those at the lowest address run first. Blocks run one
- * after another in an order drawn from the seed, the warps of a block in turns of random length.
- * What the hardware leaves open is drawn as unfavourably as the PTX manual allows: copies to shared
- * memory (cp.async) land as late as possible, ex2.approx and the like have errors up to their
- * documented bounds, and the sums within an mma and between atomics have no fixed order. Every
- * access is checked: it must be inside an allocation, aligned, and in shared memory ordered by a
- * barrier after conflicting accesses of other threads of the block, including those of the same
- * warp.
+ * Executes PTX as written by nvcc on the CPU: the results of a kernel, without a GPU.
+ *
+ * The 32 lanes of a warp run in step; of diverged lanes those at the lowest address run first.
+ * Blocks run one after another in an order drawn from the seed, the warps of a block in turns of
+ * random length. What the hardware leaves open is drawn as unfavourably as the PTX manual allows:
+ * copies to shared memory (cp.async) land as late as possible, ex2.approx and the like have errors
+ * up to their documented bounds, and the sums within an mma and between atomics have no fixed
+ * order.
+ *
+ * Every access is checked: it must be inside an allocation, aligned, and in shared memory ordered
+ * by a barrier after conflicting accesses of other threads of the block, including those of the
+ * same warp.
  *
  * Not modelled: time, caches, the weak order of global memory between blocks, blocks that wait for
  * each other.

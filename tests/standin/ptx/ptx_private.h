@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Shared by the parts of the PTX interpreter: the decoded instruction, and the state of a running
- * block. A register is a vector of 32 lanes in its warp's register file: 16, 32 or 64 bits per
- * lane, and one bit per lane for predicates. Constants and special registers are registers too,
- * filled before the kernel starts, so every operand is an offset.
+ * block.
+ *
+ * A register is a vector of 32 lanes in its warp's register file: 16, 32 or 64 bits per lane, and
+ * one bit per lane for predicates. Constants and special registers are registers too, filled before
+ * the kernel starts, so every operand is an offset.
  */
 #pragma once
 

@@ -4,10 +4,11 @@
  * a barrier orders something. Every granule (the smallest access of the kernel: 1, 2 or 4 bytes)
  * keeps its last write and, for each warp, its last reads. An access is ordered after another if
  * all threads have met at a barrier since, or the two warps have, or the two lanes of a warp have
- * (bar.warp.sync, or a barrier). Two unordered accesses, one of them a write, are a race, even if
- * it has no visible effect while lanes run in step. Atomic and other strong accesses do not race
- * with each other. Reads of a warp by lanes synchronised only in part are merged under the latest
- * stamp.
+ * (bar.warp.sync, or a barrier).
+ *
+ * Two unordered accesses, one of them a write, are a race, even if it has no visible effect while
+ * lanes run in step. Atomic and other strong accesses do not race with each other. Reads of a warp
+ * by lanes synchronised only in part are merged under the latest stamp.
  */
 #include "ptx_private.h"
 
