@@ -57,8 +57,8 @@ message(LhEmitter *e, uint8_t stream, bool send, uint32_t peer, uint16_t tag, Lh
 static const LhRegion x = { X, 0, 1 };
 
 /*
- * Rank 0 receives rank 1's message only after another receive of its own, which its host posts only
- * behind @pairs alloc and free ops.
+ * Rank 0 receives an answer that rank 1 sends only after a message from rank 0, which rank 0's host
+ * posts only behind @pairs alloc and free ops.
  */
 static LhProgram *
 answer_behind(const char *name, uint32_t pairs)
@@ -147,7 +147,7 @@ gather(LhEmitter *e, uint8_t stream, LhGroup group, LhRegion into)
     lh_emit_tensor(e, x, into);
 }
 
-/* One group written in two ways: the stride of a single step has no meaning. */
+/* One group written in two ways: the stride of a dimension with count 1 has no meaning. */
 static LhProgram *
 group_with_idle_strides(void)
 {
@@ -165,8 +165,7 @@ group_with_idle_strides(void)
     return built_end(&b);
 }
 
-/* Groups that share two ranks and whose members call each other simultaneously. A 16-bit hash once
- * confused the two. */
+/* Groups that share two ranks and call at the same time. A 16-bit hash once confused the two. */
 static LhProgram *
 groups_that_share_ranks(void)
 {
@@ -241,7 +240,7 @@ calls_on_two_communicators(void)
     return built_end(&b);
 }
 
-/* A reduction with an output of one slice per rank. */
+/* An all-reduce of a sum cuts its data into one slice per rank. */
 static LhProgram *
 sum_that_cannot_be_shared(void)
 {
@@ -256,7 +255,7 @@ sum_that_cannot_be_shared(void)
     return built_end(&b);
 }
 
-/* A merge reduction with an output of whole parts. */
+/* An all-reduce that merges attention cuts its data into whole parts. */
 static LhProgram *
 attention_that_cannot_be_shared(void)
 {

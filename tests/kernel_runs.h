@@ -35,10 +35,10 @@ typedef struct {
     bool narrow; /* EITHER means the activation's type, not fp32 */
     uint32_t q_parts, k_parts;
     enum variant variant;
-    bool one_key; /* is all that a query sees */
+    bool one_key; /* every query sees one key only */
 } Case;
 
-/* A case's operands: inputs, and room for the results of a run. */
+/* The operands of a case: inputs, and buffers for the results of a run. */
 typedef struct {
     const Case *c;
     LhKernelId id;
@@ -66,7 +66,7 @@ normal(void)
     return sqrt(-2 * log(1 - uniform())) * cos(2 * G_PI * uniform());
 }
 
-/* Either of k and v, or of dk and dv. */
+/* Whether a kind is one of k and v, or of dk and dv. */
 static inline bool
 is_half(LhTensorKind kind)
 {
@@ -74,7 +74,7 @@ is_half(LhTensorKind kind)
            kind == LH_TENSOR_DV;
 }
 
-/* Cut into parts by keys, too. */
+/* Whether a kind is scores or similar, cut into parts by keys too. */
 static inline bool
 is_scores(LhTensorKind kind)
 {
@@ -102,7 +102,7 @@ is_state(const Case *c, LhTensorKind kind)
            (kind == LH_TENSOR_ANY && g_str_has_prefix(c->kernel, "linear_"));
 }
 
-/* How many states an operand holds, a part each: several where they are added up. */
+/* Number of states in an operand, one per part; several if they are summed. */
 static inline uint32_t
 states_of(const Case *c, unsigned operand)
 {

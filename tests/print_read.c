@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Prints what is read of documents: print_read toml|csv. Each document on standard input is a line
- * with its length in bytes, then the document. The answer to each is a line of JSON: {"error":
+ * Prints the parsed form of documents: print_read toml|csv. Each document on standard input is a
+ * line with its length in bytes, then the document. The answer to each is a line of JSON: {"error":
  * ...}, or the settings as [path, kind, values...], or the rows with their cells, column names
  * first.
  */

@@ -589,10 +589,10 @@ end_us(const LhTopology *t, double bytes, double slower, double protocols, int e
     return 1e6 * lh_collective_rows_seconds(&rows, bytes, slowdown, slowdown);
 }
 
-/* On the links of its measurement a row has no interval. On others the midpoint lies between the
- * cases that all or none of the protocol time scales with the links, and those are the ends; for
- * small sizes they are at least 0.4 of the log of the links' slowdown apart. No end is below the
- * lower bound of the links. */
+/* On the links of its measurement a row has no interval. On others the middle is the mean of the
+ * times with all and with none of the protocol time scaled with the links, and the half-width is
+ * the relative distance to these; for small sizes it is at least 0.4 of the log of the links'
+ * slowdown. The lower end is at least the lower bound of the links. */
 START_TEST(times_have_ends_on_other_links)
 {
     static const double sizes[] = { 65536, 1048576, 4194304, 33554432, 268435456 };

@@ -494,8 +494,8 @@ START_TEST(device_rejects_broken_rows)
 }
 END_TEST
 
-/* The error includes held-out points as well as fitted ones; an assumed value has the error of
- * assumptions. */
+/* The error includes held-out points as well as fitted ones; a value that is neither measured nor
+ * fitted has the error of its provenance. */
 START_TEST(device_error_is_the_worst_known)
 {
     const LhFitResiduals fitted = { .worst = 0.04, .holdout = 0.02 };

@@ -170,7 +170,7 @@ make_both(const LhSchedule *schedule, const LhProgramParams *wanted)
     return whole;
 }
 
-/* Labels every op with its pass and its layer. */
+/* Asserts that every op is labelled with its pass and its layer. */
 static void
 check_labels(const LhProgram *program)
 {

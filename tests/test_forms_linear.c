@@ -660,7 +660,7 @@ END_TEST
 
 /* ---- numbers ---- */
 
-/* Data types of the CPU, in its order. */
+/* Kernel sets of the CPU, in the device's order. */
 typedef enum {
     FAST,
     REFERENCE,
