@@ -34,7 +34,7 @@ typedef enum {
     LH_ANSWER_FAILED,  /* see the error */
 } LhAnswer;
 
-/* The exit status. @error is set for LH_ANSWER_FAILED only, and determines its status. */
+/* Exit status of an answer. @error is set for LH_ANSWER_FAILED only, and determines its status. */
 int lh_answer_status(LhAnswer answer, const GError *error);
 
 #define LH_COMMON_OPTIONS_MAX 10 /* of a command */
@@ -53,12 +53,12 @@ struct _LhCommand {
     unsigned config_parts; /* LhConfigParts that a configuration gives its scenario */
     guint arguments_max;   /* arguments allowed, the scenario not counted */
     const char *names;     /* what these name, as `longhaul list` calls it; NULL: nothing */
-    /* Of the options those that help begins with, "--model", in this order; none: it shows all. */
+    /* Options that help lists first, "--model", in this order; none: it lists all. */
     const char *common[LH_COMMON_OPTIONS_MAX + 1];
     const LhField *options; /* its own, of a struct of options_size; ended by a zero entry */
     size_t options_size;
     LhAnswer (*run)(const LhCommandLine *line, GError **error);
-    /* Control plane by which several processes run the command together (job.h). A NULL function or
+    /* Control plane by which several processes run the command together (job.h). NULL function or
      * result: the process runs alone. Such a command has an option --deadline, @deadline_s by
      * default. */
     const LhControl *(*control)(const LhCommandLine *line);
@@ -92,10 +92,10 @@ enum {
     LH_COMMAND_OWN = 1 << 21,          /* may differ between the processes of a job */
     LH_COMMAND_OF_ALL = 1 << 22,    /* an output that needs the results of all processes of a job */
     LH_COMMAND_VARIABLES = 1 << 23, /* values of a configuration's variables */
-    LH_COMMAND_SHOWN = 1 << 24,     /* selects what part of the answer is shown */
+    LH_COMMAND_SHOWN = 1 << 24,     /* selects which part of the answer is shown */
 };
 
-/* Field of type char *. @text says what is read from the configuration. */
+/* Field of type char *. @text describes what is read from the configuration. */
 #define LH_OPTION_FROM_CONFIG(Options, member, text)                                               \
     {                                                                                              \
         .name = "from-config", .category = LH_ABOUT_INPUT, .type = LH_FIELD_STRING,                \
@@ -114,7 +114,7 @@ enum {
         .offset = offsetof(Options, member), .min = 1, .max = -1, .flags = LH_COMMAND_VARIABLES,   \
         .placeholder = "VAR=VALUE",                                                                \
         .description =                                                                             \
-            "What a variable of the script of --from-config is, whatever the script sets it to."   \
+            "Value of a variable in the script of --from-config, overriding the script."           \
     }
 
 /* The options --format and --output for @member, an LhOutputOptions of @Options. */
@@ -168,8 +168,8 @@ enum {
     {                                                                                              \
         .name = "kernels", .category = LH_ABOUT_RUNNING, .type = LH_FIELD_STRING,                  \
         .offset = offsetof(Options, member), .placeholder = "cpu|reference|builtin|cudnn",         \
-        .description = "On processors fast kernels (cpu, default), or slow ones that compute in "  \
-                       "fp64 (reference); on GPUs longhaul's own (builtin, default), or "          \
+        .description = "Kernels on CPUs: fast ones (cpu, default), or slow ones that compute in "  \
+                       "fp64 (reference). On GPUs: longhaul's own (builtin, default), or "         \
                        "attention by cuDNN (cudnn)."                                               \
     }
 #define LH_OPTION_BOOTSTRAP(Options, member, text)                                                 \
@@ -206,8 +206,8 @@ enum {
         .name = "max-work", .category = LH_ABOUT_RUNNING, .type = LH_FIELD_UNIT,                   \
         .unit = LH_UNIT_TIME, .flags = LH_COMMAND_HOW, .offset = offsetof(Options, member),        \
         .min = 1e-3, .max = LH_MAX_WORK_S,                                                         \
-        .description = "Refuse what takes longer than this on one core, as estimated before it "   \
-                       "begins; default 86400s."                                                   \
+        .description =                                                                             \
+            "Refuse work whose estimated duration on one core exceeds this limit; default 86400s." \
     }
 #define LH_MAX_WORK_S 8e6
 
@@ -224,8 +224,8 @@ bool lh_command_write(const LhOutputOptions *to, const GString *text, GError **e
 bool lh_command_finish(const LhCommandLine *line, const LhOutputOptions *to, const GString *text,
                        GError **error);
 
-/* For commands with one_program: rejects (LH_ERROR_USAGE) a line that, with its scenario, does not
- * name exactly one schedule or schedule file. */
+/* For commands with one_program: rejects (LH_ERROR_USAGE) a command line that, with its scenario,
+ * does not name exactly one schedule or schedule file. */
 bool lh_command_check_program(const LhCommandLine *line, GError **error);
 
 LhStamp lh_command_stamp(const LhCommandLine *line);

@@ -11,5 +11,5 @@
  */
 void lh_fatal_install(void (*discard)(void));
 
-/* Also calls @tell with the reason from now on; it must not allocate either. */
+/* From now on also calls @tell with the reason; it must not allocate either. */
 void lh_fatal_tell(void (*tell)(const char *reason));

@@ -68,7 +68,7 @@ find_common(const GArray *options, const char *name)
     return NULL;
 }
 
-/* Those of @category that are not common; @call is not called for them if it is NULL. */
+/* Options of @category that are not common; does not call @call if it is NULL. */
 static guint
 take_category(const GArray *options, LhOptionCategory category, LhHelpOptionFunc call, void *data)
 {
@@ -109,8 +109,7 @@ lh_help_options(const LhCommand *command, bool all, LhHelpOptionFunc call, void 
 const char *
 lh_help_note(const LhCommand *command)
 {
-    return command->scenario && !command->no_file ? "Options replace what the scenario file says."
-                                                  : NULL;
+    return command->scenario && !command->no_file ? "Options override the scenario file." : NULL;
 }
 
 /* Appends the words of @text in lines of at most WIDTH columns. The first line starts at @column,
@@ -227,7 +226,7 @@ lh_help_text(const LhCommand *command, bool all, LhColours colours)
         g_autofree char *title = g_strdup_printf("longhaul %s", lh_commands[i]->name);
 
         write_heading(&w, title);
-        w.heading = NULL; /* no other one is the same text */
+        w.heading = NULL; /* the same pointer is never another text */
         w.command = lh_commands[i];
         write_help(&w, true);
     }

@@ -19,8 +19,8 @@ typedef enum {
 /* "text", "man", "json"; NULL-terminated. */
 extern const char *const lh_help_format_names[];
 
-/* The help of a command with its common options or @all of them; or of longhaul itself (NULL), and
- * then @all is the help of each command, too. Caller frees. */
+/* The help of a command with its common options, or with @all of them; of longhaul itself if
+ * @command is NULL, with @all including the help of each command. Caller frees. */
 char *lh_help_text(const LhCommand *command, bool all, LhColours colours);
 
 /* --- shared by help and man pages ---------------------------------------------------------------
@@ -36,15 +36,16 @@ extern const char *const lh_help_purpose;
 /* An option of a command's help. */
 typedef struct {
     const LhField *field;
-    bool scenario;       /* one of the scenario's */
-    bool common;         /* one of those that help begins with */
-    const char *heading; /* above it; the same pointer for options of one section */
+    bool scenario;       /* an option of the scenario */
+    bool common;         /* listed first */
+    const char *heading; /* title above it; the same pointer for options of one section */
 } LhHelpOption;
 
-/* Calls @call with the options of @command as help has them: the common ones, and if @all, or if
- * none is more common than others, then the rest by category. Returns how many are left out. */
+/* Calls @call with the options of @command in the order of help: first the common ones; with @all,
+ * or if no option is common, also the others, by category. Returns the number of options left out.
+ */
 typedef void (*LhHelpOptionFunc)(const LhHelpOption *option, void *data);
 guint lh_help_options(const LhCommand *command, bool all, LhHelpOptionFunc call, void *data);
 
-/* What is said of options of @command before them; NULL: nothing. */
+/* The note above the options of @command; NULL: none. */
 const char *lh_help_note(const LhCommand *command);

@@ -292,14 +292,14 @@ reword(const LhCommand *command, const GError *cause, GError **error)
                     command->name);
 }
 
-/* --all is about help, where the command has no such option of its own. */
+/* --all belongs to help, unless the command has such an option of its own. */
 static bool
 check_all(const Parser *parser, GError **error)
 {
     if (!parser->all_help || parser->help)
         return true;
     g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
-                "--all says how much --help shows, which is missing; see longhaul help %s",
+                "--all selects the options shown by --help, which is missing; see longhaul help %s",
                 parser->command->name);
     return false;
 }
@@ -336,8 +336,8 @@ split(Parser *parser, char ***words, GError **error)
     return false;
 }
 
-/* Whether @word is no schedule's name and no pair of them: `show` takes a schedule where other
- * commands take a scenario. */
+/* Whether @word is neither a schedule's name nor a pair of them: `show` takes a schedule where
+ * other commands take a scenario. */
 static bool
 is_scenario(const char *word)
 {
@@ -350,7 +350,7 @@ is_scenario(const char *word)
     return true;
 }
 
-/* Takes the words that are no options: the scenario and the command's arguments. */
+/* Takes the words that are not options: the scenario and the command's arguments. */
 static bool
 take_arguments(const LhCommand *command, char *const *words, LhCommandLine *line,
                const char **scenario, GError **error)

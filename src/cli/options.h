@@ -8,13 +8,13 @@
 #include "base/files/file_uses.h"
 #include "cli/command.h"
 
-/* Whether help was asked for, in place of what the command does. */
+/* What help was requested in place of running the command. */
 typedef enum { LH_HELP_NONE, LH_HELP_COMMON, LH_HELP_ALL } LhHelpExtent;
 
 /*
- * Parses @arguments (what follows the command's name) into @line, whose argv is set. @help says
- * whether help was asked for, with --help, and of all options, with --all as well. LH_ERROR_USAGE
- * names the option and what is allowed. @line is cleared by the caller in either case.
+ * Parses @arguments (what follows the command's name) into @line, whose argv is set. Sets @help to
+ * the help requested: with --help, or of all options with --all as well. LH_ERROR_USAGE names the
+ * option and what is allowed. The caller clears @line in either case.
  */
 bool lh_options_parse(const LhCommand *command, char *const *arguments, LhCommandLine *line,
                       LhHelpExtent *help, GError **error);

@@ -75,7 +75,7 @@ say_part(LhPlanLive *live, const LhPlanCluster *cluster)
     g_autofree char *text = NULL;
 
     if (best != NULL)
-        text = g_strdup_printf("%s: %.4g s a step%s: %s", cluster->space->cluster,
+        text = g_strdup_printf("%s: %.4g s per step%s: %s", cluster->space->cluster,
                                best->iteration_s, cluster->interrupted ? " so far" : "", way);
     else
         text = g_strdup_printf("%s: %s", cluster->space->cluster,

@@ -120,7 +120,7 @@ lh_saved_line(const LhSaved *saved, LhCommandLine *line, GError **error)
         return true;
     }
     return lh_json_error(saved->json, "argv", error,
-                         "this asks for nothing that could be shown: %s",
+                         "the recorded command line has no result to show: %s",
                          help != LH_HELP_NONE ? "it is a call for help" : cause->message);
 }
 

@@ -100,22 +100,23 @@ typedef struct {
 
 /* Its columns. */
 static const LhField proven_fields[] = {
-    PROVEN_ROW(schedule, .description = "Its name, or the program's."),
+    PROVEN_ROW(schedule, .description = "Name of the schedule or program."),
     PROVEN_ROW(verdict, .choices = verdicts,
-               .description = "Whether all its programs are proven; refused: there is none."),
-    PROVEN_ROW(ranks, .description = "For which numbers of ranks it is proven, or those for which "
-                                     "it is not: \"1-16,24\"."),
-    PROVEN_ROW(refused, .description = "Numbers of ranks that the schedule refuses."),
+               .description = "Whether all its programs are proven; refused: it has none."),
+    PROVEN_ROW(ranks, .description =
+                          "Proven numbers of ranks, or those that are not proven: \"1-16,24\"."),
+    PROVEN_ROW(refused, .description = "Numbers of ranks refused by the schedule."),
     PROVEN_ROW(one_queue, .choices = queue_states,
-               .description = "Whether all programs end in one queue for each rank; -: there is "
-                              "none."),
-    PROVEN_ROW(programs, .description = "That were checked, a number as text, as are the others."),
-    PROVEN_ROW(ops, .description = "Of these."),
+               .description =
+                   "Whether all programs end in one queue for each rank; -: there is none."),
+    PROVEN_ROW(programs,
+               .description = "Programs checked, a number as text like the following ones."),
+    PROVEN_ROW(ops, .description = "Ops checked."),
     PROVEN_ROW(messages, .description = "Likewise."),
     PROVEN_ROW(orders, .description = "Pairs of ops whose order was checked."),
-    PROVEN_ROW(pairs, .description = "Of queries and keys that were attended to."),
-    PROVEN_ROW(bytes, .description = "That are sent."),
-    PROVEN_ROW(flops, .description = "Of attention."),
+    PROVEN_ROW(pairs, .description = "Pairs of query and key attended to."),
+    PROVEN_ROW(bytes, .description = "Bytes sent."),
+    PROVEN_ROW(flops, .description = "Flops of attention."),
     { .name = NULL },
 };
 
@@ -246,10 +247,11 @@ describe_passes(unsigned passes)
 /* ---- as JSON ---- */
 
 static const LhField refusal_fields[] = {
-    LH_FIELD_ROW(STRING, LhProven, name, "schedule", ALWAYS, .description = "Which."),
-    LH_FIELD_ROW(UINT, LhProven, refusals, "programs", ALWAYS, .description = "That it refuses."),
+    LH_FIELD_ROW(STRING, LhProven, name, "schedule", ALWAYS, .description = "The schedule."),
+    LH_FIELD_ROW(UINT, LhProven, refusals, "programs", ALWAYS,
+                 .description = "Number of programs that it refuses."),
     LH_FIELD_ROW(STRING, LhProven, refusal, "first", ALWAYS,
-                 .description = "Of these, and why it does."),
+                 .description = "First refused program, and the reason."),
     { .name = NULL },
 };
 
@@ -260,11 +262,11 @@ typedef struct {
 } Finding;
 
 static const LhField finding_fields[] = {
-    LH_FIELD_ROW(STRING, Finding, schedule, "schedule", ALWAYS, .description = "Of which."),
+    LH_FIELD_ROW(STRING, Finding, schedule, "schedule", ALWAYS, .description = "The schedule."),
     LH_FIELD_ROW(CHOICE, Finding, pass, "pass", ALWAYS, .choices = lh_pass_names,
-                 .description = "In which pass."),
+                 .description = "The pass."),
     LH_FIELD_ROW(STRING, Finding, message, "message", ALWAYS,
-                 .description = "What is wrong, and where."),
+                 .description = "The mistake and its place."),
     { .name = NULL },
 };
 
@@ -283,17 +285,18 @@ static const char *const verdict_schema[] = { "longhaul.verdict/1", NULL };
 const LhField lh_verdict_fields[] = {
     LH_DOCUMENT_HEAD(Verdict, head, verdict_schema),
     LH_FIELD_ROW(BOOL, Verdict, proven, "proven", ALWAYS,
-                 .description = "Whether every program is, and there is one."),
+                 .description = "Whether there are programs and all are proven."),
     LH_FIELD_ROW(STRING, Verdict, passes, "passes", ALWAYS,
-                 .description = "That were checked: \"fwd, bwd, both\"."),
+                 .description = "Passes checked: \"fwd, bwd, both\"."),
     LH_FIELD_ROW(POINTERS, Verdict, results, "results", ALWAYS, .fields = proven_fields,
-                 .description = "By schedule, over all numbers of ranks."),
+                 .description = "Results by schedule, over all numbers of ranks."),
     LH_FIELD_ROW(POINTERS, Verdict, refusals, "refusals", ALWAYS, .fields = refusal_fields,
                  .description = "Schedules that refuse programs."),
     LH_FIELD_ROW(ARRAY, Verdict, findings, "findings", ALWAYS, .fields = finding_fields,
-                 .element_size = sizeof(Finding), .description = "Why programs are not proven."),
+                 .element_size = sizeof(Finding),
+                 .description = "Reasons why programs are not proven."),
     LH_FIELD_ROW(STRINGS, Verdict, unchecked, "unchecked", ALWAYS,
-                 .description = "What the proofs leave open."),
+                 .description = "What the proofs do not cover."),
     { .name = NULL },
 };
 

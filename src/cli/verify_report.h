@@ -13,10 +13,10 @@ typedef struct {
     LhModel *model;       /* NULL: only the program of a file */
 } LhVerifyReport;
 
-/* Of the document longhaul.verdict/1. */
+/* Fields of the document longhaul.verdict/1. */
 extern const LhField lh_verdict_fields[];
 
-/* Appends it in @format: a table or Markdown with what is to say of it, CSV or JSON. */
+/* Appends it in @format: a table or Markdown with notes, CSV or JSON. */
 void lh_verify_report_print(const LhCommandLine *line, const LhVerifyReport *report,
                             LhFormat format, GString *out);
 

@@ -111,8 +111,8 @@ print_compare(const LhCommandLine *line, const LhSetup *setup, const LhCompariso
     }
 }
 
-/* Whether the output is for people; programs get a row per schedule even if none supports the
- * sequence length. */
+/* Whether the output is for people; for programs every schedule has a row, even if none supports
+ * the sequence length. */
 static bool
 is_for_people(LhFormat format)
 {

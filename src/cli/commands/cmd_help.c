@@ -32,8 +32,8 @@ static const LhField help_options[] = {
       .category = LH_ABOUT_OUTPUT,
       .type = LH_FIELD_BOOL,
       .offset = offsetof(HelpOptions, all),
-      .description = "Show every option, not the common ones alone; without a command, every "
-                     "option of every command." },
+      .description = "Show every option, not only the common ones; without a command, every option "
+                     "of every command." },
     { .name = NULL },
 };
 
@@ -100,7 +100,7 @@ explain(const LhCommandLine *line, GString *out, GError **error)
     return true;
 }
 
-/* Pages and listings have every option; scripts and schemas are no help of a command. */
+/* Pages and listings always have every option; scripts and schemas are not help of a command. */
 static bool
 check_help_options(const LhCommandLine *line, bool of_command, GError **error)
 {
@@ -108,13 +108,13 @@ check_help_options(const LhCommandLine *line, bool of_command, GError **error)
 
     if (!of_command && (o->all || o->format != LH_HELP_TEXT)) {
         g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
-                    "help %s: --all and --format are about the help of commands",
+                    "help %s: --all and --format apply only to the help of commands",
                     argument(line, 0));
         return false;
     }
     if (o->all && o->format != LH_HELP_TEXT) {
         g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
-                    "--all is about help as text; %s has every option anyhow",
+                    "--all applies only to help as text; %s always has every option",
                     lh_help_format_names[o->format]);
         return false;
     }

@@ -21,7 +21,7 @@
 typedef struct {
     LhOutputOptions to;
     GPtrArray *from;             /* of char * */
-    char *timeline;              /* path; NULL: not wanted */
+    char *timeline;              /* path; NULL: not written */
     uint64_t unpacked_bytes_max; /* 0: not given */
 } ImportOptions;
 
@@ -45,7 +45,7 @@ static const LhField import_options[] = {
                      "File to write the profile to; with - the profile goes to standard output in "
                      "place of the tables."),
     LH_OPTION_WRITES(ImportOptions, LH_ABOUT_FILES, "timeline", timeline,
-                     "Also write this .csv file, with what every op took, measured and simulated."),
+                     "Also write each op's measured and simulated time to this .csv file."),
     { .name = NULL },
 };
 
@@ -160,9 +160,10 @@ print_import_text(const LhImported *imported, const char *title, LhFormat format
     print_table(lh_describe_samples(imported), format, out);
     g_string_append_printf(
         out,
-        "\nSimulated time: %s before the fit, %s after. Lengths of half rate and latencies not "
+        "\n"
+        "Simulated time: %s before the fit, %s after. Lengths of half rate and latencies not "
         "listed\n"
-        "are unchanged: these traces cannot tell them from rates and bandwidths.\n",
+        "are unchanged: these traces cannot separate them from rates and bandwidths.\n",
         before, after);
     lh_describe_unmatched(imported, out);
 }
@@ -280,14 +281,13 @@ const LhCommand lh_command_import = {
     .arguments = "[SCENARIO] [OPTIONS] --from FILE...",
     .summary = "Fit constants to traces of a run, and compare measured with simulated times.",
     .details = "Reads traces that PyTorch's profiler or Nsight Systems wrote on the ranks of a\n"
-               "run with context parallelism, and simulates the case that the options describe,\n"
-               "which must be what was run: its model, length, schedule, cluster and ranks.\n"
-               "Finds attention kernels, communication and steps in the traces, gives them to\n"
-               "the ops of the schedule in turn, and fits rates and bandwidths until the\n"
-               "simulated ops take as long. Writes them as a profile, which sim, compare and\n"
-               "plan take with --profile.\n"
-               "Exit status 1 if the traces determine nothing, or cannot be of this case.\n"
-               "docs/manual/traces.md says what is read and how.\n\n"
+               "run with context parallelism, and simulates the case that the options describe.\n"
+               "It must equal the run: model, length, schedule, cluster and ranks. Finds\n"
+               "attention kernels, communication and steps in the traces, matches them with the\n"
+               "ops of the schedule, and fits rates and bandwidths to the measured times. Writes\n"
+               "them as a profile, which sim, compare and plan take with --profile. Exit status\n"
+               "1 if the traces determine nothing, or do not match the case.\n"
+               "docs/manual/traces.md describes the method.\n\n"
                "  longhaul import --cluster hgx-h100:1 --model llama-3-8b --seq-length 64K \\\n"
                "      --schedule te-p2p --from traces/ -o measured.json\n"
                "  longhaul sim --schedule zigzag --trace run.json\n"

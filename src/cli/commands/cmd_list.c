@@ -41,7 +41,7 @@ static const LhField list_options[] = {
     { .name = NULL },
 };
 
-/* Adds a row for each thing of its kind; false with @error if a data file cannot be read. */
+/* Adds a row for each item of a kind; false with @error if a data file cannot be read. */
 typedef bool (*ListFunc)(LhTable *table, GError **error);
 
 /* Adds a row. @group is the cell of the extra column that some kinds have; NULL: no such column. */
@@ -153,7 +153,7 @@ list_schedule_options(LhTable *table, GError **error)
     return true;
 }
 
-/* Whether @command has exactly the option @field among its own. */
+/* Whether @command has exactly the option @field among its own options. */
 static bool
 has_own(const LhCommand *command, const LhField *field)
 {
@@ -395,10 +395,10 @@ static const struct {
       "commands" },
     { "options", "options of the command line, which are also the fields of a scenario",
       list_scenario_options, "category" },
-    { "schedule-options", "further such options, each of which only some schedules read",
+    { "schedule-options", "further such options, each read by some schedules only",
       list_schedule_options, "category" },
     { "formats", "formats of the files that longhaul reads and writes", list_formats, NULL },
-    { "kinds", "what can be listed", list_kinds, NULL },
+    { "kinds", "kinds of names that can be listed", list_kinds, NULL },
 };
 
 static bool
@@ -450,19 +450,19 @@ typedef struct {
 
 static const LhField entry_fields[] = {
     LH_FIELD_ROW(STRING, Entry, name, "name", ALWAYS,
-                 .description = "What it is called; of an option, with what it takes."),
+                 .description = "Name; of an option, including the placeholder of its value."),
     LH_FIELD_ROW(STRING, Entry, attention, "attention", IF_ANY,
-                 .description = "Of a schedule: what it distributes."),
+                 .description = "Schedules: the attention that it distributes."),
     LH_FIELD_ROW(STRING, Entry, preset, "default", IF_ANY,
-                 .description = "Of a field of training systems: what holds if it is not given."),
+                 .description = "Fields of training systems: the default."),
     LH_FIELD_ROW(STRING, Entry, value, "value", IF_ANY,
-                 .description = "Of what is said of a training system: that, and how it is known."),
+                 .description = "Values of training systems: the value and how it is known."),
     LH_FIELD_ROW(STRING, Entry, category, "category", IF_ANY,
-                 .description = "Of an option: the section of help that it is in."),
+                 .description = "Options: section of help."),
     LH_FIELD_ROW(STRING, Entry, commands, "commands", IF_ANY,
-                 .description = "Of an option: those that have it."),
+                 .description = "Options: commands that have the option."),
     LH_FIELD_ROW(STRING, Entry, description, "description", ALWAYS,
-                 .description = "What it is, in sentences."),
+                 .description = "Description, in sentences."),
     { .name = NULL },
 };
 
@@ -476,7 +476,7 @@ static const char *const list_schema[] = { "longhaul.list/1", NULL };
 const LhField lh_list_fields[] = {
     LH_DOCUMENT_HEAD(List, head, list_schema),
     LH_FIELD_ROW(POINTERS, List, entries, "entries", ALWAYS, .fields = entry_fields,
-                 .description = "What there is of the kind."),
+                 .description = "The items of the kind."),
     { .name = NULL },
 };
 

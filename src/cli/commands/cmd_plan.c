@@ -54,13 +54,12 @@ static const LhField plan_options[] = {
         "from the fastest, and prints the fastest as settings of that file."),
     LH_OPTION_SET(PlanOptions, set),
     LH_OPTION_FIGURE(PlanOptions, figure,
-                     "With --pareto, draw the time and the memory of these ways, a line for each "
+                     "With --pareto, draw time and memory of these configurations, a line for each "
                      "cluster, into this .svg, .png or .pdf file."),
-    LH_OPTION_WRITES(
-        PlanOptions, LH_ABOUT_FILES, "report", report,
-        "Also write the plan as a page to hand on, into this .html or .pdf file: with the "
-        "timeline and the memory of the fastest way, what made its time and that of the next "
-        "one, and with --pareto the figure of these ways."),
+    LH_OPTION_WRITES(PlanOptions, LH_ABOUT_FILES, "report", report,
+                     "Also write the plan as a page to hand on, into this .html or .pdf file: "
+                     "timeline and memory of the fastest configuration, critical paths of it and "
+                     "the runner-up, and with --pareto the figure."),
     { .name = "points",
       .category = LH_ABOUT_RUNNING,
       .type = LH_FIELD_STRING,
@@ -274,7 +273,7 @@ check_config(const LhCommandLine *line, GError **error)
     if (sequences_of(line) == 0)
         missing = "the number of sequences per step; give --global-batch-size";
     else if (sequences_of(line) > BATCH_MAX)
-        missing = "a batch of supported size; give --global-batch-size";
+        missing = "a batch of a supported size; give --global-batch-size";
     if (missing == NULL)
         return true;
     g_set_error(error, LH_ERROR, LH_ERROR_INPUT, "%s does not specify %s",
@@ -519,12 +518,12 @@ const LhCommand lh_command_plan = {
                "and pipeline stages, every attention schedule with each arrangement of its\n"
                "ranks, recomputation, sharding, micro-batch size, and number and order of\n"
                "pipeline chunks. Finds the fastest configurations that fit in memory. Options\n"
-               "and scenario fields that are given stay fixed; the rest of these is searched,\n"
-               "whatever its default is elsewhere. Configurations whose lower bound exceeds the\n"
-               "times already found are not simulated (branch and bound), so the result is the\n"
-               "same as that of simulating all of them. Without --framework steps follow the\n"
-               "default of sim and compare: pytorch-fsdp, with tensor parallelism megatron-lm.\n"
-               "Exit status 1 if nothing fits.\n\n"
+               "and scenario fields that are given stay fixed; the others are searched, whatever\n"
+               "their defaults are elsewhere. Configurations whose lower bound exceeds the best\n"
+               "times are pruned (branch and bound); the result is the same as if all were\n"
+               "simulated. Without --framework steps follow the default of sim and compare:\n"
+               "pytorch-fsdp, with tensor parallelism megatron-lm. Exit status 1 if nothing\n"
+               "fits.\n\n"
                "Each cluster is printed when it is finished. Ctrl-C or SIGTERM ends the plan\n"
                "with the results so far (exit status 130); the rest is marked not decided.\n"
                "Processes started together by mpirun or srun share the work; the first one\n"

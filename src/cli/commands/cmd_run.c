@@ -272,22 +272,21 @@ const LhCommand lh_command_run = {
     .name = "run",
     .arguments = "[SCENARIO] [OPTIONS]",
     .summary = "Execute one schedule with real data, and check its results.",
-    .details =
-        "Executes the program that sim simulates, on this machine: each rank is a host\n"
-        "thread and a thread for each stream, with real kernels and real transfers. Then\n"
-        "checks every output of every rank against attention of the whole sequence in\n"
-        "fp64, and bytes sent, flops and peak memory against those of verify and sim.\n"
-        "Exit status 1 if an error is larger than its gate or a count differs; 4 if the\n"
-        "run got stuck, in which case it says what every rank waits for. The check costs\n"
-        "up to three times what the run does; docs/internals/runtime.md says what it compares.\n\n"
-        "  longhaul run --schedule zigzag --ranks 4 --seq-length 512 \\\n"
-        "      --num-attention-heads 4 --kv-channels 64\n"
-        "  longhaul run --schedule ring --ranks 5 --seq-length 320 --inject local-lse\n"
-        "  longhaul run --schedule ring --ranks 4 --seq-length 1K --critical-path\n"
-        "  mpirun -n 4 longhaul run --backend mpi --schedule ring --ranks 4 \\\n"
-        "      --seq-length 256\n"
-        "  srun -n 4 longhaul run --backend tcp --schedule ring --ranks 4\n"
-        "  longhaul run --backend cuda --schedule ring --ranks 4 --seq-length 4096\n",
+    .details = "Executes the program that sim simulates, on this machine: each rank is a host\n"
+               "thread and a thread for each stream, with real kernels and real transfers. Then\n"
+               "checks every output of every rank against attention of the whole sequence in\n"
+               "fp64, and bytes sent, flops and peak memory against those of verify and sim.\n"
+               "Exit status 1 if an error is larger than its gate or a count differs; 4 if the\n"
+               "run got stuck; the error lists what every rank waits for. The check takes up to\n"
+               "three times as long as the run; docs/internals/runtime.md describes it.\n\n"
+               "  longhaul run --schedule zigzag --ranks 4 --seq-length 512 \\\n"
+               "      --num-attention-heads 4 --kv-channels 64\n"
+               "  longhaul run --schedule ring --ranks 5 --seq-length 320 --inject local-lse\n"
+               "  longhaul run --schedule ring --ranks 4 --seq-length 1K --critical-path\n"
+               "  mpirun -n 4 longhaul run --backend mpi --schedule ring --ranks 4 \\\n"
+               "      --seq-length 256\n"
+               "  srun -n 4 longhaul run --backend tcp --schedule ring --ranks 4\n"
+               "  longhaul run --backend cuda --schedule ring --ranks 4 --seq-length 4096\n",
     .scenario = true,
     .one_program = true,
     .ignores = LH_SCENARIO_OF_SIMULATION,

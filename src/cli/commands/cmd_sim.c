@@ -62,13 +62,11 @@ static const LhField sim_options[] = {
       .flags = LH_COMMAND_SHOWN,
       .description = "Also include the load of every link over time in the trace, in GB/s. The "
                      "file becomes up to several times as large." },
-    LH_OPTION_WRITES(
-        SimOptions, LH_ABOUT_FILES, "export", export,
-        "Also write the program for other people's tools: LogGOPSim's GOAL into this .goal file; "
-        "Chakra's traces, which ASTRA-sim reads, for PREFIX.et into PREFIX.RANK.et for each rank "
-        "and "
-        "PREFIX.groups.json; the exchanges alone, if they gather one input, for MSCCL into this "
-        ".xml file."),
+    LH_OPTION_WRITES(SimOptions, LH_ABOUT_FILES, "export", export,
+                     "Also write the program in a format of other tools. A .goal file: GOAL, for "
+                     "LogGOPSim. PREFIX.et: Chakra traces for ASTRA-sim, written to PREFIX.RANK.et "
+                     "for each rank and PREFIX.groups.json. An .xml file: only the exchanges, for "
+                     "MSCCL, if they gather one input."),
     { .name = "critical-path",
       .category = LH_ABOUT_OUTPUT,
       .type = LH_FIELD_BOOL,
@@ -305,12 +303,12 @@ simulate(const LhSetup *setup, Watchers *to, bool critical)
     return row;
 }
 
-/* Files wanted in addition to the result. */
+/* Files written in addition to the result. */
 typedef struct {
     LhRunFiles run;
     LhProgram *traced;          /* program of the trace, unless the setup has one */
-    LhMemoryTimeline *memory;   /* NULL: not wanted as CSV or JSON */
-    const char *memory_figure;  /* path; NULL: not wanted as a figure */
+    LhMemoryTimeline *memory;   /* NULL: not written as CSV or JSON */
+    const char *memory_figure;  /* path; NULL: no figure */
     LhMemoryEnvelope *envelope; /* for the figure, once its rank is known */
 } Files;
 

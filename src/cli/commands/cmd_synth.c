@@ -146,7 +146,7 @@ table_of(const LhSetup *setup, const LhSynthesis *s)
     return table;
 }
 
-/* Number of published schedules that were tried; fewer than all if interrupted. */
+/* Number of published schedules tried; fewer than all if interrupted. */
 static guint
 published_tried(const LhSynthesis *s)
 {
@@ -441,21 +441,20 @@ const LhCommand lh_command_synth = {
     .name = "synth",
     .arguments = "[SCENARIO] [OPTIONS] --output FILE",
     .summary = "Search for a schedule that is faster than the published ones.",
-    .details = "Simulates the schedules that compare knows, then searches for programs that deal\n"
-               "out the blocks of attention among the nodes (or the GPUs of one node) and the\n"
-               "messages among rounds, each simulated in full. The fastest program of all is\n"
-               "proven and written: it may be run, simulated and verified like any other. Exit\n"
-               "status 1 if it is a published one, because nothing was found that is faster.\n"
-               "Softmax attention, the forward pass (--pass fwd) or both. What a search cannot\n"
-               "know is said in docs/manual/synthesis.md.\n\n"
+    .details = "Simulates the schedules that compare knows, then searches for programs that\n"
+               "assign the blocks of attention to nodes (or to the GPUs of one node) and the\n"
+               "messages to rounds, each simulated in full. The fastest program is proven and\n"
+               "written; it can be run, simulated and verified like any other. Exit status 1 if\n"
+               "it is a published one. Softmax attention, the forward pass (--pass fwd) or both.\n"
+               "docs/manual/synthesis.md lists the limits of the search.\n\n"
                "With --robust the fastest programs, of up to 16 candidates, are judged again:\n"
                "with 10 % jitter (or the scenario's, if that is larger) of 8 seeds, under the\n"
                "other model of the network (fifo; fair where the scenario has fifo), and with\n"
-               "both. Of those that win every time, the one is written that wins by most where\n"
-               "it wins by least. If there is none, the fastest of the scenario is written, and\n"
-               "the judges under which it does not win are named. The exit status is that of\n"
-               "the scenario alone.\n\n"
-               "Ctrl-C or SIGTERM ends the search with what is found (exit status 130).\n\n"
+               "both. Among programs that win under every judge, the one with the largest\n"
+               "smallest lead is written. If there is none, the fastest of the scenario is\n"
+               "written, and the judges under which it does not win are listed. The exit status\n"
+               "depends on the scenario alone.\n\n"
+               "Ctrl-C or SIGTERM ends the search with the result so far (exit status 130).\n\n"
                "  longhaul synth --cluster dfa-2node:2 --seq-length 16K --pass fwd \\\n"
                "      --output best.schedule.json\n"
                "  longhaul sim --schedule-file best.schedule.json --cluster dfa-2node:2\n",

@@ -136,17 +136,16 @@ run_topology(const LhCommandLine *line, GError **error)
 const LhCommand lh_command_topology = {
     .name = "topology",
     .arguments = "[OPTIONS] --from FILE... [-o FILE]",
-    .summary = "Make a topology file from what a cluster's tools print.",
-    .details = "Reads what nvidia-smi topo -m, NCCL (NCCL_TOPO_DUMP_FILE), nccl-tests, perftest\n"
-               "and Slurm print of one cluster, and writes a file that --cluster takes. Each\n"
-               "file adds what it says; what was measured is taken before what links and wires\n"
-               "imply. Files that contradict each other are an error that names both. What no\n"
-               "file says is that of --base; without one, an error says which field is missing\n"
-               "and which tool tells it. --nics, --nic-rate, --nvlink-rate and\n"
-               "--oversubscription hold whatever files say. A file of which nothing is taken is\n"
-               "named, with the reason, as are NICs that are left out, and what was assumed or\n"
-               "never measured, with what would tell it. Names of hosts are not copied.\n"
-               "docs/manual/clusters.md says what is taken from each tool.\n\n"
+    .summary = "Make a topology file from the output of a cluster's tools.",
+    .details = "Reads the output of nvidia-smi topo -m, NCCL (NCCL_TOPO_DUMP_FILE), nccl-tests,\n"
+               "perftest and Slurm on one cluster, and writes a file for --cluster. Measured\n"
+               "values take precedence over values implied by links and wires. Contradicting\n"
+               "files are an error that names both. Fields that no file gives are those of\n"
+               "--base; without it, an error names the missing field and the tool that prints\n"
+               "it. --nics, --nic-rate, --nvlink-rate and --oversubscription override all files.\n"
+               "Unused files, omitted NICs, and assumed or unmeasured values are listed with the\n"
+               "reason or the tool that would measure them. Names of hosts are not copied.\n"
+               "docs/manual/clusters.md describes what is read from each tool.\n\n"
                "  longhaul topology --from topo.txt --from all_gather_perf.txt --base hgx-h100 \\\n"
                "      -o here.json\n"
                "  longhaul topology --from nccl.xml --from ib_write_bw.txt \\\n"

@@ -44,9 +44,9 @@ typedef struct {
 static const LhField validate_options[] = {
     LH_OPTION_FORMAT(ValidateOptions, to),
     LH_OPTION_OUTPUT(ValidateOptions, to),
-    LH_OPTION_WRITES(ValidateOptions, LH_ABOUT_FILES, "report", report,
-                     "Also write a report to this file: a page with figures if its name ends in "
-                     ".html or .pdf, else Markdown."),
+    LH_OPTION_WRITES(
+        ValidateOptions, LH_ABOUT_FILES, "report", report,
+        "Also write a report to this file: a page with figures (.html, .pdf), else Markdown."),
     { .name = "backend",
       .category = LH_ABOUT_RUNNING,
       .type = LH_FIELD_CHOICE,
@@ -222,7 +222,7 @@ print_case(const LhSetup *setup, const LhValidateParams *params, uint32_t cores,
 
     if (params->alone.choice != LH_SINGLE_RANK_NONE)
         g_string_append_printf(out,
-                               "Of each schedule %s runs alone; messages of the other ranks arrive "
+                               "In each schedule %s runs alone; messages of the other ranks arrive "
                                "at their predicted times.\n\n",
                                alone);
     else if (params->backend == &lh_backend_cuda && lh_params_ranks(p) > 1)
@@ -390,7 +390,7 @@ append_summary(const Job *job, const LhValidated *validated, GString *out)
     }
     g_string_append_printf(out,
                            "%s %.3g %%: of %u schedules, %u %s so, in their makespan and in every "
-                           "kernel that takes at least %.0f %% of the compute time.",
+                           "kernel with at least %.0f %% of the compute time.",
                            !all_within(validated->rows, job->tolerance) ? "Not all within"
                            : validated->interrupted                     ? "All that ran within"
                                                                         : "All within",
@@ -536,8 +536,8 @@ const LhCommand lh_command_validate = {
                "all ranks share one GPU, with one rank by default. On GPUs without --profile,\n"
                "the constants of the data files are validated.\n\n"
                "With --replay-rank one rank of each schedule runs alone, with real kernels and\n"
-               "messages that take their predicted time. So two cores or one GPU validate the\n"
-               "compute of a rank of any cluster, and how much communication its compute hides.\n"
+               "messages that take their predicted time. So two cores or one GPU suffice to\n"
+               "validate the compute of a rank of any cluster, and its exposed communication.\n"
                "Links are not measured, and threads are not pinned to cores.\n\n"
                "  longhaul calibrate -o here.json\n"
                "  longhaul validate --profile here.json --schedule ring --schedule zigzag \\\n"

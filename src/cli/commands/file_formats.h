@@ -8,16 +8,16 @@
 #include "base/json/field.h"
 
 typedef struct {
-    const char *name;  /* "longhaul.result/3"; "config.json" of those that are not longhaul's */
+    const char *name;  /* "longhaul.result/3"; "config.json" for formats of others */
     const char *line;  /* for lists: whether it is read or written, and by which command */
     const char *title; /* of its schema; NULL: it has none */
     const LhField *fields;
-    const LhField *(*made)(void); /* in place of `fields`, where the table is made at run time */
+    const LhField *(*made)(void); /* replaces `fields` where the table is made at run time */
 } LhFileFormat;
 
 /* In the order of lists; ends with an entry without a name. */
 extern const LhFileFormat lh_file_formats[];
 
-/* The schema of the format that @name begins, "result" or "longhaul.result/3"; NULL with
- * LH_ERROR_USAGE, which names those that have one. Caller frees. */
+/* The schema of the format whose name begins with @name, "result" or "longhaul.result/3"; NULL with
+ * LH_ERROR_USAGE, which lists the formats that have one. Caller frees. */
 char *lh_file_format_schema(const char *name, GError **error);

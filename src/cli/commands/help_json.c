@@ -9,7 +9,7 @@
 /* ---- an option ---- */
 
 typedef struct {
-    char *option, *letter; /* NULL, like all that follow: it has none */
+    char *option, *letter; /* NULL, like all that follow: none */
     char *category, *section;
     bool common, scenario;
     char *type;
@@ -23,24 +23,25 @@ typedef struct {
     LH_FIELD_ROW(kind, Option, member, key, when, __VA_ARGS__)
 
 static const LhField option_fields[] = {
-    OPTION(STRING, option, "option", ALWAYS, .description = "As it is typed."),
-    OPTION(STRING, letter, "short", IF_ANY, .description = "Its short form."),
-    OPTION(STRING, category, "category", ALWAYS, .description = "What it is about, in a word."),
-    OPTION(STRING, section, "section", ALWAYS, .description = "The title of that category."),
-    OPTION(BOOL, common, "common", ALWAYS, .description = "Whether help begins with it."),
+    OPTION(STRING, option, "option", ALWAYS, .description = "Name, as typed."),
+    OPTION(STRING, letter, "short", IF_ANY, .description = "Short form."),
+    OPTION(STRING, category, "category", ALWAYS, .description = "Category, in a word."),
+    OPTION(STRING, section, "section", ALWAYS, .description = "Title of the category."),
+    OPTION(BOOL, common, "common", ALWAYS,
+           .description = "Whether help lists it among the common options."),
     OPTION(BOOL, scenario, "scenario", ALWAYS,
-           .description = "Whether it is a field of scenarios, too."),
-    OPTION(STRING, type, "type", ALWAYS, .description = "Of its value."),
+           .description = "Whether it is also a field of scenarios."),
+    OPTION(STRING, type, "type", ALWAYS, .description = "Type of the value."),
     OPTION(BOOL, repeatable, "repeatable", ALWAYS,
            .description = "Whether it may be given several times."),
     OPTION(STRING, placeholder, "placeholder", IF_ANY,
-           .description = "What stands for its value in help; flags have none."),
-    OPTION(STRING, bounds, "bounds", IF_ANY, .description = "Of its value."),
+           .description = "Placeholder of the value in help; flags have none."),
+    OPTION(STRING, bounds, "bounds", IF_ANY, .description = "Bounds of the value."),
     OPTION(STRING, names, "names", IF_ANY,
-           .description = "What it names, as `longhaul list` calls it."),
-    OPTION(STRING, file, "file", IF_ANY, .description = "What is done with the file it names."),
-    OPTION(STRINGS, choices, "choices", IF_ANY, .description = "All that it may be."),
-    OPTION(STRING, description, "description", ALWAYS, .description = "In sentences."),
+           .description = "Kind of names that it takes, as in `longhaul list`."),
+    OPTION(STRING, file, "file", IF_ANY, .description = "How the file that it names is used."),
+    OPTION(STRINGS, choices, "choices", IF_ANY, .description = "Allowed values."),
+    OPTION(STRING, description, "description", ALWAYS, .description = "Description, in sentences."),
     { .name = NULL },
 };
 
@@ -59,7 +60,7 @@ type_name(const LhField *field)
     return g_strdup(field->unit == LH_UNIT_TIME ? "time" : "count");
 }
 
-/* Lengths of strings and lists are no bounds of a value. */
+/* Lengths of strings and lists are not bounds of a value. */
 static char *
 bounds_of(const LhField *field)
 {
@@ -82,7 +83,7 @@ choices_of(const LhField *field)
     return choices;
 }
 
-/* What is done with the files that @use is of; NULL: it is of none. */
+/* How files with @use are used; NULL: not a file. */
 static char *
 file_use(LhFileUse use)
 {
@@ -125,7 +126,7 @@ list_option(const LhHelpOption *entry, void *data)
 typedef struct {
     const char *name, *summary, *arguments; /* borrowed, like `names` */
     bool scenario;
-    const char *names; /* NULL: its arguments name nothing */
+    const char *names; /* NULL: its arguments are no names */
     const char *file;  /* likewise, no files */
     GArray *options;   /* of Option */
 } Command;
@@ -134,17 +135,17 @@ typedef struct {
     LH_FIELD_ROW(kind, Command, member, key, when, __VA_ARGS__)
 
 static const LhField command_fields[] = {
-    COMMAND(STRING, name, "name", ALWAYS, .description = "As it is typed."),
-    COMMAND(STRING, summary, "summary", ALWAYS, .description = "In a sentence."),
+    COMMAND(STRING, name, "name", ALWAYS, .description = "Name, as typed."),
+    COMMAND(STRING, summary, "summary", ALWAYS, .description = "Summary, in one sentence."),
     COMMAND(STRING, arguments, "arguments", OR_NULL,
-            .description = "What stands behind its name; null: nothing."),
+            .description = "Arguments after the name; null: none."),
     COMMAND(BOOL, scenario, "scenario", ALWAYS,
-            .description = "Whether the file of a scenario may be its argument."),
+            .description = "Whether a scenario file may be an argument."),
     COMMAND(STRING, names, "names", IF_ANY,
-            .description = "What its arguments name, as `longhaul list` calls it."),
-    COMMAND(STRING, file, "file", IF_ANY, .description = "What is done with files they name."),
+            .description = "Kind of names that the arguments are, as in `longhaul list`."),
+    COMMAND(STRING, file, "file", IF_ANY, .description = "How files named by arguments are used."),
     COMMAND(ARRAY, options, "options", ALWAYS, .fields = option_fields,
-            .element_size = sizeof(Option), .description = "All of them, by category."),
+            .element_size = sizeof(Option), .description = "All options, by category."),
     { .name = NULL },
 };
 
@@ -179,9 +180,10 @@ static const char *const help_schema[] = { "longhaul.help/1", NULL };
 const LhField lh_help_fields[] = {
     LH_DOCUMENT_HEAD(Help, head, help_schema),
     LH_FIELD_ROW(ARRAY, Help, commands, "commands", ALWAYS, .fields = command_fields,
-                 .element_size = sizeof(Command), .description = "In the order of help."),
+                 .element_size = sizeof(Command),
+                 .description = "All commands, in the order of help."),
     LH_FIELD_ROW(STRINGS, Help, exit_statuses, "exit_statuses", ALWAYS,
-                 .description = "What each means, from 0."),
+                 .description = "Meaning of each exit status, from 0."),
     { .name = NULL },
 };
 

@@ -6,7 +6,7 @@
 
 #include "cli/command.h"
 
-/* Of the document. */
+/* Fields of the document. */
 extern const LhField lh_help_fields[];
 
 /* Appends the listing of @command, or of all commands (NULL). */
