@@ -143,7 +143,7 @@ START_TEST(a_log_has_the_clusters_of_a_plan)
     ck_assert_msg(strstr(text, "longhaul: single-gpu:1: nothing fits or runs\n") != NULL, "%s",
                   text);
     ck_assert_msg(strstr(text, "longhaul: hgx-h100:1: ") != NULL, "%s", text);
-    ck_assert_msg(strstr(text, " s a step: tp ") != NULL, "%s", text);
+    ck_assert_msg(strstr(text, " s per step: tp ") != NULL, "%s", text);
     ck_assert_msg(strstr(text, " simulated; best so far 1 s per step: tp ") != NULL, "%s", text);
 }
 END_TEST
