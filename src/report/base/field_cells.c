@@ -31,7 +31,7 @@ append_whole(GString *out, const LhField *field, LhWide value)
 /* As on a command line, joined by semicolons: "3:2;5:1.5". */
 static void append_elements(GString *out, const LhField *field, const GArray *elements);
 
-/* Options as they are typed: "grid 4x8; local-kv". */
+/* Options as typed: "grid 4x8; local-kv". */
 static void
 append_members(GString *out, const GArray *members)
 {
@@ -105,7 +105,7 @@ cell_text(const LhField *field, const void *of)
     return g_string_free(out, FALSE);
 }
 
-/* ---- all of them ---- */
+/* ---- rows ---- */
 
 void
 lh_field_keys(const LhField *fields, GPtrArray *keys)

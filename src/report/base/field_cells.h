@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a table of fields writes as the columns and cells of a table: so CSV and JSON have the same
- * fields in the same order. What there is none of is an empty cell.
+ * Columns and cells of a table made from a table of fields, so that CSV and JSON have the same
+ * fields in the same order. A missing value is an empty cell.
  */
 #pragma once
 
 #include "base/json/field.h"
 #include "report/base/table.h"
 
-/* Adds a column for each field, before the first row. Fields that hold other objects than MEMBERS
- * and ARRAYs of numbers and choices have none. */
+/* Adds a column for each field, before the first row. Fields of objects have no column, except
+ * MEMBERS and ARRAYs of numbers and choices. */
 void lh_field_columns(const LhField *fields, LhTable *table);
 
 /* Adds the cells of @of to the last row. */
 void lh_field_cells(const LhField *fields, const void *of, LhTable *table);
 
-/* Appends the names of the columns to @keys, and the texts of the cells to @texts: copies. */
+/* Appends the names of the columns to @keys, and the texts of the cells to @texts (copies). */
 void lh_field_keys(const LhField *fields, GPtrArray *keys);
 void lh_field_texts(const LhField *fields, const void *of, GPtrArray *texts);
 
-/* Whether the cells of the field are texts, and no numbers, also where they are empty. */
+/* Whether the cells of the field are texts rather than numbers, also where they are empty. */
 bool lh_field_is_text(const LhField *field);

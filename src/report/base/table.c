@@ -19,7 +19,7 @@ typedef struct {
 } Column;
 
 typedef struct {
-    GPtrArray *texts, *exacts; /* of char *; an exact is NULL where the text is exact */
+    GPtrArray *texts, *exacts; /* of char *; an exact is NULL where it equals the text */
     char *note;
 } Row;
 
@@ -411,7 +411,7 @@ lh_table_names(const LhTable *table, GString *out)
         g_string_append_printf(out, "%s\n", exact_cell(g_ptr_array_index(table->rows, i), 0));
 }
 
-/* NULL: there is none. */
+/* NULL: none. */
 static const char *
 text_of(const LhTable *table, const Row *row, const char *key)
 {

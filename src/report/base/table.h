@@ -55,7 +55,7 @@ void lh_table_words(LhFormat format, GString *out, gsize from);
 /* Appends the first cell of each row, one per line. */
 void lh_table_names(const LhTable *table, GString *out);
 
-/* Each row as a struct that @fields write, all of them STRINGs, of which every column, and "note"
- * if there is one, has one under its key; NULL where the row has no such cell. The texts are the
- * table's. Caller unrefs. */
+/* Rows as structs of STRINGs written by @fields, which has a field for the key of every column, and
+ * for "note" if there is one; NULL where the row has no such cell. The texts are the table's.
+ * Caller unrefs. */
 GPtrArray *lh_table_texts(const LhTable *table, const LhField *fields);

@@ -16,16 +16,16 @@ static const char *const attention_names[] = { "softmax", "linear", NULL };
     LH_FIELD_ROW(kind, LhCaseValues, member, key, when, __VA_ARGS__)
 
 const LhField lh_case_fields[] = {
-    CASE(STRING, cluster, "cluster", ALWAYS, .description = "The topology's name."),
+    CASE(STRING, cluster, "cluster", ALWAYS, .description = "Name of the topology."),
     CASE(UINT, nodes, "nodes", ALWAYS, .min = 1, .max = -1, .description = "Nodes of the cluster."),
     CASE(STRING, device, "device", ALWAYS, .description = "The GPU."),
     LH_LINK_ROWS(LhCaseValues, links),
     CASE(STRING, model, "model", OR_NULL,
-         .description = "The model whose attention is computed; null for a program from a file."),
+         .description = "Model of the attention; null for a program from a file."),
     CASE(UINT, ranks, "ranks", ALWAYS, .min = 1, .max = -1,
          .description = "GPUs, over all data-parallel groups."),
     CASE(UINT, data_parallel_size, "data_parallel_size", ALWAYS, .min = 1, .max = -1,
-         .description = "Groups of ranks, each with a batch of its own."),
+         .description = "Data-parallel groups of ranks, each with its own batch."),
     CASE(UINT, seq_length, "seq_length", ALWAYS, .min = 1, .max = -1,
          .description = "Tokens of one sequence."),
     CASE(UINT, micro_batch_size, "micro_batch_size", ALWAYS, .min = 1, .max = -1,
@@ -43,46 +43,47 @@ const LhField lh_case_fields[] = {
     CASE(CHOICE, attention, "attention", ALWAYS, .choices = attention_names,
          .description = "Kind of attention."),
     CASE(DOUBLE, linear_decay, "linear_decay", ALWAYS, .max = -1,
-         .description = "Factor by which linear attention discounts a token with each later one; "
-                        "1: not at all."),
+         .description = "Decay of linear attention per token; 1: none."),
     CASE(CHOICE, mask, "mask", ALWAYS, .choices = mask_names,
-         .description = "Whether a query sees the keys up to its own token, or all keys."),
+         .description =
+             "Causal: a query attends to the keys up to its own token; else to all keys."),
     CASE(UINT, window_size, "window_size", ALWAYS,
          .description = "Length of the sliding window; 0: none."),
     CASE(UINT, documents, "documents", ALWAYS, .min = 1, .max = -1,
          .description = "Packed documents in a sequence."),
     CASE(CHOICE, pass, "pass", ALWAYS, .choices = lh_pass_names,
-         .description = "What is computed."),
+         .description = "Pass: forward, backward or both."),
     CASE(STRING, framework, "framework", OR_NULL,
-         .description = "The training system whose ways the step follows; null for one attention "
-                        "module, as are the next eight."),
+         .description = "Training framework of the step; null for one attention module, as are the "
+                        "next eight."),
     CASE(UINT, tensor_model_parallel_size, "tensor_model_parallel_size", OR_NULL, .min = 1,
          .max = -1, .description = "Tensor-parallel ranks of the step."),
     CASE(UINT, context_parallel_size, "context_parallel_size", OR_NULL, .min = 1, .max = -1,
-         .description = "Ranks among which the step spreads one sequence."),
+         .description = "Context-parallel ranks of the step."),
     CASE(UINT, pipeline_model_parallel_size, "pipeline_model_parallel_size", OR_NULL, .min = 1,
-         .max = -1, .description = "Stages of the step's pipeline; 1: it has none."),
+         .max = -1, .description = "Pipeline stages of the step; 1: none."),
     CASE(UINT, virtual_pipeline_model_parallel_size, "virtual_pipeline_model_parallel_size",
-         OR_NULL, .min = 1, .max = -1, .description = "Chunks of layers that each stage has."),
+         OR_NULL, .min = 1, .max = -1, .description = "Chunks of layers per pipeline stage."),
     CASE(CHOICE, pipeline_schedule, "pipeline_schedule", OR_NULL,
          .choices = lh_pipeline_order_names,
-         .description = "In which order stages work on micro-batches; 1f1b with several chunks is "
-                        "interleaved."),
+         .description =
+             "Order of micro-batches in the pipeline; 1f1b with several chunks is interleaved."),
     CASE(UINT, num_micro_batches, "num_micro_batches", OR_NULL, .min = 1, .max = -1,
          .description = "Micro-batches of a data-parallel rank."),
     CASE(CHOICE, shard, "shard", OR_NULL, .choices = lh_shard_names,
-         .description = "What data- and context-parallel ranks share: ddp, zero1, zero2, fsdp."),
+         .description =
+             "Sharding among data- and context-parallel ranks: ddp, zero1, zero2, fsdp."),
     CASE(CHOICE, checkpoint, "checkpoint", OR_NULL, .choices = lh_checkpoint_names,
-         .description = "What is recomputed: none, selective, layer, remat."),
+         .description = "Recomputation: none, selective, layer, remat."),
     CASE(CHOICE, cost, "cost", ALWAYS, .choices = lh_cost_mode_names,
-         .description = "How kernels are timed."),
+         .description = "Time model of kernels."),
     CASE(CHOICE, network, "network", ALWAYS, .choices = lh_network_model_names,
-         .description = "How transfers share links."),
+         .description = "Sharing of links by transfers."),
     CASE(CHOICE, collectives, "collectives", ALWAYS, .choices = lh_collective_model_names,
          .description =
-             "How collectives run; auto: in rings, as fluids those of more than 64 ranks."),
+             "Time model of collectives; auto: rings, as fluids for more than 64 ranks."),
     CASE(DOUBLE, jitter, "jitter", ALWAYS, .max = -1,
-         .description = "Random variation of compute times, as a share of them."),
+         .description = "Random variation of compute times, as a fraction."),
     CASE(UINT, seed, "seed", ALWAYS, .description = "Seed of the jitter."),
     CASE(ARRAY, straggler, "straggler", ALWAYS, .fields = lh_straggler_fields,
          .element_size = sizeof(LhStraggler),
@@ -95,19 +96,19 @@ const LhField lh_case_fields[] = {
     CASE(UINT, memory_capacity_bytes, "memory_capacity_bytes", ALWAYS,
          .description = "Memory of a GPU."),
     CASE(UINT, model_weight_bytes, "model_weight_bytes", OR_NULL,
-         .description = "The model's weights in the element type; null where they are not known."),
+         .description = "Bytes of the model's weights in the element type; null if unknown."),
     CASE(STRING, model_notes, "model_notes", OR_NULL,
-         .description = "The same notes as one text; null where there are none."),
+         .description = "Notes on how the model's file was read, as one text; null without any."),
     CASE(STRING, link_notes, "link_notes", OR_NULL,
-         .description = "What measured collectives of the cluster contradict, its links or each "
-                        "other, and where a profile found other links than its file has, as one "
-                        "text; null where that is nothing."),
+         .description =
+             "Contradictions of measured collectives with links or each other, and links for which "
+             "a profile found other values than the topology file, as one text; null without any."),
     { .name = NULL },
 };
 
 /* ---- links ---- */
 
-/* NAN where it is 0. */
+/* NAN if it is 0. */
 static double
 rate_of(double value)
 {
@@ -147,7 +148,7 @@ fill_attention(LhCaseValues *v, const LhProgramParams *p)
     v->pass = (int)p->pass - 1;
 }
 
-/* Of a training step, how it is cut and run; of a module nothing. */
+/* Parallelism and options of a training step; nothing for an attention module. */
 static void
 fill_step(LhCaseValues *v, const LhSetup *setup)
 {
@@ -164,7 +165,7 @@ fill_step(LhCaseValues *v, const LhSetup *setup)
     v->checkpoint = p != NULL ? (int)p->checkpoint : -1;
 }
 
-/* Of @size bytes an element; NULL: none. */
+/* For elements of @size bytes; NULL: none. */
 static GArray *
 hold_list(GArray *list, gsize size)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What was simulated, as fields for machines: "case" of a result, and the first columns of its CSV.
+ * The simulated case, as fields for programs: "case" of a result, and the first columns of its CSV.
  */
 #pragma once
 
@@ -8,7 +8,7 @@
 #include "base/wide.h"
 #include "scenario/setup.h"
 
-/* The numbers of links that a scenario may change; none where the topology has no such link. */
+/* Properties of links that a scenario may change; none where the topology has no such link. */
 typedef struct {
     uint64_t nics; /* of a node */
     double nic_bytes_per_s, nvlink_bytes_per_s;
@@ -20,21 +20,21 @@ LhLinkValues lh_link_values(const LhTopology *topology);
 /* The rows of `member`, an LhLinkValues of the struct `of`. */
 #define LH_LINK_ROWS(of, member)                                                                   \
     LH_FIELD_ROW(UINT, of, member.nics, "nics", ALWAYS,                                            \
-                 .description = "NICs of a node; 0: it has none."),                                \
+                 .description = "NICs of a node; 0: none."),                                       \
         LH_FIELD_ROW(                                                                              \
             DOUBLE, of, member.nic_bytes_per_s, "nic_bytes_per_s", OR_NULL, .max = -1,             \
             .description =                                                                         \
-                "What transfers over one NIC reach in each direction; null without NICs."),        \
+                "Bandwidth of transfers over one NIC in each direction; null without NICs."),      \
         LH_FIELD_ROW(                                                                              \
             DOUBLE, of, member.nvlink_bytes_per_s, "nvlink_bytes_per_s", OR_NULL, .max = -1,       \
-            .description = "What transfers over the links of a GPU in its node reach in each "     \
+            .description = "Bandwidth of transfers over the links of a GPU in its node in each "   \
                            "direction (NVLink, or shared memory); null without such links."),      \
         LH_FIELD_ROW(DOUBLE, of, member.oversubscription, "oversubscription", OR_NULL, .max = -1,  \
-                     .description = "Bandwidth below a leaf switch over that above it; null if "   \
-                                    "the fabric is no fat tree.")
+                     .description = "Oversubscription: bandwidth below a leaf switch over "        \
+                                    "bandwidth above it; null unless the fabric is a fat tree.")
 
-/* Cluster, model, shape, mask, pass, and how it was timed. Names are owned; of what there is
- * nothing, its field says so (base/json/field.h). */
+/* Cluster, model, shape, mask, pass, and time models. Names are owned; a field has a value for
+ * "none" (base/json/field.h). */
 typedef struct {
     char *cluster;
     uint64_t nodes;

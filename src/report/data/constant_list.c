@@ -5,11 +5,11 @@
 
 const LhField lh_constant_fields[] = {
     LH_FIELD_ROW(STRING, LhConstantValues, constant, "constant", ALWAYS,
-                 .description = "Its name."),
+                 .description = "Name of the constant."),
     LH_FIELD_ROW(CHOICE, LhConstantValues, provenance, "provenance", ALWAYS,
-                 .choices = lh_provenance_names, .description = "How it is known."),
+                 .choices = lh_provenance_names, .description = "Provenance of the constant."),
     LH_FIELD_ROW(STRING, LhConstantValues, source, "source", ALWAYS,
-                 .description = "Where it comes from."),
+                 .description = "Source of the constant."),
     { .name = NULL },
 };
 

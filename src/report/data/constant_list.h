@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where the constants of a simulation come from, as documents list them.
+ * The constants of a simulation with their provenance, as fields of documents.
  */
 #pragma once
 
@@ -15,6 +15,6 @@ typedef struct {
 
 extern const LhField lh_constant_fields[];
 
-/* All of the setup's device and links; empty if none are used. Of LhConstantValues, to be cleared
- * by lh_constant_fields. */
+/* All constants of the setup's device and links; empty if none are used. Array of LhConstantValues,
+ * cleared by lh_constant_fields. */
 GArray *lh_constant_values(const LhSetup *setup);

@@ -15,11 +15,11 @@
 
 #include <string.h>
 
-#define LONGEST_PS 9e18 /* of those that LhTime has */
+#define LONGEST_PS 9e18 /* below the maximum of LhTime */
 
 /* ---- most important constants ---- */
 
-/* Tiers that a topology does not name. */
+/* Tiers whose links the topology does not name. */
 static const char *const tier_rates[] = {
     [LH_TIER_PCIE] = "PCIe",
     [LH_TIER_NIC] = "the NICs",
@@ -33,7 +33,7 @@ link_name(const LhSetup *setup, int tier)
                                   : tier_rates[tier];
 }
 
-/* The constants of a kind in words, and what measures them. */
+/* A kind of constants in words, and the tool that measures them. */
 static const struct {
     const char *name; /* of links and collectives: before the name of the link */
     bool of_link, of_cluster;
@@ -80,7 +80,7 @@ is_measured(const LhSensitivity *c)
     return c->error <= lh_provenance_error(LH_PROVENANCE_MEASURED);
 }
 
-/* The one measurement that narrows the bar most, and which ones would halve it. */
+/* The measurement that narrows the error bar most, and those that would halve it. */
 static void
 append_remedy(const LhSetup *setup, const LhSensitivities *s, GString *out)
 {

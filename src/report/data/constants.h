@@ -16,16 +16,16 @@
 void lh_describe_trust(const LhSetup *setup, const LhCompareRow *row, const char *where,
                        GString *out);
 
-/* The same for known sensitivities (NULL: of a cost model), without an end of line. */
+/* The same for known sensitivities (NULL: of a cost model), without a line break. */
 void lh_describe_sensitivities(const LhSetup *setup, const LhSensitivities *sensitivities,
                                GString *out);
 
-/* "the error bar of their ratio is 12 %, most of it the bandwidth of NVLink"; @most as
- * lh_error_between_most() has it. */
+/* "the error bar of their ratio is 12 %, most of it the bandwidth of NVLink"; @most is from
+ * lh_error_between_most(). */
 void lh_describe_good_to(const LhSetup *setup, double error, int most, GString *out);
 
-/* Appends one line: the interval in which four measurements of five are expected; nothing for a
- * cost model. */
+/* Appends one line: the interval expected to contain four of five measurements; nothing for a cost
+ * model. */
 void lh_describe_interval(const LhSetup *setup, const LhCompareRow *row, GString *out);
 
 /* Appends one line if curves were extrapolated beyond the blocks of their fit; else nothing. */

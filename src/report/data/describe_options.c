@@ -28,7 +28,7 @@ heads_of(guint i, const LhProgramParams *p)
     return *(const uint32_t *)(const void *)((const char *)&p->attention + head_counts[i].offset);
 }
 
-/* Whether @p sets the option to another value than @base. */
+/* Whether @p has another value of the option than @base. */
 static bool
 differs(const LhOption *option, const LhProgramParams *p, const LhProgramParams *base)
 {
@@ -74,7 +74,7 @@ add_size_pair(GArray *members, const char *name, LhOptionValue value)
     add_member(members, name, LH_FIELD_UINTS, member);
 }
 
-/* @text is how the last one is typed; taken over. */
+/* @text is the last option as typed; taken over. */
 static void
 set_text(GArray *members, char *text)
 {

@@ -27,6 +27,6 @@ char *lh_describe_record(const LhProgram *program);
  * lh_field_members_free(). */
 GArray *lh_option_members(const LhProgramParams *p, const LhProgramParams *base);
 
-/* All parameters of a program: of LhFieldMember; of those that are options, the mask's and linear
- * attention's, the ones that are set. Caller clears. */
+/* All parameters of a program: of LhFieldMember. Options, the mask and linear attention are
+ * included only if set. Caller clears. */
 GArray *lh_params_members(const LhProgramParams *p);

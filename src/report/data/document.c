@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What was asked comes from the table of scenarios and from that of the command's options, so that
- * a new one is written, read and compared without being named here.
- *
- * A field of two documents is compared by what it came to, if both say so: a default that was given
- * and one that was not are the same question. If one does not, being older than the member, it is
- * compared by what was given, and what was not is the field's default.
+ * The query comes from the tables of scenarios and of the command's options, so new fields are
+ * written, read and compared without being named here. A field of two documents is compared by its
+ * effective value if both state it: an explicit default equals an omitted one. If one document is
+ * older than the member, given values are compared, and omitted fields have their defaults.
  */
 #include "report/data/document.h"
 
@@ -16,9 +14,10 @@
 /* ---- the tables ---- */
 
 const LhField lh_document_input_fields[] = {
-    LH_FIELD_ROW(STRING, LhInput, of, "of", ALWAYS, .description = "What it is the file of."),
-    LH_FIELD_ROW(STRING, LhInput, path, "path", ALWAYS, .description = "As it was named."),
-    LH_FIELD_ROW(STRING, LhInput, sha256, "sha256", ALWAYS, .description = "Of its text."),
+    LH_FIELD_ROW(STRING, LhInput, of, "of", ALWAYS,
+                 .description = "Kind of the file: model, topology, ..."),
+    LH_FIELD_ROW(STRING, LhInput, path, "path", ALWAYS, .description = "Path as given."),
+    LH_FIELD_ROW(STRING, LhInput, sha256, "sha256", ALWAYS, .description = "SHA-256 of the file."),
     { .name = NULL },
 };
 
@@ -44,13 +43,11 @@ static const LhField option_values[] = {
 
 const LhField lh_document_asked_fields[] = {
     LH_FIELD_ROW(MEMBERS, LhDocumentAsked, scenario, "scenario", ALWAYS, .fields = asked_values,
-                 .description =
-                     "The fields of longhaul.scenario/1 that were given, in a file or as options, "
-                     "as texts of options; a flag is true. What is absent was not given."),
+                 .description = "Given fields of longhaul.scenario/1, from a file or options, as "
+                                "texts of options; a flag is true. Absent fields were not given."),
     LH_FIELD_ROW(MEMBERS, LhDocumentAsked, options, "options", ALWAYS, .fields = option_values,
-                 .description =
-                     "All options of the command that the answer depends on, beside those of "
-                     "scenarios: as given, or what they are if they are not; null: nothing."),
+                 .description = "Options of the command that affect the answer, beside those of "
+                                "scenarios: given or default values; null: none."),
     { .name = NULL },
 };
 
@@ -68,7 +65,7 @@ static const LhField asked_fields[] = {
     { .name = NULL },
 };
 
-/* ---- what was asked ---- */
+/* ---- the query ---- */
 
 static bool
 is_list(const LhField *field)
@@ -76,7 +73,7 @@ is_list(const LhField *field)
     return field->type == LH_FIELD_STRINGS || field->type == LH_FIELD_ARRAY;
 }
 
-/* @texts as lh_setting_texts() has them. */
+/* @texts is from lh_setting_texts(). */
 static LhFieldMember
 member_of_texts(const LhField *field, const GPtrArray *texts)
 {
@@ -116,7 +113,7 @@ asked_scenario(const LhScenario *s)
     return members;
 }
 
-/* Options are all zero where they are not given. */
+/* Options are all zero if not given. */
 static bool
 is_given(const LhField *field, const void *options)
 {
@@ -132,7 +129,7 @@ is_given(const LhField *field, const void *options)
         return *(const LhTime *)at != 0;
     if (field->type == LH_FIELD_UNIT || field->type == LH_FIELD_DOUBLE)
         return *(const double *)at != 0;
-    return true; /* flags and choices, of which the first is the default */
+    return true; /* flags, and choices whose first is the default */
 }
 
 static LhFieldMember
@@ -179,8 +176,8 @@ find_asked(const LhStamp *stamp)
 
 /* ---- the head ---- */
 
-/* Results carry no clock time, so that equal runs are equal bytes; SOURCE_DATE_EPOCH asks for one.
- * NULL: none. Caller frees. */
+/* Results carry no clock time, so that equal runs give equal bytes; SOURCE_DATE_EPOCH requests a
+ * date. NULL: none. Caller frees. */
 static char *
 find_date(void)
 {
@@ -224,7 +221,7 @@ add_input(GPtrArray *inputs, const char *of, const char *path, const char *sha25
     g_ptr_array_add(inputs, input);
 }
 
-/* Those of the stamp or else of the setup, and the configuration. */
+/* Inputs of the stamp, or else of the setup, and the configuration. */
 static GPtrArray *
 find_inputs(const LhStamp *stamp, const LhSetup *setup)
 {
@@ -244,7 +241,7 @@ find_inputs(const LhStamp *stamp, const LhSetup *setup)
     return inputs;
 }
 
-/* NULL if there are none. */
+/* NULL without any. */
 static GPtrArray *
 find_notes(const LhStamp *stamp, const LhSetup *setup)
 {

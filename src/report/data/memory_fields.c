@@ -43,11 +43,10 @@ derive_phase(const void *of, void *value)
     LH_FIELD_ROW(kind, LhMemoryOp, member, #member, OR_NULL, .derive = derive_##member, __VA_ARGS__)
 
 const LhField lh_memory_op_fields[] = {
-    OP_ROW(UINT, op, .description = "The op's id; null: before the first op."),
-    OP_ROW(UINT, layer, .description = "Its layer, from 0."),
-    OP_ROW(UINT, micro_batch, .description = "Its micro-batch, from 0."),
-    OP_ROW(CHOICE, phase, .choices = lh_phase_names,
-           .description = "The part of the step that it belongs to."),
+    OP_ROW(UINT, op, .description = "Id of the op; null: before the first op."),
+    OP_ROW(UINT, layer, .description = "Layer, from 0."),
+    OP_ROW(UINT, micro_batch, .description = "Micro-batch, from 0."),
+    OP_ROW(CHOICE, phase, .choices = lh_phase_names, .description = "Phase of the step."),
     { .name = NULL },
 };
 
@@ -57,7 +56,7 @@ const LhField lh_peak_fields[] = {
     LH_FIELD_ROW(INLINE, LhPeakValues, op, "op", ALWAYS, .fields = lh_memory_op_fields),
     LH_FIELD_ROW(COUNTS, LhPeakValues, by_category, "by_category", ALWAYS,
                  .choices = lh_category_names,
-                 .description = "The bytes of the peak by category; those of which there are any."),
+                 .description = "Bytes at the peak by category; only categories that occur."),
     { .name = NULL },
 };
 
@@ -86,29 +85,30 @@ derive_category(const void *of, void *value)
 }
 
 static const LhField first_fields[] = {
-    LH_FIELD_ROW(UINT, LhFirstBeyond, rank, "rank", ALWAYS, .description = "Its rank."),
+    LH_FIELD_ROW(UINT, LhFirstBeyond, rank, "rank", ALWAYS, .description = "The rank."),
     LH_FIELD_SECONDS_ROW(INT, LhFirstBeyond, time_ps, "time_s", ALWAYS, .max = -1,
-                         .description = "When its host gets to it."),
+                         .description = "Time at which its host reaches the op."),
     LH_FIELD_ROW(INLINE, LhFirstBeyond, op, "op", ALWAYS, .fields = lh_memory_op_fields),
     LH_FIELD_ROW(CHOICE, LhFirstBeyond, op, "category", OR_NULL, .choices = lh_category_names,
                  .derive = derive_category,
-                 .description = "What the op takes memory for; null before the first op."),
+                 .description =
+                     "Category of the memory that the op allocates; null before the first op."),
     LH_FIELD_ROW(UINT, LhFirstBeyond, held_bytes, "held_bytes", ALWAYS, .min = 1, .max = -1,
-                 .description = "What the rank holds with it."),
+                 .description = "Memory of the rank including the allocation."),
     { .name = NULL },
 };
 
 const LhField lh_out_of_memory_fields[] = {
     LH_FIELD_ROW(UINT, LhOutOfMemoryValues, rank, "rank", ALWAYS,
-                 .description = "The rank that needs most."),
+                 .description = "Rank with the highest peak."),
     LH_FIELD_ROW(UINT, LhOutOfMemoryValues, needed_bytes, "needed_bytes", ALWAYS, .min = 1,
                  .max = -1, .description = "Its peak in the run: peak_bytes_max."),
     LH_FIELD_ROW(UINT, LhOutOfMemoryValues, limit_bytes, "limit_bytes", ALWAYS, .min = 1, .max = -1,
-                 .description = "What there is."),
+                 .description = "Memory available."),
     LH_FIELD_ROW(COUNTS, LhOutOfMemoryValues, by_category, "by_category", ALWAYS,
                  .choices = lh_category_names, .description = "needed_bytes by category."),
     LH_FIELD_ROW(OBJECT, LhOutOfMemoryValues, first, "first", ALWAYS, .fields = first_fields,
-                 .description = "The first op that needs more than there is, of all ranks."),
+                 .description = "First op, over all ranks, that exceeds the available memory."),
     { .name = NULL },
 };
 

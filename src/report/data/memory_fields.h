@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ops that take memory, the moment of the largest peak and what does not fit, as documents have
- * them.
+ * Memory in documents: ops that allocate, the moment of the highest peak, and what does not fit.
  */
 #pragma once
 
 #include "base/json/field.h"
 #include "sim/sim.h"
 
-/* Of an LhMemoryOp: op, layer, micro_batch and phase; null before the first op. */
+/* Fields of an LhMemoryOp: op, layer, micro_batch and phase; null before the first op. */
 extern const LhField lh_memory_op_fields[];
 
-/* The moment of a peak. */
+/* Composition of memory at a peak. */
 typedef struct {
     LhMemoryOp op;
     uint64_t by_category[LH_CATEGORIES];
@@ -26,7 +25,7 @@ typedef struct {
     uint64_t held_bytes;
 } LhFirstBeyond;
 
-/* What is needed is the peak. */
+/* needed_bytes: the peak. */
 typedef struct {
     uint64_t rank, needed_bytes, limit_bytes;
     uint64_t by_category[LH_CATEGORIES];
@@ -35,8 +34,8 @@ typedef struct {
 
 extern const LhField lh_out_of_memory_fields[];
 
-/* Of the rank with the largest peak. */
+/* Peak of the rank with the highest one. */
 LhPeakValues lh_peak_values(const LhSimResult *result);
 
-/* @result is out of memory. */
+/* For a @result that is out of memory. */
 LhOutOfMemoryValues lh_out_of_memory_values(const LhSimResult *result);

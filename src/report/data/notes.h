@@ -14,8 +14,8 @@ void lh_describe_notes(const LhModel *model, GString *out);
 char *lh_notes_text(const LhModel *model);
 
 /* Notes on measured collectives that contradict the cluster's links or each other, and on profiles
- * measured on other links: of char *; none with free communication. Caller frees. Also as "note:
- * ..." lines, and in one table cell, NULL without notes. */
+ * measured on other links: of char *; empty with free communication. Caller frees. The others: as
+ * "note: ..." lines, and in one table cell, NULL without notes. */
 GPtrArray *lh_link_notes(const LhSetup *setup);
 void lh_describe_link_notes(const LhSetup *setup, GString *out);
 char *lh_link_notes_text(const LhSetup *setup);

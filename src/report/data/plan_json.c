@@ -17,17 +17,17 @@ typedef struct {
 
 static const LhField point_fields[] = {
     LH_FIELD_ROW(UINT, Points, of_state[LH_POINT_OPEN], "open", ALWAYS,
-                 .description = "Not looked at: of a plan that was interrupted."),
+                 .description = "Not evaluated: the plan was interrupted."),
     LH_FIELD_ROW(UINT, Points, of_state[LH_POINT_RAN], "simulated", ALWAYS,
-                 .description = "Simulated to the end."),
+                 .description = "Simulated completely."),
     LH_FIELD_ROW(UINT, Points, of_state[LH_POINT_CUT], "cut", ALWAYS,
-                 .description = "Take longer than the fastest ones, by their bounds."),
+                 .description = "Pruned: their lower bound exceeds the best times."),
     LH_FIELD_ROW(UINT, Points, of_state[LH_POINT_UNFIT], "unfit", ALWAYS,
-                 .description = "Need more memory than there is."),
+                 .description = "Out of memory."),
     LH_FIELD_ROW(UINT, Points, of_state[LH_POINT_REFUSED], "refused", ALWAYS,
-                 .description = "Are no step."),
+                 .description = "Refused: not a valid step."),
     LH_FIELD_ROW(UINT, Points, of_state[LH_POINT_FAILED], "failed", ALWAYS,
-                 .description = "Could not end, because of a failed link."),
+                 .description = "Failed, because of a failed link."),
     { .name = NULL },
 };
 
@@ -37,9 +37,10 @@ typedef struct {
 } Refusal;
 
 static const LhField refusal_fields[] = {
-    LH_FIELD_ROW(UINT, Refusal, points, "points", ALWAYS, .description = "How many."),
+    LH_FIELD_ROW(UINT, Refusal, points, "points", ALWAYS,
+                 .description = "Number of configurations."),
     LH_FIELD_ROW(STRING, Refusal, reason, "reason", ALWAYS,
-                 .description = "Of the first of them; the others' differ in numbers."),
+                 .description = "Reason of the first of them; the others differ in numbers."),
     { .name = NULL },
 };
 
@@ -51,37 +52,39 @@ typedef struct {
 } Miss;
 
 static const LhField miss_fields[] = {
-    LH_FIELD_ROW(STRING, Miss, way, "way", ALWAYS, .description = "What does not fit."),
-    LH_FIELD_ROW(UINT, Miss, peak_bytes, "peak_bytes", ALWAYS, .description = "What it needs."),
+    LH_FIELD_ROW(STRING, Miss, way, "way", ALWAYS, .description = "The configuration."),
+    LH_FIELD_ROW(UINT, Miss, peak_bytes, "peak_bytes", ALWAYS,
+                 .description = "Peak memory of a rank."),
     LH_PEAK_BAR_ROWS(Miss, bar),
     LH_FIELD_ROW(UINT, Miss, usable_bytes, "usable_bytes", ALWAYS,
-                 .description = "What a rank may hold."),
+                 .description = "Memory available to a rank."),
     { .name = NULL },
 };
 
 static const LhField start_fields[] = {
     LH_FIELD_ROW(STRING, LhBaselineConfig, way, "way", OR_NULL,
-                 .description = "How the configuration says to train; null: on other GPUs."),
+                 .description =
+                     "The configuration read from the file; null: it is for other GPUs."),
     LH_FIELD_ROW(STRING, LhBaselineConfig, refusal, "refused", OR_NULL,
-                 .description = "Why there is no such step; null: there is."),
+                 .description = "Why it is not a valid step; null: it is."),
     LH_FIELD_ROW(BOOL, LhBaselineConfig, fits, "fits", ALWAYS,
                  .description = "Whether it fits in memory."),
     LH_FIELD_ROW(DOUBLE, LhBaselineConfig, iteration_s, "iteration_s", ALWAYS, .max = -1,
-                 .description = "What a step takes, or would take with more memory."),
+                 .description = "Time of a step; if it does not fit, with enough memory assumed."),
     LH_FIELD_ROW(UINT, LhBaselineConfig, peak_bytes, "peak_bytes", ALWAYS,
-                 .description = "What it needs."),
+                 .description = "Peak memory of a rank."),
     { .name = NULL },
 };
 
 static const LhField word_fields[] = {
     LH_FIELD_ROW(STRING, LhConfigWord, line, "line", ALWAYS,
-                 .description = "As it stands in such a file."),
+                 .description = "The setting as written in such a file."),
     LH_FIELD_ROW(STRING, LhConfigWord, was, "was", OR_NULL,
-                 .description = "What stands there now; null: the same, or nothing."),
+                 .description = "Its current line; null: the same, or none."),
     LH_FIELD_ROW(BOOL, LhConfigWord, added, "added", ALWAYS,
-                 .description = "There is no such setting now."),
+                 .description = "The setting is missing now."),
     LH_FIELD_ROW(BOOL, LhConfigWord, take_out, "take_out", ALWAYS,
-                 .description = "The line is to go."),
+                 .description = "The line must be removed."),
     { .name = NULL },
 };
 
@@ -101,38 +104,39 @@ typedef struct {
 
 static const LhField cluster_fields[] = {
     LH_FIELD_ROW(STRING, Cluster, cluster, "cluster", ALWAYS, .description = "Topology and nodes."),
-    LH_FIELD_ROW(STRING, Cluster, device, "device", ALWAYS, .description = "Its GPU."),
+    LH_FIELD_ROW(STRING, Cluster, device, "device", ALWAYS, .description = "The GPU."),
     LH_LINK_ROWS(Cluster, links),
-    LH_FIELD_ROW(UINT, Cluster, gpus, "gpus", ALWAYS, .description = "How many."),
+    LH_FIELD_ROW(UINT, Cluster, gpus, "gpus", ALWAYS, .description = "GPUs of the cluster."),
     LH_FIELD_ROW(
         BOOL, Cluster, interrupted, "interrupted", ALWAYS,
         .description =
-            "Somebody ended the plan before this cluster was decided: a way that was not looked at "
-            "may be faster, or the only one that runs. Absent in plans of before it was told."),
+            "Interrupted before the cluster was decided: configurations that were not evaluated "
+            "may be faster, or the only ones that run. Absent in plans of earlier versions."),
     LH_FIELD_ROW(OBJECT, Cluster, points, "points", ALWAYS, .fields = point_fields,
-                 .description = "How many ways to train there are, by what became of them."),
+                 .description = "Numbers of configurations by outcome."),
     LH_FIELD_ROW(ARRAY, Cluster, best, "best", ALWAYS, .fields = lh_plan_way_fields,
                  .element_size = sizeof(LhPlanWayValues),
-                 .description = "The fastest ways, by time."),
+                 .description = "The fastest configurations, by time."),
+    LH_FIELD_ROW(ARRAY, Cluster, front, "front", ALWAYS, .fields = lh_plan_way_fields,
+                 .element_size = sizeof(LhPlanWayValues),
+                 .description = "With --pareto, configurations that no other one beats in both "
+                                "time and memory, by time."),
     LH_FIELD_ROW(
-        ARRAY, Cluster, front, "front", ALWAYS, .fields = lh_plan_way_fields,
-        .element_size = sizeof(LhPlanWayValues),
+        ARRAY, Cluster, what_ifs, "best_with_10_percent_more", ALWAYS,
+        .fields = lh_what_if_share_fields, .element_size = sizeof(LhWhatIfValues),
         .description =
-            "With --pareto, those that no other one beats in both time and memory, by time."),
-    LH_FIELD_ROW(ARRAY, Cluster, what_ifs, "best_with_10_percent_more", ALWAYS,
-                 .fields = lh_what_if_share_fields, .element_size = sizeof(LhWhatIfValues),
-                 .description =
-                     "The fastest way with each resource 10 % faster: what binds it comes first."),
+            "The fastest configuration with each resource 10 % faster; the bottleneck first."),
     LH_FIELD_ROW(ARRAY, Cluster, refused, "refused", ALWAYS, .fields = refusal_fields,
-                 .element_size = sizeof(Refusal), .description = "Refusals by reason."),
+                 .element_size = sizeof(Refusal),
+                 .description = "Refused configurations by reason."),
     LH_FIELD_ROW(ARRAY, Cluster, misses, "nearest_misses", ALWAYS, .fields = miss_fields,
                  .element_size = sizeof(Miss),
-                 .description = "Ways that need least of those that do not fit."),
+                 .description = "Configurations closest to fitting in memory."),
     LH_RELIEF_ROW(Cluster, reliefs),
     LH_FIELD_ROW(POINTER, Cluster, start, "as_configured", IF_ANY, .fields = start_fields,
-                 .description = "Its own way."),
+                 .description = "The file's own configuration."),
     LH_FIELD_ROW(POINTERS, Cluster, words, "best_in_words", IF_ANY, .fields = word_fields,
-                 .description = "The fastest way in the words of the configuration."),
+                 .description = "The fastest configuration as settings of the file."),
     { .name = NULL },
 };
 
@@ -192,7 +196,7 @@ place_of(const LhPlanCluster *cluster, guint point)
     return 0;
 }
 
-/* What a document is made of. */
+/* Sources of a document. */
 typedef struct {
     const LhPlanQuery *query;
     const LhPlanAnswer *answer;
@@ -231,7 +235,7 @@ find_front(const Plan *plan, guint index)
     return ways;
 }
 
-/* How the configuration says to train, and the fastest way in its words. */
+/* Reads the file's own configuration and the fastest as its settings. */
 static void
 fill_start(Cluster *c, const Plan *plan, const LhPlanCluster *cluster)
 {
@@ -273,15 +277,15 @@ make_cluster(const Plan *plan, guint index)
 static const LhField longest_fields[] = {
     LH_FIELD_ROW(UINT, LhPlanLongest, tokens, "seq_length", ALWAYS, .description = "Tokens."),
     LH_FIELD_ROW(UINT, LhPlanLongest, unit, "unit", ALWAYS,
-                 .description = "It is a multiple of this."),
+                 .description = "The length is a multiple of this."),
     LH_FIELD_ROW(UINT, LhPlanLongest, fits.peak_bytes, "peak_bytes", ALWAYS,
-                 .description = "What it needs."),
+                 .description = "Peak memory of a rank."),
     LH_FIELD_ROW(UINT, LhPlanLongest, fits.limit_bytes, "usable_bytes", ALWAYS,
-                 .description = "What a rank may hold."),
+                 .description = "Memory available to a rank."),
     LH_FIELD_ROW(UINT, LhPlanLongest, beyond.peak_bytes, "peak_bytes_of_unit_more", ALWAYS,
-                 .description = "What a sequence longer by the unit would need."),
+                 .description = "Peak memory with a sequence longer by the unit."),
     LH_FIELD_ROW(COUNTS, LhPlanLongest, fits.by_category, "peak_by_category", ALWAYS,
-                 .choices = lh_category_names, .description = "Of peak_bytes, by what it is for."),
+                 .choices = lh_category_names, .description = "Parts of peak_bytes by category."),
     { .name = NULL },
 };
 
@@ -293,20 +297,21 @@ typedef struct {
 
 static const LhField configuration_fields[] = {
     LH_FIELD_ROW(STRING, Configuration, file, "file", ALWAYS, .description = "The file."),
-    LH_FIELD_ROW(STRING, Configuration, sha256, "sha256", ALWAYS, .description = "Of its text."),
+    LH_FIELD_ROW(STRING, Configuration, sha256, "sha256", ALWAYS,
+                 .description = "SHA-256 of the file."),
     LH_FIELD_ROW(STRING, Configuration, system, "system", ALWAYS,
-                 .description = "Whose configuration it is."),
+                 .description = "Training system that reads it."),
     LH_FIELD_ROW(UINT, Configuration, read, "read", ALWAYS,
                  .description = "Settings that are read."),
     LH_FIELD_ROW(UINT, Configuration, without_effect, "without_effect", ALWAYS,
-                 .description = "Settings that nothing here depends on."),
+                 .description = "Settings that do not affect the prediction."),
     LH_FIELD_ROW(STRINGS, Configuration, as_the_framework, "as_the_framework", ALWAYS,
                  .description =
-                     "Settings that are understood, and are as the framework's file has it."),
+                     "Settings that are understood, and as the framework's file has them."),
     LH_FIELD_ROW(STRINGS, Configuration, not_understood, "not_understood", ALWAYS,
-                 .description = "Settings that are left out."),
+                 .description = "Settings that are ignored."),
     LH_FIELD_ROW(STRINGS, Configuration, warnings, "warnings", ALWAYS,
-                 .description = "What is wrong or not predicted, with its place."),
+                 .description = "Mistakes and unpredicted settings, with their places."),
     { .name = NULL },
 };
 
@@ -389,28 +394,30 @@ const LhField lh_plan_fields[] = {
     LH_DOCUMENT_HEAD_OF_SETUP(PlanDocument, head, plan_schema),
     LH_DOCUMENT_ASKED(PlanDocument, head),
     LH_FIELD_ROW(STRING, PlanDocument, query_sha256, "query_sha256", OR_NULL,
-                 .description = "Of the question and all inputs; files of points begin with it. "
-                                "Null if the plan was interrupted before."),
-    LH_FIELD_ROW(STRING, PlanDocument, model, "model", ALWAYS, .description = "Its name."),
+                 .description = "SHA-256 of the query and all inputs; points files begin with it. "
+                                "Null if the plan was interrupted before it was known."),
+    LH_FIELD_ROW(STRING, PlanDocument, model, "model", ALWAYS, .description = "Name of the model."),
     LH_FIELD_ROW(STRING, PlanDocument, framework, "framework", ALWAYS,
-                 .description = "Whose ways the steps follow."),
+                 .description = "Training framework of the steps."),
     LH_FIELD_ROW(UINT, PlanDocument, seq_length, "seq_length", ALWAYS,
                  .description = "Tokens of a sequence."),
     LH_FIELD_ROW(UINT, PlanDocument, global_batch_size, "global_batch_size", ALWAYS,
-                 .description = "Sequences of a step."),
+                 .description = "Sequences per step."),
     LH_FIELD_ROW(CHOICE, PlanDocument, dtype, "dtype", ALWAYS, .choices = lh_dtype_names,
-                 .description = "Of activations."),
+                 .description = "Element type of activations."),
     LH_FIELD_ROW(BOOL, PlanDocument, interrupted, "interrupted", ALWAYS,
-                 .description =
-                     "Whether the plan was, so that something faster may not have been looked at."),
+                 .description = "Whether the plan was interrupted; then a configuration that was "
+                                "not evaluated may be faster."),
     LH_FIELD_ROW(STRING, PlanDocument, best_cluster, "best_cluster", OR_NULL,
-                 .description = "That with the most tokens per second; null: nothing fits."),
+                 .description = "Cluster with the most tokens per second; null: nothing fits."),
     LH_FIELD_ROW(POINTER, PlanDocument, longest, "longest", OR_NULL, .fields = longest_fields,
                  .description = "With --max-seq-length, the longest sequence; else null."),
     LH_FIELD_ROW(POINTER, PlanDocument, configuration, "configuration", IF_ANY,
-                 .fields = configuration_fields, .description = "What --from-config names."),
+                 .fields = configuration_fields,
+                 .description = "The configuration given by --from-config."),
     LH_FIELD_ROW(ARRAY, PlanDocument, clusters, "clusters", ALWAYS, .fields = cluster_fields,
-                 .element_size = sizeof(Cluster), .description = "In the order of the question."),
+                 .element_size = sizeof(Cluster),
+                 .description = "The clusters, in the order of the query."),
     { .name = NULL },
 };
 

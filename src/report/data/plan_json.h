@@ -7,9 +7,9 @@
 #include "report/data/document.h"
 #include "report/data/plan_values.h"
 
-/* Of that document. */
+/* Fields of the document. */
 extern const LhField lh_plan_fields[];
 
-/* The document of a plan, longhaul.plan/1. */
+/* Document of a plan, longhaul.plan/1. */
 void lh_plan_json(const LhPlanQuery *query, const LhPlanAnswer *answer,
                   const LhPlanWeights *weights, const LhStamp *stamp, GString *out);

@@ -39,7 +39,7 @@ lh_plan_bill(const LhPlanWeights *weights, const LhPlanAnswer *answer, guint clu
     };
 }
 
-/* ---- a way ---- */
+/* ---- a configuration ---- */
 
 static const char *const decided_names[] = { "no", "yes", NULL };
 static const char *const told_apart_names[] = { "no", "yes", NULL };
@@ -49,69 +49,71 @@ static const char *const told_apart_names[] = { "no", "yes", NULL };
 
 const LhField lh_plan_way_fields[] = {
     WAY(STRING, cluster, "cluster", ALWAYS, .description = "Topology and nodes."),
-    WAY(UINT, gpus, "gpus", ALWAYS, .description = "How many."),
+    WAY(UINT, gpus, "gpus", ALWAYS, .description = "GPUs of the cluster."),
     WAY(CHOICE, decided, "decided", ALWAYS, .choices = decided_names,
-        .description = "no: the plan was interrupted before all ways of the cluster were decided."),
+        .description =
+            "no: the plan was interrupted before all configurations of the cluster were decided."),
     WAY(UINT, place, "place", OR_NULL,
-        .description = "1 for the fastest; null: it is on the front, but not among the fastest."),
+        .description =
+            "Place, 1 for the fastest; null: on the Pareto front, but not among the fastest."),
     WAY(UINT, tensor_model_parallel_size, "tensor_model_parallel_size", ALWAYS,
         .description = "Tensor-parallel ranks."),
     WAY(UINT, context_parallel_size, "context_parallel_size", ALWAYS,
-        .description = "Ranks that share a sequence."),
+        .description = "Context-parallel ranks."),
     WAY(UINT, data_parallel_size, "data_parallel_size", ALWAYS,
         .description = "Data-parallel ranks."),
     WAY(UINT, pipeline_model_parallel_size, "pipeline_model_parallel_size", ALWAYS,
-        .description = "Stages of the pipeline; 1: none."),
+        .description = "Pipeline stages; 1: no pipeline."),
     WAY(UINT, virtual_pipeline_model_parallel_size, "virtual_pipeline_model_parallel_size", ALWAYS,
-        .description = "Chunks of layers of each stage; 1: not interleaved."),
+        .description = "Chunks of layers per stage; 1: not interleaved."),
     WAY(CHOICE, pipeline_schedule, "pipeline_schedule", ALWAYS, .choices = lh_pipeline_order_names,
-        .description = "Order in which stages work on micro-batches."),
+        .description = "Order of micro-batches in the pipeline."),
     WAY(UINT, micro_batch_size, "micro_batch_size", ALWAYS,
-        .description = "Sequences of a micro-batch."),
+        .description = "Sequences per micro-batch."),
     WAY(UINT, num_micro_batches, "num_micro_batches", ALWAYS,
         .description = "Micro-batches of a data-parallel rank."),
     WAY(STRING, schedule, "schedule", ALWAYS,
-        .description = "The schedule of attention and how it arranges its ranks; none where a "
-                       "sequence is not shared."),
+        .description =
+            "Attention schedule with its arrangement of ranks; empty without context parallelism."),
     WAY(CHOICE, checkpoint, "checkpoint", ALWAYS, .choices = lh_checkpoint_names,
-        .description = "What is recomputed."),
+        .description = "Recomputation."),
     WAY(CHOICE, shard, "shard", ALWAYS, .choices = lh_shard_names,
-        .description = "What ranks share of weights, gradients and optimizer."),
-    WAY(STRING, framework, "framework", OR_NULL,
-        .description = "The training system whose ways it follows."),
+        .description = "Sharding of weights, gradients and optimizer states."),
+    WAY(STRING, framework, "framework", OR_NULL, .description = "Training framework of the step."),
     WAY(DOUBLE, iteration_s, "iteration_s", ALWAYS, .max = -1, .description = "Time of a step."),
     WAY(DOUBLE, time_error, "time_error", OR_NULL, .max = -1,
-        .description = "The error e of this time: four measured times in five are between time / "
-                       "(1 + e) and time x (1 + e)."),
+        .description = "Relative error e of this time: four of five measured times are between "
+                       "time / (1 + e) and time x (1 + e)."),
     LH_TIME_BAR_ROWS(LhPlanWayValues, time_bar),
     WAY(CHOICE, told_apart_from_best, "told_apart_from_best", OR_NULL, .choices = told_apart_names,
-        .description = "Whether its difference to the fastest of its cluster is more than "
-                       "constants are good to; null for that one."),
+        .description = "Whether it differs from the fastest of its cluster by more than their "
+                       "error bar (else they are tied); null for the fastest."),
     WAY(DOUBLE, tokens_per_s, "tokens_per_s", ALWAYS, .max = -1,
-        .description = "Of the whole cluster."),
+        .description = "Tokens per second of the whole cluster."),
     WAY(DOUBLE, mfu, "mfu", ALWAYS, .max = -1,
         .description = "Model flops over the peak of all GPUs."),
-    WAY(UINT, peak_bytes, "peak_bytes", ALWAYS, .description = "Of the rank that needs most."),
+    WAY(UINT, peak_bytes, "peak_bytes", ALWAYS, .description = "Highest peak memory of a rank."),
     LH_PEAK_BAR_ROWS(LhPlanWayValues, peak_bar),
-    WAY(UINT, usable_bytes, "usable_bytes", OR_NULL, .description = "What a rank may hold."),
-    WAY(DOUBLE, days, "days", OR_NULL, .max = -1, .description = "For the tokens of --days-for."),
+    WAY(UINT, usable_bytes, "usable_bytes", OR_NULL, .description = "Memory available to a rank."),
+    WAY(DOUBLE, days, "days", OR_NULL, .max = -1,
+        .description = "Days for the tokens of --days-for."),
     WAY(DOUBLE, gpu_hours, "gpu_hours", OR_NULL, .max = -1, .description = "Likewise."),
     WAY(DOUBLE, cost, "cost", OR_NULL, .max = -1,
-        .description = "Likewise, by --cost-per-gpu-hour."),
+        .description = "Cost for these tokens, by --cost-per-gpu-hour."),
     WAY(DOUBLE, cost_per_billion_tokens, "cost_per_billion_tokens", OR_NULL, .max = -1,
-        .description = "By --cost-per-gpu-hour."),
+        .description = "Cost of a billion tokens, by --cost-per-gpu-hour."),
     WAY(DOUBLE, kwh_per_billion_tokens, "kwh_per_billion_tokens", OR_NULL, .max = -1,
-        .description = "By --watts."),
+        .description = "Energy for a billion tokens, by --watts."),
     WAY(STRING, model_notes, "model_notes", OR_NULL,
-        .description = "The same notes as one text; null where there are none."),
+        .description = "Notes on how the model's file was read, as one text; null without any."),
     WAY(STRING, link_notes, "link_notes", OR_NULL,
-        .description = "What measured collectives of the cluster contradict, its links or each "
-                       "other, and where a profile found other links than its file has, as one "
-                       "text; null where that is nothing."),
+        .description =
+            "Contradictions of measured collectives with links or each other, and links for which "
+            "a profile found other values than the topology file, as one text; null without any."),
     { .name = NULL },
 };
 
-/* NAN where it is 0. */
+/* NAN if it is 0. */
 static double
 asked_value(double value)
 {
@@ -223,7 +225,8 @@ add_row(LhTable *table, const LhPlanAnswer *answer, const LhPlanWeights *weights
     lh_field_cells(lh_plan_way_fields, &values, table);
 }
 
-/* Of a cluster without any way what is the cluster's; the cells of the rest are empty. */
+/* Row of a cluster without any configuration: the values of the cluster; the other cells are empty.
+ */
 static void
 add_undecided(LhTable *table, const LhPlanCluster *cluster)
 {

@@ -34,7 +34,7 @@ const LhPlanCluster *lh_plan_cluster_at(const LhPlanAnswer *answer, guint index)
 LhPlanBill lh_plan_bill(const LhPlanWeights *weights, const LhPlanAnswer *answer, guint cluster,
                         const LhPlanWay *way);
 
-/* One way of a cluster: strings are owned. */
+/* A configuration of a cluster: strings are owned. */
 typedef struct {
     char *cluster;
     uint64_t gpus;
@@ -72,13 +72,13 @@ typedef struct {
 
 extern const LhField lh_plan_way_fields[];
 
-/* @place is 1 for the fastest; 0: it is not among those that are wanted. Caller clears. */
+/* @place is 1 for the fastest; 0: not among the requested fastest ones. Caller clears. */
 LhPlanWayValues lh_plan_way_values(const LhPlanAnswer *answer, const LhPlanWeights *weights,
                                    guint cluster, const LhPlanWay *way, guint place);
 void lh_plan_way_values_clear(LhPlanWayValues *values);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(LhPlanWayValues, lh_plan_way_values_clear)
 
-/* Table of all of them, one row each, for LH_FORMAT_CSV. Caller frees. */
+/* Table of all configurations, one row each, for LH_FORMAT_CSV. Caller frees. */
 LhTable *lh_plan_table(const LhPlanAnswer *answer, const LhPlanWeights *weights);
 
 /* Configurations of a cluster that no other one beats in both time and memory, fastest first: of

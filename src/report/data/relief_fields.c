@@ -5,10 +5,10 @@
 
 static const LhField change_fields[] = {
     LH_FIELD_ROW(STRING, LhRelief, options, "options", ALWAYS,
-                 .description = "What is given otherwise, as options."),
+                 .description = "Changed settings, as options."),
     LH_FIELD_ROW(UINT, LhRelief, peak_bytes, "peak_bytes", ALWAYS, .min = 1, .max = -1,
-                 .description = "What is needed then."),
-    LH_FIELD_ROW(BOOL, LhRelief, fits, "fits", ALWAYS, .description = "Whether there is so much."),
+                 .description = "Peak memory with the change."),
+    LH_FIELD_ROW(BOOL, LhRelief, fits, "fits", ALWAYS, .description = "Whether it fits."),
     { .name = NULL },
 };
 
@@ -22,18 +22,18 @@ derive_length(const void *of, void *value)
 
 const LhField lh_relief_fields[] = {
     LH_FIELD_ROW(UINT, LhReliefs, peak_bytes, "peak_bytes", ALWAYS, .min = 1, .max = -1,
-                 .description = "What it needs."),
+                 .description = "Peak memory of the case."),
     LH_FIELD_ROW(UINT, LhReliefs, limit_bytes, "limit_bytes", ALWAYS, .min = 1, .max = -1,
-                 .description = "What there is."),
+                 .description = "Memory available."),
     LH_FIELD_ROW(CHOICE, LhReliefs, category, "largest", ALWAYS, .choices = lh_category_names,
-                 .description = "What most of that is."),
+                 .description = "Largest category of the peak."),
     LH_FIELD_ROW(UINT, LhReliefs, category_bytes, "largest_bytes", ALWAYS,
-                 .description = "How much."),
+                 .description = "Bytes of that category."),
     LH_FIELD_ROW(POINTERS, LhReliefs, tried, "changes", ALWAYS, .fields = change_fields,
-                 .description = "Neighbours of the case that have a program."),
+                 .description = "Changes of the case that are valid programs."),
     LH_FIELD_ROW(UINT, LhReliefs, fitting_length, "fitting_seq_length", OR_NULL, .min = 1,
                  .max = -1, .derive = derive_length,
-                 .description = "If none of them fits, the largest of a half, a quarter, ... of "
-                                "the sequence that does; null: none is known."),
+                 .description = "If no change fits, the largest of a half, a quarter, ... of the "
+                                "sequence length that fits; null: none."),
     { .name = NULL },
 };

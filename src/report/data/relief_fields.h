@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What would help where nothing fits in memory, as documents have it.
+ * Changes that would make a case fit in memory, as fields of documents.
  */
 #pragma once
 
 #include "base/json/field.h"
 
-/* Of an LhReliefs. */
+/* Fields of an LhReliefs. */
 extern const LhField lh_relief_fields[];
 
-/* The row of `relief`, a pointer to one. */
+/* Row for `relief`, a pointer to an LhReliefs. */
 #define LH_RELIEF_ROW(of, relief)                                                                  \
     LH_FIELD_ROW(POINTER, of, relief, "relief", OR_NULL, .fields = lh_relief_fields,               \
-                 .description =                                                                    \
-                     "Where nothing fits in memory: what what needs least of it needs, and what "  \
-                     "would help, one change at a time; null where something fits, or it is not "  \
-                     "known.")
+                 .description = "If nothing fits in memory: the smallest peak, and single "        \
+                                "changes that reduce it; null if something fits, or if unknown.")

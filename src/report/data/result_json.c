@@ -26,16 +26,15 @@ static const LhField per_rank_fields[] = {
     LH_FIELD_SECONDS_ROW(
         UINTS, PerRank, comm_ps, "comm_s", ALWAYS,
         .description = "Time in which a communication stream had an op running, waiting included."),
-    LH_FIELD_SECONDS_ROW(
-        UINTS, PerRank, exposed_ps, "exposed_s", ALWAYS,
-        .description = "Time in which the rank computed nothing and waited for data on its way."),
+    LH_FIELD_SECONDS_ROW(UINTS, PerRank, exposed_ps, "exposed_s", ALWAYS,
+                         .description = "Time in which the rank computed nothing because its data "
+                                        "was in flight: exposed communication."),
     LH_FIELD_SECONDS_ROW(UINTS, PerRank, finish_ps, "finish_s", ALWAYS,
-                         .description = "When its last op was complete."),
+                         .description = "Completion time of its last op."),
     LH_FIELD_ROW(UINTS, PerRank, flops, "flops", ALWAYS, .description = "Flops of attention."),
     LH_FIELD_ROW(UINTS, PerRank, sent_bytes, "sent_bytes", ALWAYS, .description = "Bytes sent."),
     LH_FIELD_ROW(UINTS, PerRank, closed_form_bytes, "closed_form_bytes", ALWAYS,
-                 .description =
-                     "Bytes sent by the program's closed form; empty if it states none."),
+                 .description = "Bytes sent by the program's closed form; empty if it has none."),
     LH_FIELD_ROW(UINTS, PerRank, peak_bytes, "peak_bytes", ALWAYS, .description = "Peak memory."),
     { .name = NULL },
 };
@@ -89,28 +88,28 @@ find_per_rank(const LhCompareRow *row)
 
 typedef struct {
     LhRowValues values;
-    PerRank *per_rank; /* owned, like what follows; NULL: it has no result */
+    PerRank *per_rank; /* owned, like what follows; NULL: no result */
     uint64_t peak_bytes_by_tensor[LH_TENSOR_KINDS];
     LhPeakValues *peak;
-    LhOutOfMemoryValues *out_of_memory; /* NULL, too, if everything fits */
+    LhOutOfMemoryValues *out_of_memory; /* NULL also if everything fits */
 } Row;
 
 static const LhField row_fields[] = {
     LH_FIELD_ROW(INLINE, Row, values, "values", ALWAYS, .fields = lh_row_fields),
     LH_FIELD_ROW(POINTER, Row, per_rank, "per_rank", OR_NULL, .fields = per_rank_fields,
-                 .description = "The numbers of each rank; null without a result."),
+                 .description = "Numbers of each rank; null without a result."),
     LH_FIELD_ROW(COUNTS, Row, peak_bytes_by_tensor, "peak_bytes_by_tensor", OR_NULL,
                  .choices = lh_tensor_names,
-                 .description = "Memory of the rank with the largest peak, at that moment, by kind "
+                 .description = "Memory of the rank with the highest peak, at that moment, by kind "
                                 "of tensor; null without a result."),
     LH_FIELD_ROW(POINTER, Row, peak, "peak", OR_NULL, .fields = lh_peak_fields,
-                 .description = "The op whose alloc makes the largest peak of all ranks "
-                                "(peak_rank, peak_at_s), and what is held then; null without a "
-                                "result."),
+                 .description =
+                     "The op whose alloc makes the highest peak of all ranks (peak_rank, "
+                     "peak_at_s), and the memory at that moment; null without a result."),
     LH_FIELD_ROW(POINTER, Row, out_of_memory, "out_of_memory", OR_NULL,
                  .fields = lh_out_of_memory_fields,
-                 .description = "What is needed beyond the memory that there is; null if "
-                                "everything fits. The run goes on, so that its times are known."),
+                 .description = "Memory needed beyond what is available; null if everything fits. "
+                                "The simulation continues, so that times are known."),
     { .name = NULL },
 };
 
@@ -177,9 +176,9 @@ static const LhField share_fields[] = {
     LH_FIELD_ROW(STRING, Share, of, "of", ALWAYS,
                  .description = "compute, latency, host, or kinds of links, joined by +."),
     LH_FIELD_SECONDS_ROW(INT, Share, time_ps, "time_s", ALWAYS, .max = -1,
-                         .description = "Its time."),
+                         .description = "Time of the critical path."),
     LH_FIELD_ROW(DOUBLE, Share, fraction, "fraction", ALWAYS, .max = -1,
-                 .description = "Of the makespan."),
+                 .description = "Share of the makespan."),
     { .name = NULL },
 };
 
@@ -201,7 +200,7 @@ find_path(const LhBottleneck *bound)
     return shares;
 }
 
-/* Schedules that are behind the winner by no more than their difference is good to. */
+/* Schedules tied with the winner. */
 static GPtrArray *
 find_tied(const LhComparison *c)
 {
@@ -238,33 +237,29 @@ const LhField lh_result_fields[] = {
     LH_DOCUMENT_HEAD_OF_SETUP(ResultDocument, head, result_schema),
     LH_DOCUMENT_ASKED(ResultDocument, head),
     RESULT_ROW(OBJECT, of_case, "case", ALWAYS, .fields = lh_case_fields,
-               .description = "What was simulated."),
+               .description = "The simulated case."),
     RESULT_ROW(STRING, winner, "winner", OR_NULL,
                .description = "The fastest schedule that fits; null: none does."),
     RESULT_ROW(UINT, left_out, "left_out", ALWAYS,
-               .description = "Schedules for the other kind of attention, which nobody named."),
+               .description = "Schedules for the other kind of attention that were not named."),
     RESULT_ROW(STRINGS, tied, "not_told_apart_from_winner", ALWAYS,
-               .description =
-                   "Schedules that are behind the winner by less than the prediction is good to."),
+               .description = "Schedules tied with the winner: behind it by no more than the error "
+                              "bar of the difference."),
     RESULT_ROW(BOOL, interrupted, "interrupted", ALWAYS,
-               .description =
-                   "Somebody ended the comparison before all schedules were done, or before "
-                   "what binds the winner was known."),
+               .description = "Interrupted before all schedules were done, or before the winner's "
+                              "bottleneck was known."),
     RESULT_ROW(ARRAY, path, "winner_critical_path", ALWAYS, .fields = share_fields,
                .element_size = sizeof(Share),
-               .description =
-                   "What the time of the winner is spent on, along the chain of steps that led "
-                   "to its end; the largest part first, and all add up to its makespan. Only "
-                   "compare asks for it."),
+               .description = "The winner's critical path by resource, largest part first; the "
+                              "parts add up to its makespan. Written by compare only."),
     RESULT_ROW(ARRAY, what_ifs, "winner_with_10_percent_more", ALWAYS, .fields = lh_what_if_fields,
                .element_size = sizeof(LhWhatIfValues),
-               .description =
-                   "The winner again, with one resource 10 % faster; what binds it first. Only "
-                   "compare tries that."),
+               .description = "The winner with one resource 10 % faster; the bottleneck first. "
+                              "Written by compare only."),
     LH_RELIEF_ROW(ResultDocument, reliefs),
     RESULT_ROW(ARRAY, constants, "constants", ALWAYS, .fields = lh_constant_fields,
                .element_size = sizeof(LhConstantValues),
-               .description = "Where the constants come from; empty if none are used."),
+               .description = "Constants with their provenance; empty if none are used."),
     RESULT_ROW(POINTERS, rows, "results", ALWAYS, .fields = row_fields,
                .description = "The schedules: those that ran by time, then the others."),
     { .name = NULL },

@@ -10,9 +10,9 @@
 
 #define LH_RESULT_SCHEMA "longhaul.result/3"
 
-/* Of that document. */
+/* Fields of the document. */
 extern const LhField lh_result_fields[];
 
-/* The document of a comparison, or of one run as a comparison of one schedule. */
+/* Document of a comparison, or of one run as a comparison of one schedule. */
 void lh_result_json(const LhSetup *setup, const LhComparison *comparison, const LhStamp *stamp,
                     GString *out);

@@ -12,7 +12,7 @@
 
 #include <math.h>
 
-/* LhRowState, and behind it what ran without being proven. */
+/* LhRowState, followed by a state for programs that ran without being proven. */
 static const char *const state_names[] = { "ok",     "out-of-memory", "left-out", "interrupted",
                                            "failed", "refused",       "unproven", NULL };
 #define UNPROVEN (LH_ROW_REFUSED + 1)
@@ -25,142 +25,124 @@ static const char *const state_names[] = { "ok",     "out-of-memory", "left-out"
 
 const LhField lh_row_fields[] = {
     ROW_FIELD(STRING, schedule, "schedule", ALWAYS,
-              .description = "The schedule, or the file of a program of one's own."),
-    ROW_FIELD(
-        CHOICE, state, "state", ALWAYS, .choices = state_names,
-        .description =
-            "ok; unproven: ran, as a program that is not proven; out-of-memory: ran, and needs "
-            "more memory than a GPU has; left-out: takes longer than --within allows; interrupted: "
-            "was not done when somebody ended the comparison; failed: could not end; refused: "
-            "cannot do the case. Without a result, all numbers are null."),
+              .description = "Name of the schedule, or of the program's file."),
+    ROW_FIELD(CHOICE, state, "state", ALWAYS, .choices = state_names,
+              .description =
+                  "ok; unproven: ran, but the program is not proven; out-of-memory: ran, but needs "
+                  "more memory than a GPU has; left-out: slower than --within allows; interrupted: "
+                  "not done when the comparison was interrupted; failed: could not complete; "
+                  "refused: the case is not supported. Without a result, all numbers are null."),
     ROW_SECONDS(INT, makespan_ps, "makespan_s", OR_NULL,
                 .description = "Time until the last rank is done."),
-    ROW_FIELD(DOUBLE, vs_best, "vs_best", OR_NULL, .max = -1,
-              .description =
-                  "The makespan over that of the fastest schedule that fits; null if this one "
-                  "does not fit."),
-    LH_TIME_BAR_ROWS(LhRowValues, time_bar),
     ROW_FIELD(
-        DOUBLE, vs_best_good_to, "vs_best_good_to", OR_NULL, .max = -1,
+        DOUBLE, vs_best, "vs_best", OR_NULL, .max = -1,
         .description =
-            "How far vs_best can be off for what is known of the constants, as a share; null for "
-            "the fastest schedule, for one without a time, and where communication is free."),
+            "Makespan over that of the fastest schedule that fits; null if this one does not fit."),
+    LH_TIME_BAR_ROWS(LhRowValues, time_bar),
+    ROW_FIELD(DOUBLE, vs_best_good_to, "vs_best_good_to", OR_NULL, .max = -1,
+              .description = "Error bar of vs_best, as a fraction; null for the fastest schedule, "
+                             "for one without a time, and with free communication."),
     ROW_FIELD(DOUBLE, compute_good_to, "compute_good_to", OR_NULL, .max = -1,
-              .description = "How far the kernel times can be off, as a share."),
+              .description = "Relative error of the kernel times."),
     ROW_FIELD(DOUBLE, curves_fitted_from_tokens, "curves_fitted_from_tokens", OR_NULL, .max = -1,
-              .description =
-                  "Where blocks are shorter than those that the attention curves were fitted "
-                  "to: the shortest of these; null: none are."),
+              .description = "If blocks are shorter than those that the attention curves were "
+                             "fitted to: the shortest fitted block; else null."),
     ROW_FIELD(DOUBLE, curves_used_from_tokens, "curves_used_from_tokens", OR_NULL, .max = -1,
-              .description = "The shortest block beyond the fitted ones; null: none is."),
+              .description =
+                  "The shortest block, if the curves are extrapolated to it; else null."),
     ROW_FIELD(DOUBLE, curves_fitted_to_tokens, "curves_fitted_to_tokens", OR_NULL, .max = -1,
-              .description =
-                  "Where blocks are longer than those that the attention curves were fitted "
-                  "to: the longest of these; null: none are."),
+              .description = "If blocks are longer than those that the attention curves were "
+                             "fitted to: the longest fitted block; else null."),
     ROW_FIELD(DOUBLE, curves_used_to_tokens, "curves_used_to_tokens", OR_NULL, .max = -1,
-              .description = "The longest block beyond the fitted ones; null: none is."),
+              .description = "The longest block, if the curves are extrapolated to it; else null."),
     ROW_FIELD(DOUBLE, speedup, "speedup", OR_NULL, .max = -1,
-              .description =
-                  "Compute of all ranks over the makespan: over one GPU that runs the same "
-                  "kernels one after another."),
+              .description = "Speed-up: compute of all ranks over the makespan, relative to one "
+                             "GPU that runs the same kernels one after another."),
     ROW_FIELD(DOUBLE, bubble_fraction, "bubble_fraction", OR_NULL, .max = -1,
-              .description = "1 - compute / (ranks x makespan)."),
+              .description = "Idle fraction: 1 - compute / (ranks x makespan)."),
     ROW_SECONDS(WIDE, span_sum_ps, "span_sum_s", OR_NULL,
                 .description =
                     "Ranks x makespan: the sum of compute, imbalance, exposed and host."),
     ROW_SECONDS(WIDE, compute_sum_ps, "compute_sum_s", OR_NULL,
                 .description = "Time in which a compute stream was running, summed over ranks."),
-    ROW_SECONDS(
-        WIDE, idle_sum_ps[0], "imbalance_sum_s", OR_NULL,
-        .description =
-            "Time in which ranks computed nothing and nothing moved for them, summed over ranks."),
+    ROW_SECONDS(WIDE, idle_sum_ps[0], "imbalance_sum_s", OR_NULL,
+                .description = "Time in which ranks waited for other ranks without data in flight, "
+                               "summed over ranks."),
     ROW_SECONDS(WIDE, idle_sum_ps[1], "exposed_nvlink_sum_s", OR_NULL,
-                .description =
-                    "Time in which ranks computed nothing and waited for data on its way over "
-                    "links of this kind, summed over ranks."),
+                .description = "Exposed communication over links of this kind: time in which ranks "
+                               "computed nothing because data was in flight, summed over ranks."),
     ROW_SECONDS(WIDE, idle_sum_ps[2], "exposed_pcie_sum_s", OR_NULL,
-                .description =
-                    "Time in which ranks computed nothing and waited for data on its way over "
-                    "links of this kind, summed over ranks."),
+                .description = "Exposed communication over links of this kind: time in which ranks "
+                               "computed nothing because data was in flight, summed over ranks."),
     ROW_SECONDS(WIDE, idle_sum_ps[3], "exposed_nic_sum_s", OR_NULL,
-                .description =
-                    "Time in which ranks computed nothing and waited for data on its way over "
-                    "links of this kind, summed over ranks."),
+                .description = "Exposed communication over links of this kind: time in which ranks "
+                               "computed nothing because data was in flight, summed over ranks."),
     ROW_SECONDS(WIDE, idle_sum_ps[4], "exposed_fabric_sum_s", OR_NULL,
-                .description =
-                    "Time in which ranks computed nothing and waited for data on its way over "
-                    "links of this kind, summed over ranks."),
+                .description = "Exposed communication over links of this kind: time in which ranks "
+                               "computed nothing because data was in flight, summed over ranks."),
     ROW_SECONDS(WIDE, idle_sum_ps[5], "host_sum_s", OR_NULL,
                 .description =
                     "Time in which the host had not issued the next op, summed over ranks."),
     ROW_FIELD(WIDE, flops_sum, "flops_sum", OR_NULL,
               .description = "Flops of attention, summed over ranks."),
     ROW_FIELD(UINT, sent_bytes_max, "sent_bytes_max", OR_NULL,
-              .description = "Bytes sent by the rank that sends most."),
+              .description = "Most bytes sent by a rank."),
     ROW_FIELD(WIDE, sent_bytes_sum, "sent_bytes_sum", OR_NULL,
               .description = "Bytes sent, summed over ranks."),
     ROW_FIELD(
         WIDE, closed_form_bytes_sum, "closed_form_bytes_sum", OR_NULL,
         .description =
-            "Bytes sent by the program's closed form, summed over ranks; null if it states none."),
+            "Bytes sent by the program's closed form, summed over ranks; null if it has none."),
     ROW_FIELD(WIDE, sent_tier_bytes_sum[0], "sent_nvlink_bytes_sum", OR_NULL,
-              .description =
-                  "Of the bytes sent, those whose route has links of this kind as its highest."),
+              .description = "Bytes sent over routes whose highest tier is links of this kind."),
     ROW_FIELD(WIDE, sent_tier_bytes_sum[1], "sent_pcie_bytes_sum", OR_NULL,
-              .description =
-                  "Of the bytes sent, those whose route has links of this kind as its highest."),
+              .description = "Bytes sent over routes whose highest tier is links of this kind."),
     ROW_FIELD(WIDE, sent_tier_bytes_sum[2], "sent_nic_bytes_sum", OR_NULL,
-              .description =
-                  "Of the bytes sent, those whose route has links of this kind as its highest."),
+              .description = "Bytes sent over routes whose highest tier is links of this kind."),
     ROW_FIELD(WIDE, sent_tier_bytes_sum[3], "sent_fabric_bytes_sum", OR_NULL,
-              .description =
-                  "Of the bytes sent, those whose route has links of this kind as its highest."),
+              .description = "Bytes sent over routes whose highest tier is links of this kind."),
     ROW_FIELD(UINT, peak_bytes_max, "peak_bytes_max", OR_NULL,
-              .description = "Peak memory of the rank that needs most."),
-    ROW_FIELD(UINT, peak_rank, "peak_rank", OR_NULL, .description = "That rank."),
-    ROW_SECONDS(INT, peak_at_ps, "peak_at_s", OR_NULL, .description = "When it is reached there."),
+              .description = "Highest peak memory of a rank."),
+    ROW_FIELD(UINT, peak_rank, "peak_rank", OR_NULL, .description = "Rank with the highest peak."),
+    ROW_SECONDS(INT, peak_at_ps, "peak_at_s", OR_NULL, .description = "Time of that peak."),
     ROW_FIELD(UINT, events, "events", OR_NULL,
-              .description = "Kernels and messages that were simulated."),
+              .description = "Simulated completions of kernels and messages."),
     ROW_FIELD(UINT, ops, "ops", OR_NULL, .description = "Ops of all ranks."),
     ROW_FIELD(CHOICE, provenance, "provenance", OR_NULL, .choices = lh_provenance_names,
-              .description = "Where the weakest of the constants used comes from."),
+              .description = "Weakest provenance of the constants used."),
     LH_PEAK_BAR_ROWS(LhRowValues, peak_bar),
     ROW_FIELD(DOUBLE, busiest_link_utilisation, "busiest_link_utilisation", OR_NULL, .max = -1,
               .description =
-                  "Bytes that the busiest link carries over those that it could in the makespan."),
+                  "Utilization of the busiest link: bytes carried over bandwidth x makespan."),
     ROW_FIELD(STRING, busiest_link, "busiest_link", OR_NULL,
-              .description = "That link; null: none carries anything."),
+              .description = "Busiest link; null: none carries anything."),
     ROW_FIELD(DOUBLE, iteration_s, "iteration_s", OR_NULL, .max = -1,
-              .description =
-                  "Seconds of a training step, with what the framework adds; null for one "
-                  "attention module, as are the next seven."),
+              .description = "Seconds of a training step, including the framework's overhead; null "
+                             "for one attention module, as are the next seven."),
     ROW_FIELD(DOUBLE, tokens_per_s, "tokens_per_s", OR_NULL, .max = -1,
-              .description = "Tokens of the step over its time, of all GPUs."),
+              .description = "Tokens per second of all GPUs."),
     ROW_FIELD(DOUBLE, tokens_per_s_per_gpu, "tokens_per_s_per_gpu", OR_NULL, .max = -1,
-              .description = "The same, of one GPU."),
+              .description = "Tokens per second per GPU."),
     ROW_FIELD(DOUBLE, mfu, "mfu", OR_NULL, .max = -1,
-              .description =
-                  "Model flops utilisation: flops of the mathematics over what the GPUs' peak "
-                  "would do in that time."),
-    ROW_FIELD(DOUBLE, hfu, "hfu", OR_NULL, .max = -1,
-              .description = "Hardware flops utilisation: likewise of the flops that are executed, "
-                             "recomputation included."),
+              .description = "Model flops utilization: model flops over the flops of all GPUs' "
+                             "peak in the step's time."),
+    ROW_FIELD(
+        DOUBLE, hfu, "hfu", OR_NULL, .max = -1,
+        .description =
+            "Hardware flops utilization: executed flops, recomputation included, over the same."),
     ROW_FIELD(DOUBLE, exposed_tp_s, "exposed_tp_s", OR_NULL, .max = -1,
-              .description = "Seconds in which a rank computes nothing because it waits for "
-                             "tensor-parallel communication; a mean."),
+              .description = "Exposed tensor-parallel communication, seconds; mean over ranks."),
     ROW_FIELD(DOUBLE, exposed_cp_s, "exposed_cp_s", OR_NULL, .max = -1,
-              .description =
-                  "Likewise for communication of attention among context-parallel ranks."),
+              .description = "Exposed context-parallel communication of attention, likewise."),
     ROW_FIELD(DOUBLE, exposed_dp_s, "exposed_dp_s", OR_NULL, .max = -1,
-              .description = "Likewise for weights and gradients."),
+              .description =
+                  "Exposed data-parallel communication of weights and gradients, likewise."),
     ROW_FIELD(DOUBLE, exposed_pp_s, "exposed_pp_s", OR_NULL, .max = -1,
               .description =
-                  "Likewise for rows and gradients between pipeline stages, waiting for a "
-                  "stage included."),
+                  "Exposed pipeline communication, likewise; includes waiting for a stage."),
     ROW_FIELD(MEMBERS, options, "options", ALWAYS,
-              .description =
-                  "Options of schedules that are set, given or chosen by the schedule; in CSV "
-                  "a text. Heads stand here if the schedule pads them."),
+              .description = "Options of the schedule that were given, or chosen by it; a text in "
+                             "CSV. Includes heads if the schedule pads them."),
     ROW_FIELD(STRING, reason, "reason", OR_NULL,
               .description = "Why the state is not ok; null if it is."),
     { .name = NULL },
@@ -206,7 +188,7 @@ reason_of_row(const LhSetup *setup, const LhCompareRow *row)
     return lh_describe_memory_limit(setup, row->result);
 }
 
-/* What the program says that all ranks send. */
+/* Bytes sent by all ranks, by the program's closed form. */
 static LhWide
 claimed_bytes(const LhProgram *program)
 {
@@ -222,7 +204,7 @@ claimed_bytes(const LhProgram *program)
     return sum;
 }
 
-/* NAN where it is 0. */
+/* NAN if it is 0. */
 static double
 positive(double value)
 {
@@ -270,7 +252,7 @@ fill_counts(LhRowValues *v, const LhCompareRow *row, const LhSimResult *r, const
     v->provenance = (int)r->provenance;
 }
 
-/* The link that is used most. */
+/* The busiest link. */
 static void
 fill_link(LhRowValues *v, const LhSetup *setup, const LhSimResult *r)
 {
@@ -279,7 +261,7 @@ fill_link(LhRowValues *v, const LhSetup *setup, const LhSimResult *r)
         v->busiest_link = lh_network_link_name(&setup->network, r->busiest_link);
 }
 
-/* What a training step comes to. */
+/* Results of a training step. */
 static void
 fill_step_answer(LhRowValues *v, const LhStepAnswer *step)
 {

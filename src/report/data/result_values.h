@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is said of each schedule of a simulated case, as fields for machines.
+ * Results of each schedule of a simulated case, as fields for programs.
  */
 #pragma once
 
@@ -8,7 +8,7 @@
 #include "report/base/table.h"
 #include "report/data/case_values.h"
 
-/* Error bars of a time and of a peak; none where they are good to 0. */
+/* Error bars of a time and of a peak; none if the relative error is 0. */
 typedef struct {
     double time_low_s, time_high_s;
 } LhTimeBarValues;
@@ -21,22 +21,24 @@ LhTimeBarValues lh_time_bar_values(double seconds, LhTimeError error);
 LhPeakBarValues lh_peak_bar_values(uint64_t bytes, double error);
 
 #define LH_TIME_BAR_ROWS(of, member)                                                               \
-    LH_FIELD_ROW(DOUBLE, of, member.time_low_s, "time_low_s", OR_NULL, .max = -1,                  \
-                 .description = "The lower end of the time's error bar (of a step's iteration_s, " \
-                                "else of makespan_s): four measured times in five should be "      \
-                                "within it; null for a cost model."),                              \
-        LH_FIELD_ROW(DOUBLE, of, member.time_high_s, "time_high_s", OR_NULL, .max = -1,            \
-                     .description = "The upper end of the time's error bar (of a step's "          \
-                                    "iteration_s, else of makespan_s): four measured times in "    \
-                                    "five should be within it; null for a cost model.")
+    LH_FIELD_ROW(                                                                                  \
+        DOUBLE, of, member.time_low_s, "time_low_s", OR_NULL, .max = -1,                           \
+        .description =                                                                             \
+            "Lower end of the time's error bar, which contains four of five measured times (of a " \
+            "step's iteration_s, else of makespan_s); null for a cost model."),                    \
+        LH_FIELD_ROW(                                                                              \
+            DOUBLE, of, member.time_high_s, "time_high_s", OR_NULL, .max = -1,                     \
+            .description =                                                                         \
+                "Upper end of the time's error bar, which contains four of five measured times "   \
+                "(of a step's iteration_s, else of makespan_s); null for a cost model.")
 
 #define LH_PEAK_BAR_ROWS(of, member)                                                               \
     LH_FIELD_ROW(UINT, of, member.peak_bytes_low, "peak_bytes_low", OR_NULL,                       \
                  .description =                                                                    \
-                     "Where the error bar of peak_bytes_max begins: four measured peaks in five "  \
-                     "are in it; null of attention alone, whose buffers are exact."),              \
+                     "Lower end of the error bar of peak_bytes_max, which contains four of five "  \
+                     "measured peaks; null for attention alone, whose buffers are exact."),        \
         LH_FIELD_ROW(UINT, of, member.peak_bytes_high, "peak_bytes_high", OR_NULL,                 \
-                     .description = "Where it ends.")
+                     .description = "Upper end of that error bar.")
 
 /* One schedule: its state, and if it ran, times, bytes, flops and memory; strings are owned. */
 typedef struct {

@@ -11,8 +11,8 @@
 
 /* ---- cells of a comparison ---- */
 
-/* Whether a row is told apart from the fastest: NULL for the fastest and for rows that did not run.
- * Equal times are not told apart, even if the constants are no machine's. */
+/* Whether a row is not tied with the fastest: NULL for the fastest and for rows that did not run.
+ * Equal times are tied, even if the constants are no machine's. */
 static const char *
 told_apart(const LhComparison *c, guint index)
 {
@@ -23,7 +23,7 @@ told_apart(const LhComparison *c, guint index)
     return row->tied || row->result->makespan_ps == lh_best_ps(c) ? "no" : "yes";
 }
 
-/* What a row of a comparison has, and whether it is told apart from the best one. */
+/* Fields of a row of a comparison, and whether it is tied with the fastest. */
 typedef struct {
     LhRowValues row;
     char *told_apart_from_best;
@@ -31,8 +31,8 @@ typedef struct {
 
 static const LhField told_apart_fields[] = {
     LH_FIELD_ROW(STRING, Cells, told_apart_from_best, "told_apart_from_best", OR_NULL,
-                 .description = "Whether its difference to the fastest of its point is more than "
-                                "constants are good to; null for that one."),
+                 .description = "Whether it differs from the fastest of its point by more than "
+                                "their error bar (else they are tied); null for the fastest."),
     { .name = NULL },
 };
 
@@ -48,7 +48,7 @@ columns(const LhSetup *setup)
 {
     GPtrArray *keys = g_ptr_array_new();
 
-    (void)setup; /* they are the same of all */
+    (void)setup; /* equal for all */
     lh_field_keys(lh_case_fields, keys);
     lh_field_keys(lh_row_fields, keys);
     lh_field_keys(told_apart_fields, keys);
@@ -152,7 +152,7 @@ axis_of(const LhSweep *sweep, const char *key)
     return G_MAXUINT;
 }
 
-/* Whether the axis is no field of the case, so it has a column of its own. */
+/* Whether the axis is not a field of the case, so it has a column of its own. */
 static bool
 is_extra(const LhSweep *sweep, guint axis)
 {
@@ -251,8 +251,10 @@ typedef struct {
 } Axis;
 
 static const LhField axis_fields[] = {
-    LH_FIELD_ROW(STRING, Axis, field, "field", ALWAYS, .description = "Its name in a scenario."),
-    LH_FIELD_ROW(STRINGS, Axis, values, "values", ALWAYS, .description = "As an option has them."),
+    LH_FIELD_ROW(STRING, Axis, field, "field", ALWAYS,
+                 .description = "Name of the field in a scenario."),
+    LH_FIELD_ROW(STRINGS, Axis, values, "values", ALWAYS,
+                 .description = "Its values, as written in options."),
     { .name = NULL },
 };
 
@@ -270,17 +272,18 @@ const LhField lh_sweep_fields[] = {
     LH_DOCUMENT_HEAD_OF_SETUP(SweepDocument, head, sweep_schema),
     LH_DOCUMENT_ASKED(SweepDocument, head),
     LH_FIELD_ROW(STRING, SweepDocument, query_sha256, "query_sha256", OR_NULL,
-                 .description = "Of the question and of all files that the answer depends on."),
+                 .description = "SHA-256 of the query and of all files that affect the answer."),
     LH_FIELD_ROW(BOOL, SweepDocument, interrupted, "interrupted", ALWAYS,
                  .description = "Whether points are missing."),
     LH_FIELD_ROW(ARRAY, SweepDocument, axes, "sweep", ALWAYS, .fields = axis_fields,
                  .element_size = sizeof(Axis), .description = "The fields that vary."),
-    LH_FIELD_ROW(UINT, SweepDocument, points, "points", ALWAYS, .description = "All combinations."),
+    LH_FIELD_ROW(UINT, SweepDocument, points, "points", ALWAYS,
+                 .description = "Number of combinations."),
     LH_FIELD_ROW(UINT, SweepDocument, points_refused, "points_refused", ALWAYS,
-                 .description = "Those that cannot be set up; they have one row."),
+                 .description = "Refused points; they have one row."),
     LH_FIELD_ROW(ROWS, SweepDocument, head, "rows", ALWAYS,
                  .description =
-                     "One for each schedule at each point, the fastest of a point first."),
+                     "A row for each schedule at each point, the fastest of a point first."),
     { .name = NULL },
 };
 
@@ -307,10 +310,10 @@ is_number(const char *text)
     return (g_ascii_isdigit(text[0]) || text[0] == '-') && *end == '\0';
 }
 
-/* Where rows go. */
+/* Receiver of rows. */
 typedef struct {
     LhJsonWriter *w;
-    GHashTable *numbers; /* columns that are of numbers, where they are no words */
+    GHashTable *numbers; /* numeric columns, if the cell is not a word */
 } Rows;
 
 static void
@@ -353,7 +356,7 @@ write_point(const LhSweep *sweep, guint index, char **row, void *data)
     lh_jsonw_object_end(rows->w);
 }
 
-/* A stream: there may be very many rows. */
+/* Written as a stream, since there may be very many rows. */
 static void
 write_rows(LhJsonWriter *w, const LhSweep *sweep)
 {

@@ -11,10 +11,10 @@
 
 #define LH_SWEEP_SCHEMA "longhaul.sweep/1"
 
-/* The fields of `compare`, and whether a row is told apart from the fastest of its point. */
+/* The fields of `compare`, and whether a row is tied with the fastest of its point. */
 extern const LhSweepCells lh_sweep_cells;
 
-/* Of longhaul.sweep/1. */
+/* Fields of longhaul.sweep/1. */
 extern const LhField lh_sweep_fields[];
 
 LhTable *lh_sweep_table(const LhSweep *sweep);

@@ -202,7 +202,7 @@ lh_timeline_csv(const LhTimeline *timeline, const LhProgram *program, GString *o
 
 /* ---- JSON ---- */
 
-/* An op as it is written; its texts are borrowed. */
+/* An op of the document; its texts are borrowed. */
 typedef struct {
     uint64_t rank, op, step, bytes, flops;
     int kind, phase;
@@ -224,25 +224,23 @@ static const char *const schema_words[] = { TIMELINE_SCHEMA, NULL };
     LH_FIELD_SECONDS_ROW(INT, TimelineOp, member, key, ALWAYS, __VA_ARGS__)
 
 static const LhField op_fields[] = {
-    OP_ROW(UINT, rank, .description = "The rank that it is an op of."),
-    OP_ROW(UINT, op, .description = "Its number within the rank."),
-    OP_ROW(CHOICE, kind, .choices = lh_op_kind_names, .description = "What it does."),
-    OP_ROW(STRING, stream, .description = "The stream that it runs on, or host."),
-    OP_ROW(CHOICE, phase, .choices = lh_phase_names,
-           .description = "The part of the step that it belongs to."),
-    OP_ROW(UINT, step, .description = "The step of the schedule."),
-    OP_ROW(STRING, kernel, .description = "The kernel of a compute op; empty: it is none."),
-    OP_ROW(STRING, tier,
-           .description = "The highest tier that its messages cross; empty: they cross none."),
-    TIME_ROW(issued_ps, "issued_s", .description = "When the host issued it, in seconds."),
-    TIME_ROW(start_ps, "start_s", .description = "When it began."),
-    TIME_ROW(end_ps, "end_s", .description = "When it ended."),
+    OP_ROW(UINT, rank, .description = "Rank of the op."),
+    OP_ROW(UINT, op, .description = "Number of the op within the rank."),
+    OP_ROW(CHOICE, kind, .choices = lh_op_kind_names, .description = "Kind of the op."),
+    OP_ROW(STRING, stream, .description = "Its stream, or host."),
+    OP_ROW(CHOICE, phase, .choices = lh_phase_names, .description = "Phase of the step."),
+    OP_ROW(UINT, step, .description = "Step of the schedule."),
+    OP_ROW(STRING, kernel, .description = "Kernel of a compute op; else empty."),
+    OP_ROW(STRING, tier, .description = "Highest tier of its messages; empty without messages."),
+    TIME_ROW(issued_ps, "issued_s", .description = "Time at which the host issued it, in seconds."),
+    TIME_ROW(start_ps, "start_s", .description = "Start."),
+    TIME_ROW(end_ps, "end_s", .description = "End."),
     { .name = "waits_s",
       .type = LH_FIELD_INT,
       .offset = offsetof(TimelineOp, waits_ps),
       .flags = LH_FIELD_STATED | LH_FIELD_PICOSECONDS,
-      .description = "How long it waited for others between these, if that is known." },
-    OP_ROW(UINT, bytes, .description = "Bytes that it sends."),
+      .description = "Time that it waited for other ranks between start and end, if known." },
+    OP_ROW(UINT, bytes, .description = "Bytes sent."),
     OP_ROW(UINT, flops, .description = "Floating-point operations."),
     { .name = NULL },
 };
@@ -250,10 +248,9 @@ static const LhField op_fields[] = {
 const LhField lh_timeline_fields[] = {
     LH_DOCUMENT_HEAD(TimelineDocument, head, schema_words),
     LH_FIELD_ROW(STRING, TimelineDocument, schedule, "schedule", ALWAYS,
-                 .description = "The schedule that was run."),
+                 .description = "The schedule."),
     LH_FIELD_ROW(LATER, TimelineDocument, ops, "ops", ALWAYS, .fields = op_fields,
-                 .element_size = sizeof(TimelineOp),
-                 .description = "The ops that were played, by rank."),
+                 .element_size = sizeof(TimelineOp), .description = "The ops, by rank."),
     { .name = NULL },
 };
 

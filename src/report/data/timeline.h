@@ -8,7 +8,7 @@
 
 typedef struct {
     GArray *records;   /* of LhTimelineRecord */
-    GByteArray *ranks; /* by rank: whether its ops are kept, not beyond it. NULL: all are */
+    GByteArray *ranks; /* by rank: whether its ops are kept; false beyond its end. NULL: all are */
     GPtrArray *blocks; /* of LhMotion: motions of the records */
     LhMotion *room;    /* free entries of the last block, room_count of them */
     uint32_t room_count;
@@ -50,10 +50,10 @@ void lh_timeline_csv(const LhTimeline *timeline, const LhProgram *program, GStri
 /* False (LH_ERROR_USAGE) unless @path ends in .csv or .json or is a pipe or a device. */
 bool lh_timeline_check_path(const char *path, GError **error);
 
-/* Of longhaul.timeline/1. */
+/* Fields of longhaul.timeline/1. */
 extern const LhField lh_timeline_fields[];
 
-/* What a timeline is a timeline of. */
+/* The run of a timeline. */
 typedef struct {
     const LhSetup *setup;
     const char *name; /* of the schedule */

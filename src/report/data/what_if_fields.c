@@ -8,25 +8,26 @@
     WHAT_IF_ROW(STRING, of, "of", ALWAYS,                                                          \
                 .description = "compute, latency, host, or kinds of links, joined by +."),         \
         WHAT_IF_ROW(DOUBLE, critical_path_fraction, "critical_path_fraction", ALWAYS, .max = -1,   \
-                    .description = "How much of the critical path waits for it.")
+                    .description = "Fraction of the critical path spent on it.")
 
 #define WHAT_IF_SAVED                                                                              \
     WHAT_IF_ROW(DOUBLE, saved_fraction, "saved_fraction", ALWAYS,                                  \
-                .description = "Of the makespan; negative if it takes longer."),                   \
+                .description =                                                                     \
+                    "Saving as a fraction of the makespan; negative if the run takes longer."),    \
         WHAT_IF_ROW(DOUBLE, saved_fraction_low, "saved_fraction_low", ALWAYS,                      \
-                    .description = "The least of it: how much of what protocols take of measured " \
-                                   "collectives goes with links is not known."),                   \
+                    .description = "Lower bound of the saving: it is not known how much protocol " \
+                                   "time of measured collectives scales with links."),             \
         WHAT_IF_ROW(DOUBLE, saved_fraction_high, "saved_fraction_high", ALWAYS,                    \
-                    .description = "The most of it."),                                             \
-        WHAT_IF_ROW(STRING, edit, "edit", OR_NULL,                                                 \
-                    .description =                                                                 \
-                        "What to type into the file of the topology for it; null where it is "     \
-                        "of no links.")
+                    .description = "Upper bound of the saving."),                                  \
+        WHAT_IF_ROW(                                                                               \
+            STRING, edit, "edit", OR_NULL,                                                         \
+            .description =                                                                         \
+                "Edit of the topology file with the same effect; null unless it is of links.")
 
 const LhField lh_what_if_fields[] = {
     WHAT_IF_OF,
     LH_FIELD_SECONDS_ROW(INT, LhWhatIfValues, makespan_ps, "makespan_s", ALWAYS, .max = -1,
-                         .description = "Time with more of it."),
+                         .description = "Makespan with the faster resource."),
     WHAT_IF_SAVED,
     { .name = NULL },
 };

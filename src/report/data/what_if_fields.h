@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What binds a run first, as documents have it: the run again, with one resource 10 % faster.
+ * Bottlenecks as fields of documents: the run simulated again with one resource 10 % faster.
  */
 #pragma once
 
@@ -18,5 +18,6 @@ typedef struct {
 /* With the makespan, and without. */
 extern const LhField lh_what_if_fields[], lh_what_if_share_fields[];
 
-/* Of @bound (NULL: none), in its order: of LhWhatIfValues, to be cleared by lh_what_if_fields. */
+/* What-ifs of @bound (NULL: none), in its order: of LhWhatIfValues, cleared by lh_what_if_fields.
+ */
 GArray *lh_what_if_values(const LhTopology *topology, const LhBottleneck *bound);

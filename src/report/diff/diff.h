@@ -12,7 +12,7 @@
 /* A regression. */
 typedef struct {
     const char *entry, *what; /* borrowed */
-    double a, b;              /* NAN: it does not run */
+    double a, b;              /* NAN: does not run */
 } LhRegression;
 
 typedef struct {

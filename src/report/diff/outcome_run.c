@@ -11,7 +11,7 @@
 /* --- results ------------------------------------------------------------------------------------
  */
 
-/* What is computed with of the case; all of it is compared as document.c says. */
+/* Fields of the case used for computation; the whole case is compared as in document.c. */
 typedef struct {
     uint64_t ranks;
 } CaseOf;

@@ -6,10 +6,10 @@
 
 #include "base/json/json.h"
 
-/* What the name of a file's digest begins with; behind it stands what it is the file of. */
+/* Prefix of the name of a file's digest, followed by the kind of the file. */
 #define LH_DIGEST_OF "SHA-256 of "
 
-/* One thing that was asked. */
+/* An entry of a query. */
 typedef struct {
     char *name;    /* owned: of a field, "--top" for an option, "SHA-256 of model" for a file */
     char *is;      /* owned: effective value; NULL: none */
