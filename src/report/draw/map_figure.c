@@ -6,26 +6,26 @@
 #include <math.h>
 
 #define WIDTH_BASE 190
-#define WIDTH_LEAST 760 /* for the title */
+#define WIDTH_LEAST 760 /* minimum, for the title */
 #define HEIGHT_BESIDE_PANELS 210
-#define SIDE 900 /* of all panels in a row, about */
+#define SIDE 900 /* approximate width of all panels in a row */
 #define UNIT_LEAST 5
 #define UNIT_MOST 38
-#define UNIT_LABELLED 15 /* from so many points on, a unit has room for a number */
-#define TITLE_POINTS 24  /* of a panel */
-#define KEYS_MOST 16     /* colours that the key names */
+#define UNIT_LABELLED 15 /* minimum size of a unit that has room for a number, in points */
+#define TITLE_POINTS 24  /* height of a panel's title */
+#define KEYS_MOST 16     /* number of colours in the key */
 
 /* Okabe and Ito's, and a grey in place of black. */
 static const char *const few_colours[] = { "#0072B2", "#E69F00", "#009E73", "#CC79A7",
                                            "#56B4E9", "#D55E00", "#BBBBBB", "#F0E442" };
 
-/* How panels are laid out. */
+/* Layout of the panels. */
 typedef struct {
     const LhMap *map;
     uint32_t per_row;
     double step_across, step_down; /* from one panel to the next, in units */
     double unit;                   /* points */
-    double title;                  /* height of a panel's title, in units; 0: it has none */
+    double title;                  /* height of a panel's title, in units; 0: none */
 } Layout;
 
 static Layout
@@ -122,7 +122,7 @@ boxes_by_colour(const Layout *l)
     return data;
 }
 
-/* The last data set. */
+/* The last data set: labels. */
 static void
 append_map_labels(const Layout *l, GString *data)
 {

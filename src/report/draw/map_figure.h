@@ -27,9 +27,9 @@ typedef struct {
 #define LH_MAP_STRIP_THICKNESS 0.6
 
 typedef struct {
-    const char *title, *below; /* lines above it; what is too long for it is cut */
+    const char *title, *below; /* lines above the map; cut if too long */
     const char *across, *down; /* titles of the axes */
-    const char *colour_word;   /* "GPU": the key names "GPU 0" and so on; NULL: there is no key */
+    const char *colour_word;   /* "GPU": the key lists "GPU 0" and so on; NULL: no key */
     uint32_t colours;
     uint32_t panels, per_row;
     char **panel_titles;    /* [panels], below each; NULL: none */
@@ -44,5 +44,5 @@ char **lh_map_slice_titles(uint32_t panels);
 /* Whether a unit of the map is large enough for its labels. */
 bool lh_map_has_labels(const LhMap *map);
 
-/* @to names a path that lh_figure_check_path() allows, or a string. */
+/* @to: a path accepted by lh_figure_check_path(), or a string. */
 bool lh_map_draw(const LhMap *map, LhFigureTo to, GError **error);

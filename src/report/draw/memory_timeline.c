@@ -16,7 +16,7 @@ struct _LhMemoryTimeline {
 
 /* ---- the tables ---- */
 
-/* A record as it is written. */
+/* A record of the document. */
 typedef struct {
     uint64_t rank, category_bytes, total_bytes;
     LhTime time_ps;
@@ -33,26 +33,26 @@ typedef struct {
 static const char *const memory_words[] = { MEMORY_SCHEMA, NULL };
 
 static const LhField record_fields[] = {
-    LH_FIELD_ROW(UINT, MemoryRow, rank, "rank", ALWAYS, .description = "The rank that holds it."),
+    LH_FIELD_ROW(UINT, MemoryRow, rank, "rank", ALWAYS, .description = "The rank."),
     LH_FIELD_SECONDS_ROW(INT, MemoryRow, time_ps, "time_s", ALWAYS,
-                         .description = "When the host gets there, in seconds."),
+                         .description = "Time at which the host reaches the op, in seconds."),
     LH_FIELD_ROW(INLINE, MemoryRow, op, "op", ALWAYS, .fields = lh_memory_op_fields),
     LH_FIELD_ROW(CHOICE, MemoryRow, category, "category", ALWAYS, .choices = lh_category_names,
-                 .description = "What is taken or given back."),
+                 .description = "Category of the memory allocated or freed."),
     LH_FIELD_ROW(UINT, MemoryRow, category_bytes, "category_bytes", ALWAYS,
-                 .description = "Bytes of that category behind it."),
+                 .description = "Bytes of the category after the op."),
     LH_FIELD_ROW(UINT, MemoryRow, total_bytes, "total_bytes", ALWAYS,
-                 .description = "Bytes of all categories behind it."),
+                 .description = "Bytes of all categories after the op."),
     { .name = NULL },
 };
 
 const LhField lh_memory_timeline_fields[] = {
     LH_DOCUMENT_HEAD(MemoryDocument, head, memory_words),
     LH_FIELD_ROW(STRING, MemoryDocument, schedule, "schedule", ALWAYS,
-                 .description = "The schedule that was simulated."),
+                 .description = "The schedule."),
     LH_FIELD_ROW(LATER, MemoryDocument, records, "records", ALWAYS, .fields = record_fields,
                  .element_size = sizeof(MemoryRow),
-                 .description = "Each alloc and each free, as they were simulated."),
+                 .description = "All allocs and frees, in the order of simulation."),
     { .name = NULL },
 };
 

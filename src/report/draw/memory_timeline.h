@@ -15,7 +15,7 @@ typedef struct {
     const LhStamp *stamp;
 } LhMemoryTimelineOf;
 
-/* Of longhaul.memory-timeline/1. */
+/* Fields of longhaul.memory-timeline/1. */
 extern const LhField lh_memory_timeline_fields[];
 
 typedef struct _LhMemoryTimeline LhMemoryTimeline;

@@ -13,7 +13,7 @@
 #include "verify/verify.h"
 
 #define PIECES_AIM 32    /* along an edge, if segments are fewer */
-#define STRIPED_TOKENS 4 /* of a rank */
+#define STRIPED_TOKENS 4 /* ranks per group */
 #define GROUP_PANELS 4   /* tensor, context, data, pipeline */
 
 static bool
@@ -33,7 +33,7 @@ typedef struct {
     uint32_t pieces;       /* of a segment */
 } Blocks;
 
-/* Piece @piece of a segment: a contiguous part, or of a striped segment one token. */
+/* Piece @piece of a segment: a contiguous part, or one token of a striped segment. */
 static LhSegment
 piece_of(const Blocks *b, uint32_t segment, uint32_t piece)
 {
@@ -44,7 +44,7 @@ piece_of(const Blocks *b, uint32_t segment, uint32_t piece)
     return s;
 }
 
-/* Where that piece stands in the figure, in pieces from the first token on. */
+/* Position of that piece in the figure, in pieces from the first token. */
 static double
 position_of(LhSegment piece)
 {
@@ -84,7 +84,7 @@ add_home(const Blocks *b, uint32_t panel, uint32_t rank, double at)
     g_array_append_vals(b->map->boxes, boxes, G_N_ELEMENTS(boxes));
 }
 
-/* Where each rank has all tokens of its heads, no rank is the home of a token. */
+/* If each rank has all tokens of its heads, no rank is the home of a token. */
 static void
 add_rank_strips(const Blocks *b, uint32_t panel)
 {
@@ -100,7 +100,7 @@ add_rank_strips(const Blocks *b, uint32_t panel)
     }
 }
 
-/* The largest number of equal pieces that aims at PIECES_AIM of all segments. */
+/* The largest number of equal pieces per segment for about PIECES_AIM pieces of all segments. */
 static uint32_t
 pieces_of(const LhPlacement *placement)
 {
@@ -163,7 +163,7 @@ draw_blocks(const LhProgram *program, const GArray *blocks, LhFigureTo to, GErro
     return lh_map_draw(&map, to, error);
 }
 
-/* The program that is drawn: the forward pass of one data-parallel group. Caller frees. */
+/* The program drawn: the forward pass of one data-parallel group. Caller frees. */
 static LhProgram *
 forward_program(const LhSetup *setup, const LhSchedule *schedule, GError **error)
 {
@@ -209,11 +209,11 @@ draw_schedule(const LhSetup *setup, const LhProgram *program, LhFigureTo to, GEr
 /* --- groups of a step ---------------------------------------------------------------------------
  */
 
-/* A kind of parallelism: ranks whose coordinate alone differs form a group. */
+/* A kind of parallelism: ranks that differ in this coordinate alone form a group. */
 typedef struct {
     const char *name;
     uint32_t size;
-    uint64_t stride; /* between neighbours in a group */
+    uint64_t stride; /* distance of neighbours in a group */
 } Dimension;
 
 /* Groups are numbered by their lowest ranks; colours repeat. */

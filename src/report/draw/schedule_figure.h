@@ -9,11 +9,10 @@
 #include "scenario/setup.h"
 
 /*
- * Draws @program, which is the setup's. Of a step, the groups. Of a schedule, the blocks of the
- * forward pass of its first data-parallel group, of at most LH_SCHEDULE_FIGURE_RANKS_MAX ranks, for
- * all slices of the heads, of which LH_SCHEDULE_FIGURE_SLICES_MAX are drawn. LH_ERROR_NO if there
- * is nothing to draw: linear attention has no blocks, and a program that is not proven has no
- * figure.
+ * Draws @program, which is the setup's. A step: its groups. A schedule: the blocks of the forward
+ * pass of its first data-parallel group, which has at most LH_SCHEDULE_FIGURE_RANKS_MAX ranks, for
+ * the first LH_SCHEDULE_FIGURE_SLICES_MAX slices of the heads. LH_ERROR_NO if there is nothing to
+ * draw: linear attention has no blocks, and a program that is not proven has no figure.
  */
 bool lh_schedule_figure_draw(const LhSetup *setup, const LhProgram *program, LhFigureTo to,
                              GError **error);

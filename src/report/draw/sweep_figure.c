@@ -492,9 +492,9 @@ append_keys(const Drawing *d, bool nothing)
     for (guint i = 0; i < d->sweep->points->len && !tied; i++)
         tied = is_tied(d, g_ptr_array_index(d->sweep->points, i));
     if (tied)
-        g_string_append(d->script,
-                        ", \\\n    NaN with boxes fillstyle pattern 4 border lc rgb '#444444' "
-                        "fillcolor rgb '#444444' title 'not told apart from the next'");
+        g_string_append(d->script, ", \\\n"
+                                   "    NaN with boxes fillstyle pattern 4 border lc rgb '#444444' "
+                                   "fillcolor rgb '#444444' title 'tied with the next'");
     if (nothing)
         g_string_append(d->script,
                         ", \\\n    NaN with boxes fillstyle solid 1 noborder fillcolor rgb "

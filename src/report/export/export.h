@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program as other people's simulators and runtimes read programs: what its ops take and move,
- * and what waits for what, without the times that a simulation gives them. What a format cannot say
- * is an error that says so (LH_ERROR_NO), and what it leaves out stands in docs/manual/traces.md.
+ * Programs in formats of other simulators and runtimes: ops with their amounts of work and data,
+ * and their dependencies, without simulated times. What a format cannot represent is an error with
+ * the reason (LH_ERROR_NO); what it omits is listed in docs/manual/traces.md.
  */
 #pragma once
 

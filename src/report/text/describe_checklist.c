@@ -130,7 +130,7 @@ typedef struct {
     uint64_t numbers, judged, fitted, left_out, not_predicted;
     double mean_abs_error, worst_abs_error; /* NAN: none is judged */
     uint64_t bounds, bounds_held;
-    double published, predicted; /* NAN: there is no one number */
+    double published, predicted; /* NAN: not a single number */
     char *command;
     GPtrArray *held_by; /* of char * */
     char *reason;
@@ -138,37 +138,37 @@ typedef struct {
 
 const LhField lh_checklist_line_fields[] = {
     LH_FIELD_ROW(STRING, ChecklistLine, paper, "paper", ALWAYS,
-                 .description = "The paper, and where it is."),
+                 .description = "The paper, with its source."),
     LH_FIELD_ROW(STRING, ChecklistLine, what, "what", ALWAYS,
-                 .description = "What it states, and where in it."),
+                 .description = "The claim, with its place in the paper."),
     LH_FIELD_ROW(UINT, ChecklistLine, numbers, "numbers", ALWAYS,
-                 .description = "Published ones that it is about."),
+                 .description = "Published numbers that it is about."),
     LH_FIELD_ROW(UINT, ChecklistLine, judged, "judged", ALWAYS,
-                 .description = "Those of them that the errors are of."),
+                 .description = "Judged numbers: those that have an error."),
     LH_FIELD_ROW(UINT, ChecklistLine, fitted, "fitted", ALWAYS,
-                 .description = "Those that constants were fitted to."),
+                 .description = "Numbers used to fit constants."),
     LH_FIELD_ROW(UINT, ChecklistLine, left_out, "left_out", ALWAYS,
-                 .description = "Those that the table's description leaves out."),
+                 .description = "Numbers excluded by the table's description."),
     LH_FIELD_ROW(UINT, ChecklistLine, not_predicted, "not_predicted", ALWAYS,
-                 .description = "Those that longhaul refuses, or cannot say."),
+                 .description = "Numbers not predicted, or refused."),
     LH_FIELD_ROW(DOUBLE, ChecklistLine, mean_abs_error, "mean_abs_error", OR_NULL,
                  .description = "Mean of |predicted / published - 1|; null: none is judged."),
     LH_FIELD_ROW(DOUBLE, ChecklistLine, worst_abs_error, "worst_abs_error", OR_NULL,
-                 .description = "The largest of these."),
+                 .description = "Largest |predicted / published - 1|."),
     LH_FIELD_ROW(UINT, ChecklistLine, bounds, "bounds", ALWAYS,
                  .description = "Published lower bounds, which have no error."),
     LH_FIELD_ROW(UINT, ChecklistLine, bounds_held, "bounds_held", ALWAYS,
-                 .description = "Those that hold."),
+                 .description = "Bounds that hold."),
     LH_FIELD_ROW(DOUBLE, ChecklistLine, published, "published", OR_NULL,
-                 .description = "The number, if it is about one."),
+                 .description = "Published number, if the claim is a single one."),
     LH_FIELD_ROW(DOUBLE, ChecklistLine, predicted, "predicted", OR_NULL,
-                 .description = "Likewise."),
+                 .description = "Predicted number, likewise."),
     LH_FIELD_ROW(STRING, ChecklistLine, command, "command", OR_NULL,
-                 .description = "That shows it."),
+                 .description = "Command that reproduces it."),
     LH_FIELD_ROW(STRINGS, ChecklistLine, held_by, "held_by", ALWAYS,
-                 .description = "Tests that hold it."),
+                 .description = "Tests that check it."),
     LH_FIELD_ROW(STRING, ChecklistLine, reason, "reason", OR_NULL,
-                 .description = "Why it is not predicted, or what of it is not."),
+                 .description = "Why it, or part of it, is not predicted."),
     { .name = NULL },
 };
 

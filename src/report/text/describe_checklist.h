@@ -10,7 +10,7 @@
 /* One row for each of @lines (of LhCheckedLine). Caller frees. */
 LhTable *lh_describe_checklist(const GArray *lines);
 
-/* The same as the document longhaul.reproduction/1 has it: structs that these fields write, and
- * clear; NULL if @lines is. Caller frees. */
+/* The same for longhaul.reproduction/1: structs that these fields write and clear; NULL if @lines
+ * is. Caller frees. */
 extern const LhField lh_checklist_line_fields[];
 GArray *lh_checklist_values(const GArray *lines);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Configurations of training systems, for people: what is read of one, and ways in its words. */
+/* Configurations of training systems, for people: settings that are read, and configurations as
+ * settings of their files. */
 #pragma once
 
 #include "planner/baseline_config.h"

@@ -413,34 +413,34 @@ typedef struct {
 
 static const LhField side_fields[] = {
     LH_FIELD_ROW(STRING, Side, path, "path", ALWAYS, .description = "The file."),
-    LH_FIELD_ROW(STRING, Side, sha256, "sha256", ALWAYS, .description = "Of its bytes."),
-    LH_FIELD_ROW(STRING, Side, schema, "schema", ALWAYS, .description = "Its format."),
+    LH_FIELD_ROW(STRING, Side, sha256, "sha256", ALWAYS, .description = "SHA-256 of the file."),
+    LH_FIELD_ROW(STRING, Side, schema, "schema", ALWAYS, .description = "Format of the file."),
     LH_FIELD_ROW(STRING, Side, version, "version", ALWAYS,
-                 .description = "Of the program that wrote it."),
+                 .description = "Version of longhaul that wrote it."),
     LH_FIELD_ROW(STRING, Side, winner, "winner", OR_NULL,
-                 .description = "What is fastest; null: nothing."),
+                 .description = "The fastest entry; null: none."),
     LH_FIELD_ROW(BOOL, Side, complete, "complete", ALWAYS,
-                 .description = "False if its command was interrupted."),
+                 .description = "False if the command was interrupted."),
     LH_FIELD_ROW(BOOL, Side, says_what_was_asked, "says_what_was_asked", ALWAYS,
-                 .description = "False of a result of before these told it."),
+                 .description = "Whether it states its query; earlier versions did not."),
     { .name = NULL },
 };
 
 static const LhField otherwise_fields[] = {
-    LH_FIELD_ROW(STRING, LhQueryStampOtherwise, name, "field", ALWAYS, .description = "Its name."),
+    LH_FIELD_ROW(STRING, LhQueryStampOtherwise, name, "field", ALWAYS, .description = "The field."),
     LH_FIELD_ROW(STRING, LhQueryStampOtherwise, a, "a", OR_NULL,
-                 .description = "As text; null: none."),
-    LH_FIELD_ROW(STRING, LhQueryStampOtherwise, b, "b", OR_NULL, .description = "Likewise."),
+                 .description = "Value in A, as text; null: none."),
+    LH_FIELD_ROW(STRING, LhQueryStampOtherwise, b, "b", OR_NULL, .description = "Likewise in B."),
     { .name = NULL },
 };
 
 static const LhField regression_fields[] = {
-    LH_FIELD_ROW(STRING, LhRegression, entry, "entry", ALWAYS, .description = "Of which entry."),
+    LH_FIELD_ROW(STRING, LhRegression, entry, "entry", ALWAYS, .description = "The entry."),
     LH_FIELD_ROW(STRING, LhRegression, what, "quantity", ALWAYS, .description = "time or memory."),
     LH_FIELD_ROW(DOUBLE, LhRegression, a, "a", ALWAYS, .max = -1,
-                 .description = "In A, in s or bytes."),
+                 .description = "Value in A, in s or bytes."),
     LH_FIELD_ROW(DOUBLE, LhRegression, b, "b", OR_NULL, .max = -1,
-                 .description = "In B; null: it does not run any more."),
+                 .description = "Value in B; null: does not run."),
     { .name = NULL },
 };
 
@@ -454,13 +454,13 @@ static const char *const quantity_units[] = { "s", "bytes", NULL };
 
 static const LhField quantity_fields[] = {
     LH_FIELD_ROW(CHOICE, Quantity, kind, "kind", ALWAYS, .choices = lh_quantity_names,
-                 .description = "What it is a part of."),
+                 .description = "Kind of quantity."),
     LH_FIELD_ROW(STRING, Quantity, quantity, "quantity", ALWAYS, .description = "Its name."),
     LH_FIELD_ROW(STRING, Quantity, unit, "unit", ALWAYS, .choices = quantity_units,
-                 .description = "Of a and b."),
+                 .description = "Unit of a and b."),
     LH_FIELD_ROW(DOUBLE, Quantity, a, "a", OR_NULL, .max = -1,
-                 .description = "In A; null: there is none."),
-    LH_FIELD_ROW(DOUBLE, Quantity, b, "b", OR_NULL, .max = -1, .description = "In B."),
+                 .description = "Value in A; null: none."),
+    LH_FIELD_ROW(DOUBLE, Quantity, b, "b", OR_NULL, .max = -1, .description = "Value in B."),
     LH_FIELD_ROW(DOUBLE, Quantity, change, "change", OR_NULL,
                  .description = "b / a - 1; null: one of them is missing, or a is 0."),
     { .name = NULL },
@@ -475,13 +475,13 @@ typedef struct {
 static const LhField entry_fields[] = {
     LH_FIELD_ROW(STRING, Entry, entry, "entry", ALWAYS, .description = "Its name."),
     LH_FIELD_ROW(UINT, Entry, place_a, "place_a", OR_NULL, .min = 1,
-                 .description = "In A by time, from 1; null: it did not run."),
+                 .description = "Place in A by time, from 1; null: did not run."),
     LH_FIELD_ROW(STRING, Entry, state_a, "state_a", OR_NULL,
-                 .description = "In A; null: it is not there."),
-    LH_FIELD_ROW(UINT, Entry, place_b, "place_b", OR_NULL, .min = 1, .description = "In B."),
-    LH_FIELD_ROW(STRING, Entry, state_b, "state_b", OR_NULL, .description = "In B."),
+                 .description = "State in A; null: missing."),
+    LH_FIELD_ROW(UINT, Entry, place_b, "place_b", OR_NULL, .min = 1, .description = "Place in B."),
+    LH_FIELD_ROW(STRING, Entry, state_b, "state_b", OR_NULL, .description = "State in B."),
     LH_FIELD_ROW(ARRAY, Entry, quantities, "quantities", ALWAYS, .fields = quantity_fields,
-                 .element_size = sizeof(Quantity), .description = "Its numbers."),
+                 .element_size = sizeof(Quantity), .description = "Its quantities."),
     { .name = NULL },
 };
 
@@ -505,13 +505,13 @@ const LhField lh_diff_fields[] = {
     ROW(OBJECT, b, "b", ALWAYS, .fields = side_fields, .description = "The second result."),
     ROW(ARRAY, otherwise, "not_asked_alike", ALWAYS, .fields = otherwise_fields,
         .element_size = sizeof(LhQueryStampOtherwise),
-        .description = "Fields of the case that differ."),
+        .description = "Fields of the query that differ."),
     ROW(DOUBLE, tolerance, "tolerance", OR_NULL, .max = -1,
-        .description = "A share; null: none was given."),
+        .description = "The tolerance, as a fraction; null: none was given."),
     ROW(ARRAY, worse, "worse", ALWAYS, .fields = regression_fields,
-        .element_size = sizeof(LhRegression), .description = "What is worse by more than that."),
+        .element_size = sizeof(LhRegression), .description = "Regressions beyond the tolerance."),
     ROW(ARRAY, entries, "entries", ALWAYS, .fields = entry_fields, .element_size = sizeof(Entry),
-        .description = "Schedules, or ways to train, those of A first."),
+        .description = "Schedules or configurations, those of A first."),
     { .name = NULL },
 };
 
@@ -527,7 +527,7 @@ side_of(const LhOutcome *o)
                    .says_what_was_asked = o->question->told };
 }
 
-/* Of Quantity; caller unrefs. */
+/* Quantities of an entry. Caller unrefs. */
 static GArray *
 find_quantities(const LhEntry *a, const LhEntry *b)
 {
@@ -560,7 +560,7 @@ clear_entry(gpointer data)
     g_array_unref(((Entry *)data)->quantities);
 }
 
-/* Of Entry; caller unrefs. */
+/* All entries. Caller unrefs. */
 static GArray *
 find_entries(const LhDiff *diff)
 {

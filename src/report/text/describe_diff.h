@@ -22,7 +22,7 @@ void lh_describe_diff_words(const LhDiff *diff, GString *out);
 /* Every quantity of every entry, for LH_FORMAT_CSV. */
 LhTable *lh_diff_table(const LhDiff *diff);
 
-/* Of the document. */
+/* Fields of the document. */
 extern const LhField lh_diff_fields[];
 
 /* Appends the document. */

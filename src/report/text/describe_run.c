@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs with real data, reported. Times are measured on this machine. */
+/* Output of run: errors, counts and times. Times are measured on this machine. */
 #include "report/text/describe_run.h"
 
 #include "base/escape.h"
@@ -247,46 +247,48 @@ typedef struct {
 
 static const LhField tensor_error_fields[] = {
     LH_FIELD_ROW(STRING, TensorError, tensor, "tensor", ALWAYS,
-                 .description = "Such as o, lse, dq, dk or dv."),
+                 .description = "Tensor, such as o, lse, dq, dk or dv."),
     LH_FIELD_ROW(DOUBLE, TensorError, rel_l2, "rel_l2", OR_NULL,
-                 .description = "Of the whole tensor; null: it is no number."),
+                 .description = "Relative L2 error of the whole tensor; null: not a number."),
     LH_FIELD_ROW(UINT, TensorError, rounded, "rounded", ALWAYS,
-                 .description = "How many roundings the unit of the next ones is of."),
+                 .description = "Number of roundings in the unit of mean and row."),
     LH_FIELD_ROW(DOUBLE, TensorError, mean, "mean", OR_NULL,
-                 .description = "Root mean square of all rows, in units of rounding."),
+                 .description = "Root mean square error of all rows, in units of rounding."),
     LH_FIELD_ROW(DOUBLE, TensorError, mean_gate, "mean_gate", ALWAYS,
-                 .description = "What it may be at most."),
+                 .description = "Limit of mean."),
     LH_FIELD_ROW(DOUBLE, TensorError, row, "row", OR_NULL,
-                 .description = "The worst row, likewise."),
-    LH_FIELD_ROW(DOUBLE, TensorError, row_gate, "row_gate", ALWAYS, .description = "Likewise."),
-    LH_FIELD_ROW(BOOL, TensorError, within, "within", ALWAYS, .description = "Both gates."),
+                 .description = "Error of the worst row, in units of rounding."),
+    LH_FIELD_ROW(DOUBLE, TensorError, row_gate, "row_gate", ALWAYS, .description = "Limit of row."),
+    LH_FIELD_ROW(BOOL, TensorError, within, "within", ALWAYS,
+                 .description = "Whether both errors are within their limits."),
     { .name = NULL },
 };
 
 static const LhField count_fields[] = {
     LH_FIELD_ROW(UINT, LhCount, counted, "executed", ALWAYS,
-                 .description = "Counted while it ran, over all ranks."),
+                 .description = "Count of the executor, over all ranks."),
     LH_FIELD_ROW(UINT, LhCount, verified, "verified", ALWAYS,
-                 .description = "As the verifier has it."),
+                 .description = "Count of the verifier."),
     LH_FIELD_ROW(UINT, LhCount, simulated, "simulated", ALWAYS,
-                 .description = "As the simulator has it."),
-    LH_FIELD_ROW(BOOL, LhCount, equal, "equal", ALWAYS, .description = "On every rank."),
+                 .description = "Count of the simulator."),
+    LH_FIELD_ROW(BOOL, LhCount, equal, "equal", ALWAYS,
+                 .description = "Whether they are equal on every rank."),
     { .name = NULL },
 };
 
 static const LhField rank_fields[] = {
     LH_FIELD_ROW(UINT, LhRunRank, bytes_sent, "bytes_sent", ALWAYS,
-                 .description = "Of messages that arrived."),
+                 .description = "Bytes of messages that arrived."),
     LH_FIELD_ROW(UINT, LhRunRank, messages, "messages", ALWAYS, .description = "Sent."),
     LH_FIELD_ROW(UINT, LhRunRank, flops, "flops", ALWAYS,
-                 .description = "Of attention kernels that were called."),
+                 .description = "Flops of the attention kernels called."),
     LH_FIELD_ROW(UINT, LhRunRank, peak_bytes, "peak_bytes", ALWAYS,
-                 .description = "Of its slots, in host order."),
+                 .description = "Peak of the rank's buffers, in the order of the host."),
     LH_FIELD_ROW(UINT, LhRunRank, ops, "ops", ALWAYS, .description = NULL),
     LH_FIELD_SECONDS_ROW(INT, LhRunRank, busy_ps, "busy_s", ALWAYS,
-                         .description = "Some kernel was running."),
+                         .description = "Time in which a kernel was running."),
     LH_FIELD_SECONDS_ROW(INT, LhRunRank, finish_ps, "finish_s", ALWAYS,
-                         .description = "When its last op was complete."),
+                         .description = "Completion time of its last op."),
     { .name = NULL },
 };
 
@@ -314,43 +316,44 @@ const LhField lh_run_fields[] = {
     LH_DOCUMENT_HEAD_OF_SETUP(RunDocument, head, run_schema),
     LH_DOCUMENT_ASKED(RunDocument, head),
     ROW(STRING, provenance, "provenance", ALWAYS, .choices = run_provenances,
-        .description = "On this machine."),
-    ROW(STRING, schedule, "schedule", ALWAYS, .description = "Its name, or the program's."),
+        .description = "Measured on this machine."),
+    ROW(STRING, schedule, "schedule", ALWAYS, .description = "Name of the schedule or program."),
     ROW(STRING, backend, "backend", ALWAYS, .choices = lh_backend_names),
     ROW(STRING, bootstrap, "bootstrap", ALWAYS, .choices = lh_control_names,
-        .description = "How its processes find each other."),
+        .description = "How the processes rendezvous."),
     ROW(STRING, kernels, "kernels", ALWAYS, .choices = lh_kernel_set_names,
-        .description = "Whose kernels ran."),
+        .description = "The kernels that ran."),
     ROW(STRING, input_kind, "input_kind", ALWAYS, .choices = lh_input_names),
-    ROW(STRING, injected, "injected", OR_NULL, .description = "Faults; null: none."),
+    ROW(STRING, injected, "injected", OR_NULL, .description = "Injected faults; null: none."),
     ROW(MEMBERS, program, "program", ALWAYS,
-        .description = "Ranks, pass, the sizes of the attention module, its mask, and the options "
-                       "that it was made with."),
+        .description =
+            "Ranks, pass, sizes of the attention module, mask, and options of the program."),
     ROW(BOOL, ok, "ok", ALWAYS,
-        .description = "Errors are within the gates, counts are equal, and so are bits where they "
-                       "are promised."),
+        .description = "Whether errors are within their limits, counts are equal, and bits are "
+                       "equal where that is promised."),
     ROW(STRING, outputs_sha256, "outputs_sha256", ALWAYS,
-        .description = "Of the outputs of all ranks, in order."),
+        .description = "SHA-256 of the outputs of all ranks, in order."),
     ROW(BOOL, same_bits, "same_bits", ALWAYS,
-        .description = "Every run had the outputs of the first."),
+        .description = "Whether all runs had the same outputs."),
     LH_FIELD_SECONDS_ROW(UINTS, RunDocument, makespans, "makespans_s", ALWAYS,
-                         .description = "Of each run."),
+                         .description = "Time of each run."),
     ROW(DOUBLE, check_s, "check_s", ALWAYS,
-        .description = "What the reference took, and to compare the last run with it."),
+        .description = "Time of the reference and of comparing the last run with it."),
     ROW(ARRAY, errors, "errors", ALWAYS, .fields = tensor_error_fields,
         .element_size = sizeof(TensorError),
-        .description = "Of every tensor that the fp64 reference knows."),
+        .description = "Errors of every tensor that the fp64 reference computes."),
     ROW(OBJECT, bytes_sent, "bytes_sent", ALWAYS, .fields = count_fields),
-    ROW(OBJECT, flops, "flops", ALWAYS, .fields = count_fields, .description = "Of attention."),
+    ROW(OBJECT, flops, "flops", ALWAYS, .fields = count_fields,
+        .description = "Flops of attention."),
     ROW(OBJECT, peak_bytes, "peak_bytes", ALWAYS, .fields = count_fields),
     ROW(ARRAY, ranks, "ranks", ALWAYS, .fields = rank_fields, .element_size = sizeof(LhRunRank),
-        .description = "What was counted while each ran."),
+        .description = "Counts of each rank."),
     ROW(POINTER, critical_path, "critical_path", IF_ANY, .fields = lh_executed_path_fields,
-        .description = "What made the time, if it was asked for."),
+        .description = "The critical path, if requested."),
     { .name = NULL },
 };
 
-/* Of TensorError; caller unrefs, as of those below. */
+/* Array of TensorError; caller unrefs, as for the following. */
 static GArray *
 find_tensor_errors(const LhExecuted *executed)
 {

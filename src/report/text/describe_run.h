@@ -23,9 +23,9 @@ void lh_describe_outcome(const LhExecuted *executed, const LhExecuteParams *para
 /* Appends tables of the critical path, or a sentence that no op ran (NULL). */
 void lh_describe_executed_path(const LhExecutedPath *path, LhFormat format, GString *out);
 
-/* Of the document. */
+/* Fields of the document. */
 extern const LhField lh_run_fields[];
 
-/* @path: what made the time, of a run that was asked for it; may be NULL. */
+/* Appends the document. @path: the critical path, if requested; may be NULL. */
 void lh_run_json(const LhSetup *setup, const LhExecuted *executed, const LhExecuteParams *params,
                  const LhExecutedPath *path, const LhStamp *stamp, GString *out);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a step amounts to. */
+/* Closed forms and ops of a step. */
 #include "report/text/describe_step.h"
 
 #include "base/units.h"

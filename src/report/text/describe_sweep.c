@@ -106,7 +106,7 @@ add_columns(LhTable *table, const LhSweep *sweep)
     lh_table_column(table, "memory", "memory",
                     lh_cell_peak_heading("GiB", lh_memory_error(sweep->setup), heading), true);
     lh_table_column(table, "next", "next", NULL, false);
-    lh_table_column(table, "vs_best", "vs fastest", NULL, true);
+    lh_table_column(table, "vs_best", "vs best", NULL, true);
     lh_table_column(table, "told_apart", "distinct", NULL, false);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is rounded for people stays exact for machines. */
+/* Cells rounded for people keep exact values for programs. */
 #include "report/text/number_cells.h"
 
 #include "report/base/text.h"

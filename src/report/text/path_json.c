@@ -4,9 +4,9 @@
 #include "report/data/document.h"
 #include "report/data/result_values.h"
 
-#define NAMES_SIZE 1024 /* bytes that names are allocated in */
+#define NAMES_SIZE 1024 /* allocation size of names, bytes */
 
-/* Of the critical path. */
+/* A time on the critical path. */
 typedef struct {
     LhTime path_ps;
     double fraction; /* of the makespan */
@@ -14,9 +14,9 @@ typedef struct {
 
 #define PATH_TIME_ROWS(of, member)                                                                 \
     LH_FIELD_SECONDS_ROW(UINT, of, member.path_ps, "path_s", ALWAYS,                               \
-                         .description = "Of the critical path."),                                  \
+                         .description = "Time on the critical path."),                             \
         LH_FIELD_ROW(DOUBLE, of, member.fraction, "path_fraction", ALWAYS, .max = -1,              \
-                     .description = "The same as a share of the makespan.")
+                     .description = "Time on the critical path as a fraction of the makespan.")
 
 typedef struct {
     PathTime time;
@@ -51,28 +51,27 @@ static const char *const call_kinds[] = { "compute", "exchange", "collective", N
 static const LhField calls_fields[] = {
     PATH_TIME_ROWS(Calls, time),
     LH_FIELD_ROW(STRING, Calls, kind, "kind", ALWAYS, .choices = call_kinds,
-                 .description = "What runs."),
+                 .description = "Kind of op."),
     LH_FIELD_ROW(STRING, Calls, name, "name", ALWAYS,
-                 .description = "The kernel, the collective, or messages by the highest tier that "
-                                "they cross."),
+                 .description = "Kernel, collective, or highest tier of the messages."),
     LH_FIELD_ROW(STRING, Calls, phase, "phase", ALWAYS, .choices = lh_phase_names,
-                 .description = "Of the schedule."),
+                 .description = "Phase of the schedule."),
     LH_FIELD_ROW(UINT, Calls, calls, "calls", ALWAYS,
-                 .description = "How many there are on all ranks."),
+                 .description = "Number of calls on all ranks."),
     LH_FIELD_SECONDS_ROW(WIDE, Calls, time_sum_ps, "time_sum_s", ALWAYS, .max = -1,
-                         .description = "From their starts to their ends."),
+                         .description = "Sum of durations from start to end."),
     LH_FIELD_ROW(UINT, Calls, path_calls, "path_calls", ALWAYS,
-                 .description = "How many have a part in the path."),
+                 .description = "Calls with time on the critical path."),
     LH_FIELD_ROW(UINT, Calls, calls_without_slack, "calls_without_slack", ALWAYS,
-                 .description = "How many would make the run longer if they took any longer."),
+                 .description = "Calls without slack, which lengthen the run if they take longer."),
     LH_FIELD_SECONDS_ROW(INT, Calls, least_slack_ps, "least_slack_s", OR_NULL, .max = -1,
-                         .description = "Of the others; null: there are none."),
+                         .description = "Smallest slack of the other calls; null: none."),
     LH_FIELD_SECONDS_ROW(INT, Calls, most_slack_ps, "most_slack_s", OR_NULL, .max = -1,
-                         .description = "Likewise."),
+                         .description = "Largest slack of the other calls; null: none."),
     { .name = NULL },
 };
 
-/* Calls or an op, faster. */
+/* A speed-up of calls or of an op. */
 typedef struct {
     PathTime time;
     uint64_t calls_index, rank, op, layer, micro_batch;
@@ -82,24 +81,26 @@ typedef struct {
 
 #define FASTER_CALLS                                                                               \
     PATH_TIME_ROWS(Faster, time), LH_FIELD_ROW(UINT, Faster, calls_index, "calls_index", ALWAYS,   \
-                                               .description = "Which one of calls it is of.")
+                                               .description = "Index of the group in calls.")
 #define FASTER_OP                                                                                  \
-    LH_FIELD_ROW(UINT, Faster, rank, "rank", ALWAYS, .description = "Whose op."),                  \
+    LH_FIELD_ROW(UINT, Faster, rank, "rank", ALWAYS, .description = "Rank of the op."),            \
         LH_FIELD_ROW(UINT, Faster, op, "op", ALWAYS,                                               \
-                     .description = "Its number in the rank's program."),                          \
-        LH_FIELD_ROW(UINT, Faster, layer, "layer", ALWAYS, .description = "Of the step, from 0."), \
-        LH_FIELD_ROW(UINT, Faster, micro_batch, "micro_batch", ALWAYS, .description = "Likewise.")
+                     .description = "Number of the op in the rank's program."),                    \
+        LH_FIELD_ROW(UINT, Faster, layer, "layer", ALWAYS,                                         \
+                     .description = "Layer of the step, from 0."),                                 \
+        LH_FIELD_ROW(UINT, Faster, micro_batch, "micro_batch", ALWAYS,                             \
+                     .description = "Micro-batch of the step, from 0.")
 #define FASTER_PREDICTED                                                                           \
-    LH_FIELD_SECONDS_ROW(UINT, Faster, predicted_ps, "predicted_s", ALWAYS,                        \
-                         .description = "What the run takes less if nothing else takes over: "     \
-                                        "path_s x (1 - 1 / 1.1).")
+    LH_FIELD_SECONDS_ROW(                                                                          \
+        UINT, Faster, predicted_ps, "predicted_s", ALWAYS,                                         \
+        .description =                                                                             \
+            "Predicted saving, unless another path takes over: path_s x (1 - 1 / 1.1).")
 #define FASTER_SAVED                                                                               \
     LH_FIELD_SECONDS_ROW(INT, Faster, saved_ps, "saved_s", ALWAYS,                                 \
-                         .description = "What it takes less when it is simulated again so; below " \
-                                        "0: more."),                                               \
+                         .description = "Simulated saving; negative: slower."),                    \
         LH_FIELD_ROW(CHOICE, Faster, saving, "saving", ALWAYS, .choices = lh_saving_names,         \
-                     .description = "Why these differ by more than 5 % of the prediction, if "     \
-                                    "they do.")
+                     .description =                                                                \
+                         "Why the two differ by more than 5 % of the prediction, if they do.")
 
 static const LhField faster_calls_fields[] = {
     FASTER_CALLS,
@@ -110,7 +111,7 @@ static const LhField faster_calls_fields[] = {
 static const LhField faster_op_fields[] = {
     FASTER_CALLS, FASTER_OP, FASTER_PREDICTED, FASTER_SAVED, { .name = NULL },
 };
-/* Of a run that cannot be played again. */
+/* For a run that cannot be simulated again. */
 static const LhField executed_calls_fields[] = {
     FASTER_CALLS,
     FASTER_PREDICTED,
@@ -130,15 +131,16 @@ typedef struct {
 } Step;
 
 static const LhField path_step_fields[] = {
-    LH_FIELD_SECONDS_ROW(UINT, Step, from_ps, "from_s", ALWAYS, .description = "Its start."),
-    LH_FIELD_SECONDS_ROW(UINT, Step, to_ps, "to_s", ALWAYS, .description = "Its end."),
+    LH_FIELD_SECONDS_ROW(UINT, Step, from_ps, "from_s", ALWAYS,
+                         .description = "Start of the step."),
+    LH_FIELD_SECONDS_ROW(UINT, Step, to_ps, "to_s", ALWAYS, .description = "End of the step."),
     LH_FIELD_ROW(STRING, Step, of, "of", ALWAYS,
-                 .description = "What it waits for, as resources have it."),
+                 .description = "What its time is spent on, as in resources."),
     LH_FIELD_ROW(UINT, Step, rank, "rank", ALWAYS,
-                 .description = "Whose op; of a message the sender's."),
-    LH_FIELD_ROW(UINT, Step, op, "op", ALWAYS, .description = "Its number."),
+                 .description = "Rank of the op; for a message, the sender."),
+    LH_FIELD_ROW(UINT, Step, op, "op", ALWAYS, .description = "Number of the op."),
     LH_FIELD_ROW(UINT, Step, peer, "peer", ALWAYS,
-                 .description = "Of a message the receiving rank; else the rank."),
+                 .description = "For a message, the receiving rank; else the rank."),
     { .name = NULL },
 };
 
@@ -149,38 +151,39 @@ struct _LhPathParts {
     GArray *calls;              /* of Calls */
     GArray *by_group, *by_op;   /* of Faster */
     GArray *steps;              /* of Step */
-    GStringChunk *names;        /* that these have */
+    GStringChunk *names;        /* strings of the parts */
 };
 
 #define PARTS(kind, of, member, key, ...)                                                          \
     LH_FIELD_ROW(kind, of, parts.member, key, ALWAYS, __VA_ARGS__)
 
-/* @faster_calls, @faster_op: tables. */
+/* @faster_calls, @faster_op: tables of fields. */
 #define PATH_ROWS(of, faster_calls, faster_op)                                                     \
     LH_FIELD_SECONDS_ROW(UINT, of, parts.makespan_ps, "makespan_s", ALWAYS,                        \
-                         .description = "The time of the run."),                                   \
+                         .description = "Makespan of the run."),                                   \
         PARTS(ARRAY, of, resources, "resources", .fields = resource_fields,                        \
               .element_size = sizeof(PathPart),                                                    \
-              .description = "What the path waits for, the most first; they add up to "            \
-                             "makespan_s."),                                                       \
+              .description =                                                                       \
+                  "The critical path by resource, longest first; path_s add up to makespan_s."),   \
         PARTS(ARRAY, of, phases, "phases", .fields = phase_fields,                                 \
               .element_size = sizeof(PathPart),                                                    \
-              .description = "The same by phase of the schedule."),                                \
+              .description = "The critical path by phase of the schedule."),                       \
         LH_FIELD_SECONDS_ROW(UINTS, of, parts.ranks_ps, "ranks_s", ALWAYS,                         \
-                             .description = "The same by rank; of messages that of the sender."),  \
+                             .description =                                                        \
+                                 "The critical path by rank; messages count for the sender."),     \
         PARTS(ARRAY, of, calls, "calls", .fields = calls_fields, .element_size = sizeof(Calls),    \
-              .description = "Ops that do the same, those with most of the path first. With the "  \
-                             "host's share of resources, path_s add up to makespan_s."),           \
+              .description = "Groups of equal ops, those with most time on the path first. Their " \
+                             "path_s and the host's share of resources add up to makespan_s."),    \
         PARTS(ARRAY, of, by_group, "calls_10_percent_faster", .fields = faster_calls,              \
               .element_size = sizeof(Faster),                                                      \
-              .description = "The ten kinds with most of the path; if the run can be simulated "   \
-                             "again, each with all its calls 1.1 times as fast, and the greatest " \
-                             "saving first."),                                                     \
+              .description =                                                                       \
+                  "The ten groups with most time on the path, each with all its calls 1.1 times "  \
+                  "as fast; largest saving first if the run can be simulated again."),             \
         PARTS(ARRAY, of, by_op, "ops_10_percent_faster", .fields = faster_op,                      \
               .element_size = sizeof(Faster),                                                      \
-              .description = "The same of the ten single ops with most of the path."),             \
+              .description = "The same for the ten single ops with most time on the path."),       \
         PARTS(ARRAY, of, steps, "steps", .fields = path_step_fields, .element_size = sizeof(Step), \
-              .description = "The path: steps that lie end to end from 0 to makespan_s.")
+              .description = "The critical path: contiguous steps from 0 to makespan_s.")
 
 typedef struct {
     LhPathParts parts;
@@ -248,7 +251,7 @@ add_calls(LhPathParts *parts, const LhCritical *c)
     }
 }
 
-/* Of Faster. */
+/* Array of Faster. */
 static GArray *
 find_faster(const LhCritical *c, const GArray *all)
 {
@@ -338,9 +341,9 @@ const LhField lh_path_fields[] = {
     LH_DOCUMENT_HEAD_OF_SETUP(PathDocument, head, path_schema),
     LH_DOCUMENT_ASKED(PathDocument, head),
     LH_FIELD_ROW(OBJECT, PathDocument, of_case, "case", ALWAYS, .fields = lh_case_fields,
-                 .description = "What was simulated."),
+                 .description = "The simulated case."),
     LH_FIELD_ROW(STRING, PathDocument, schedule, "schedule", ALWAYS,
-                 .description = "Its name, or the program's."),
+                 .description = "Name of the schedule or program."),
     PATH_ROWS(PathDocument, faster_calls_fields, faster_op_fields),
     { .name = NULL },
 };

@@ -102,7 +102,7 @@ lh_reproduction_table(const GPtrArray *tables)
     return t;
 }
 
-/* ---- as JSON: how far off ---- */
+/* ---- as JSON: errors ---- */
 
 typedef struct {
     uint64_t numbers, judged, fitted, left_out, not_predicted;
@@ -119,46 +119,48 @@ typedef struct {
 /* The rows of `member`, a ReproducedSummary of the struct `of`. */
 #define REPRODUCED_SUMMARY(of, member)                                                             \
     LH_FIELD_ROW(UINT, of, member.numbers, "numbers", ALWAYS,                                      \
-                 .description = "That are published."),                                            \
+                 .description = "Published numbers."),                                             \
         LH_FIELD_ROW(UINT, of, member.judged, "judged", ALWAYS,                                    \
-                     .description = "Those of them that the errors are of."),                      \
+                     .description = "Judged numbers: those that have an error."),                  \
         LH_FIELD_ROW(UINT, of, member.fitted, "fitted", ALWAYS,                                    \
-                     .description = "Those that constants were fitted to."),                       \
+                     .description = "Numbers used to fit constants."),                             \
         LH_FIELD_ROW(UINT, of, member.left_out, "left_out", ALWAYS,                                \
-                     .description = "Those that the table's description leaves out."),             \
+                     .description = "Numbers excluded by the table's description."),               \
         LH_FIELD_ROW(UINT, of, member.not_predicted, "not_predicted", ALWAYS,                      \
-                     .description = "Those that longhaul refuses, or cannot say."),                \
+                     .description = "Numbers not predicted, or refused."),                         \
         LH_FIELD_ROW(DOUBLE, of, member.mean_abs_error, "mean_abs_error", OR_NULL,                 \
                      .description = "Mean of |predicted / published - 1|; null: none is judged."), \
         LH_FIELD_ROW(DOUBLE, of, member.worst_abs_error, "worst_abs_error", OR_NULL,               \
-                     .description = "The largest of these."),                                      \
+                     .description = "Largest |predicted / published - 1|."),                       \
         LH_FIELD_ROW(DOUBLE, of, member.bias, "bias", OR_NULL,                                     \
-                     .description = "Mean of predicted / published - 1."),                         \
+                     .description = "Bias: mean of predicted / published - 1."),                   \
         LH_FIELD_ROW(UINT, of, member.within_error_bars, "within_error_bars", ALWAYS,              \
                      .description = "Judged numbers within the prediction's error bar."),          \
         LH_FIELD_ROW(UINT, of, member.pairs, "pairs", ALWAYS,                                      \
-                     .description = "Pairs of numbers that answer one question in two ways."),     \
+                     .description =                                                                \
+                         "Pairs of numbers that differ only in schedule or framework."),           \
         LH_FIELD_ROW(UINT, of, member.pairs_in_order, "pairs_in_order", ALWAYS,                    \
-                     .description = "Those predicted in the published order."),                    \
+                     .description = "Pairs predicted in the published order."),                    \
         LH_FIELD_ROW(UINT, of, member.bounds, "bounds", ALWAYS,                                    \
                      .description = "Published lower bounds, which have no error."),               \
         LH_FIELD_ROW(UINT, of, member.bounds_held, "bounds_held", ALWAYS,                          \
-                     .description = "Those that hold."),                                           \
-        LH_FIELD_ROW(DOUBLE, of, member.worst_below_bound, "worst_below_bound", OR_NULL,           \
-                     .description = "By how much the worst of the others is below; null: there "   \
-                                    "are no bounds."),                                             \
+                     .description = "Bounds that hold."),                                          \
+        LH_FIELD_ROW(                                                                              \
+            DOUBLE, of, member.worst_below_bound, "worst_below_bound", OR_NULL,                    \
+            .description =                                                                         \
+                "Largest relative distance of a prediction below its bound; null: no bounds."),    \
         LH_FIELD_ROW(UINT, of, member.memory_judged, "memory_judged", ALWAYS,                      \
-                     .description = "Numbers of which one side at least is out of memory."),       \
+                     .description = "Numbers out of memory as published or as predicted."),        \
         LH_FIELD_ROW(UINT, of, member.memory_right, "memory_right", ALWAYS,                        \
-                     .description = "Those of which both are."),                                   \
+                     .description = "Numbers of these out of memory in both."),                    \
         LH_FIELD_ROW(DOUBLE, of, member.tolerance_mean, "tolerance_mean", OR_NULL,                 \
-                     .description = "What mean_abs_error may be; null: anything."),                \
+                     .description = "Limit of mean_abs_error; null: none."),                       \
         LH_FIELD_ROW(DOUBLE, of, member.tolerance_worst, "tolerance_worst", OR_NULL,               \
-                     .description = "What worst_abs_error may be; null: anything."),               \
+                     .description = "Limit of worst_abs_error; null: none."),                      \
         LH_FIELD_ROW(DOUBLE, of, member.tolerance_pairs, "tolerance_pairs", OR_NULL,               \
-                     .description = "The least share of pairs in order; null: any."),              \
+                     .description = "Limit of pairs_in_order / pairs; null: none."),               \
         LH_FIELD_ROW(BOOL, of, member.within, "within", ALWAYS,                                    \
-                     .description = "Whether that is kept.")
+                     .description = "Whether the limits are kept.")
 
 static double
 known_or_nan(bool known, double value)
@@ -202,12 +204,12 @@ typedef struct {
 
 static const LhField reproduced_metric_fields[] = {
     LH_FIELD_ROW(STRING, ReproducedMetric, column, "column", ALWAYS,
-                 .description = "Of the published values."),
+                 .description = "Column of the published values."),
     LH_FIELD_ROW(CHOICE, ReproducedMetric, metric, "metric", ALWAYS, .choices = lh_metric_names,
-                 .description = "What they are."),
+                 .description = "Metric of the values."),
     REPRODUCED_SUMMARY(ReproducedMetric, summary),
     LH_FIELD_ROW(STRING, ReproducedMetric, not_explained, "not_explained", OR_NULL,
-                 .description = "Why it is off by more than bounds may allow; null: it is not."),
+                 .description = "Why the error may exceed its limits; null: it may not."),
     { .name = NULL },
 };
 
@@ -238,7 +240,7 @@ typedef struct {
 
 static const LhField reproduced_group_fields[] = {
     LH_FIELD_ROW(STRING, ReproducedGroup, group, "group", ALWAYS,
-                 .description = "The cells of the columns that the rows are grouped by."),
+                 .description = "Cells of the columns by which rows are grouped."),
     REPRODUCED_SUMMARY(ReproducedGroup, summary),
     { .name = NULL },
 };
@@ -269,11 +271,11 @@ typedef struct {
 
 static const LhField reproduced_constant_fields[] = {
     LH_FIELD_ROW(CHOICE, ReproducedConstant, constant, "constant", ALWAYS,
-                 .choices = lh_constant_names, .description = "Which."),
+                 .choices = lh_constant_names, .description = "The constant."),
     LH_FIELD_ROW(DOUBLE, ReproducedConstant, value, "value", ALWAYS,
-                 .description = "What the files say."),
+                 .description = "Value in the files."),
     LH_FIELD_ROW(DOUBLE, ReproducedConstant, fitted, "fitted", ALWAYS,
-                 .description = "What was found."),
+                 .description = "Fitted value."),
     { .name = NULL },
 };
 
@@ -301,15 +303,16 @@ typedef struct {
 static const LhField reproduced_cross_fields[] = {
     LH_FIELD_ROW(ARRAY, ReproducedCross, constants, "constants", ALWAYS,
                  .fields = reproduced_constant_fields, .element_size = sizeof(ReproducedConstant),
-                 .description = "As fitted to the rows that are judged."),
+                 .description = "Constants fitted to the judged rows."),
     LH_FIELD_ROW(UINT, ReproducedCross, judged, "judged", ALWAYS,
-                 .description = "The others, which they are judged by."),
+                 .description = "Number of the other rows, by which these constants are judged."),
     LH_FIELD_ROW(DOUBLE, ReproducedCross, mean_abs_error, "mean_abs_error", OR_NULL,
-                 .description = "Of these, with these constants."),
+                 .description = "Mean absolute error of the other rows with these constants."),
     LH_FIELD_ROW(DOUBLE, ReproducedCross, worst_abs_error, "worst_abs_error", OR_NULL,
-                 .description = "The largest of these."),
+                 .description = "Worst absolute error of the other rows with these constants."),
     LH_FIELD_ROW(DOUBLE, ReproducedCross, own_mean_abs_error, "own_mean_abs_error", OR_NULL,
-                 .description = "Of the same, with the constants of the files."),
+                 .description =
+                     "Mean absolute error of the same rows with the constants of the files."),
     { .name = NULL },
 };
 
@@ -333,7 +336,7 @@ typedef struct {
     uint64_t line;
     char *column;
     int metric, state;           /* LhMetric, LhCaseState */
-    double published, predicted; /* NAN, as all that follow: there is none */
+    double published, predicted; /* NAN: none, like all that follow */
     double error;
     char *bound;
     double above_bound, error_bar;
@@ -351,41 +354,45 @@ static const LhField reproduced_options[] = {
 static const char *const reproduced_bounds[] = { "held", "not held", NULL };
 
 static const LhField reproduced_case_fields[] = {
-    LH_FIELD_ROW(UINT, ReproducedCase, line, "line", ALWAYS, .description = "Of the table's file."),
-    LH_FIELD_ROW(STRING, ReproducedCase, column, "column", ALWAYS, .description = "Likewise."),
+    LH_FIELD_ROW(UINT, ReproducedCase, line, "line", ALWAYS,
+                 .description = "Line of the table's file."),
+    LH_FIELD_ROW(STRING, ReproducedCase, column, "column", ALWAYS,
+                 .description = "Column of the table's file."),
     LH_FIELD_ROW(CHOICE, ReproducedCase, metric, "metric", ALWAYS, .choices = lh_metric_names,
-                 .description = "What it is."),
+                 .description = "Metric of the value."),
     LH_FIELD_ROW(CHOICE, ReproducedCase, state, "state", ALWAYS, .choices = lh_case_state_names,
-                 .description = "Whether it counts."),
+                 .description = "Whether it is judged, and if not, why."),
     LH_FIELD_ROW(DOUBLE, ReproducedCase, published, "published", OR_NULL,
-                 .description = "In the metric's unit; null: left out, or out of memory."),
+                 .description =
+                     "Published value in the metric's unit; null: left out, or out of memory."),
     LH_FIELD_ROW(DOUBLE, ReproducedCase, predicted, "predicted", OR_NULL,
-                 .description = "Likewise; null: not predicted, or out of memory."),
+                 .description = "Predicted value; null: not predicted, or out of memory."),
     LH_FIELD_ROW(DOUBLE, ReproducedCase, error, "error", OR_NULL,
-                 .description = "predicted / published - 1; null: there is none, as of bounds."),
+                 .description = "predicted / published - 1; null: none, as for bounds."),
     LH_FIELD_ROW(STRING, ReproducedCase, bound, "bound", OR_NULL, .choices = reproduced_bounds,
-                 .description = "Of a lower bound: whether it holds."),
+                 .description = "For a lower bound: whether it holds."),
     LH_FIELD_ROW(DOUBLE, ReproducedCase, above_bound, "above_bound", OR_NULL,
-                 .description = "Of a lower bound: predicted / published - 1."),
+                 .description = "For a lower bound: predicted / published - 1."),
     LH_FIELD_ROW(DOUBLE, ReproducedCase, error_bar, "error_bar", OR_NULL,
-                 .description = "e: four published numbers in five should be between predicted / "
-                                "(1 + e) and predicted * (1 + e)."),
+                 .description = "Error bar e: four of five published numbers are expected between "
+                                "predicted / (1 + e) and predicted * (1 + e)."),
     LH_FIELD_ROW(TRUTH, ReproducedCase, published_fits, "published_fits", OR_NULL,
                  .description = "false: published as out of memory."),
     LH_FIELD_ROW(TRUTH, ReproducedCase, predicted_fits, "predicted_fits", OR_NULL,
-                 .description = "false: predicted to be."),
+                 .description = "false: predicted as out of memory."),
     LH_FIELD_ROW(MEMBERS, ReproducedCase, options, "options", ALWAYS, .fields = reproduced_options,
-                 .description = "That its row means, as texts; a flag is true."),
+                 .description = "Options of the row, as texts; a flag is true."),
     LH_FIELD_ROW(MEMBERS, ReproducedCase, against, "against", OR_NULL, .fields = reproduced_options,
-                 .description = "Those of what it is a multiple of; null: it is none."),
+                 .description = "Options of the base of a ratio; null: not a ratio."),
     LH_FIELD_ROW(STRING, ReproducedCase, reason, "reason", OR_NULL,
                  .description = "Why it is left out or not predicted."),
     LH_FIELD_ROW(STRING, ReproducedCase, contradicted, "contradicted", OR_NULL,
-                 .description = "Other numbers that the source states for it, and where."),
+                 .description =
+                     "Other values in the source for the same number, with their places."),
     { .name = NULL },
 };
 
-/* NULL: there are none. */
+/* NULL: none. */
 static GArray *
 members_of_options(const LhPaperOptions *options)
 {
@@ -465,31 +472,32 @@ typedef struct {
 } ReproducedTable;
 
 static const LhField reproduced_table_fields[] = {
-    LH_FIELD_ROW(STRING, ReproducedTable, table, "table", ALWAYS, .description = "Its name."),
+    LH_FIELD_ROW(STRING, ReproducedTable, table, "table", ALWAYS,
+                 .description = "Name of the table."),
     LH_FIELD_ROW(STRING, ReproducedTable, description, "description", ALWAYS,
                  .description = "What was measured."),
-    LH_FIELD_ROW(STRING, ReproducedTable, source, "source", ALWAYS,
-                 .description = "Where it was published."),
+    LH_FIELD_ROW(STRING, ReproducedTable, source, "source", ALWAYS, .description = "Publication."),
     LH_FIELD_ROW(STRING, ReproducedTable, caveat, "caveat", OR_NULL,
-                 .description = "What to know before judging."),
-    LH_FIELD_ROW(STRING, ReproducedTable, sha256, "sha256", ALWAYS, .description = "Of its rows."),
-    LH_FIELD_ROW(UINT, ReproducedTable, rows, "rows", ALWAYS, .description = "How many it has."),
+                 .description = "Caveat on the comparison."),
+    LH_FIELD_ROW(STRING, ReproducedTable, sha256, "sha256", ALWAYS,
+                 .description = "SHA-256 of the file of rows."),
+    LH_FIELD_ROW(UINT, ReproducedTable, rows, "rows", ALWAYS, .description = "Number of rows."),
     REPRODUCED_SUMMARY(ReproducedTable, all),
     LH_FIELD_ROW(STRING, ReproducedTable, not_explained, "not_explained", OR_NULL,
-                 .description = "Why it is off by more than bounds may allow; null: it is not."),
+                 .description = "Why the error may exceed its limits; null: it may not."),
     LH_FIELD_ROW(ARRAY, ReproducedTable, metrics, "metrics", ALWAYS,
                  .fields = reproduced_metric_fields, .element_size = sizeof(ReproducedMetric),
-                 .description = "The same of each of its metrics."),
+                 .description = "Summary of each metric."),
     LH_FIELD_ROW(ARRAY, ReproducedTable, groups, "groups", ALWAYS,
                  .fields = reproduced_group_fields, .element_size = sizeof(ReproducedGroup),
-                 .description = "And of groups of its rows, if it has any."),
+                 .description = "Summaries of groups of rows, if there are any."),
     LH_FIELD_ROW(ARRAY, ReproducedTable, constants, "constants", ALWAYS,
                  .fields = reproduced_constant_fields, .element_size = sizeof(ReproducedConstant),
-                 .description = "As fitted anew, which --fit asks for."),
-    LH_FIELD_ROW(POINTER, ReproducedTable, cross, "cross_fit", OR_NULL,
-                 .fields = reproduced_cross_fields,
-                 .description = "How constants do that were fitted to the rows that are judged; "
-                                "null: none were."),
+                 .description = "Constants fitted anew, as requested by --fit."),
+    LH_FIELD_ROW(
+        POINTER, ReproducedTable, cross, "cross_fit", OR_NULL, .fields = reproduced_cross_fields,
+        .description =
+            "Holdout errors with constants fitted to the judged rows; null: none were fitted."),
     LH_FIELD_ROW(ARRAY, ReproducedTable, cases, "cases", ALWAYS, .fields = reproduced_case_fields,
                  .element_size = sizeof(ReproducedCase), .description = "All published numbers."),
     { .name = NULL },
@@ -525,7 +533,7 @@ typedef struct {
     LhDocumentHead head;
     bool within;
     GArray *tables;    /* of ReproducedTable */
-    GArray *checklist; /* as lh_checklist_values() has it */
+    GArray *checklist; /* from lh_checklist_values() */
 } Reproduction;
 
 static const char *const reproduction_schema[] = { "longhaul.reproduction/1", NULL };
@@ -533,12 +541,12 @@ static const char *const reproduction_schema[] = { "longhaul.reproduction/1", NU
 const LhField lh_reproduction_fields[] = {
     LH_DOCUMENT_HEAD(Reproduction, head, reproduction_schema),
     LH_FIELD_ROW(BOOL, Reproduction, within, "within", ALWAYS,
-                 .description = "Whether no table is beyond its tolerance."),
+                 .description = "Whether every table is within its tolerance."),
     LH_FIELD_ROW(ARRAY, Reproduction, tables, "tables", ALWAYS, .fields = reproduced_table_fields,
-                 .element_size = sizeof(ReproducedTable), .description = "Published ones."),
-    LH_FIELD_ROW(ARRAY, Reproduction, checklist, "checklist", OR_NULL,
-                 .fields = lh_checklist_line_fields,
-                 .description = "What papers state, line by line; null: none was asked for."),
+                 .element_size = sizeof(ReproducedTable), .description = "Published tables."),
+    LH_FIELD_ROW(
+        ARRAY, Reproduction, checklist, "checklist", OR_NULL, .fields = lh_checklist_line_fields,
+        .description = "Claims of papers, line by line; null: no checklist was requested."),
     { .name = NULL },
 };
 

@@ -11,10 +11,10 @@
 /* All values of all tables, for CSV. Caller frees. */
 LhTable *lh_reproduction_table(const GPtrArray *tables);
 
-/* Of the document longhaul.reproduction/1. */
+/* Fields of the document longhaul.reproduction/1. */
 extern const LhField lh_reproduction_fields[];
 
-/* Appends it. @checklist: of LhCheckedLine; NULL: none was asked for. */
+/* Appends the document. @checklist: of LhCheckedLine; NULL: not requested. */
 void lh_reproduction_json(const GPtrArray *tables, const GArray *checklist, const LhStamp *stamp,
                           GString *out);
 

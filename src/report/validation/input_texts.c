@@ -6,7 +6,7 @@
 #include "base/json/json.h"
 
 const LhField lh_input_text_fields[] = {
-    LH_FIELD_ROW(STRING, LhInputText, path, "path", ALWAYS, .description = "As it was named."),
+    LH_FIELD_ROW(STRING, LhInputText, path, "path", ALWAYS, .description = "Path as given."),
     LH_FIELD_ROW(STRING, LhInputText, text, "text", ALWAYS, .description = NULL),
     { .name = NULL },
 };
@@ -21,7 +21,7 @@ text_free(gpointer data)
     g_free(it);
 }
 
-/* NULL if it cannot be read any more as it was. Caller frees. */
+/* NULL if the file is no longer readable or has changed. Caller frees. */
 static char *
 text_of(const LhInput *input)
 {

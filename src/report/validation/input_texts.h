@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The texts of the files that an answer was made of, which a document may carry with it.
+ * Texts of a command's input files, for inclusion in a document.
  */
 #pragma once
 
@@ -13,6 +13,6 @@ typedef struct {
 
 extern const LhField lh_input_text_fields[];
 
-/* Of LhInputText *. A file that cannot be read any more, has changed since or is no text is left
- * out: its checksum stays among the inputs. Caller unrefs. */
+/* Array of LhInputText *. A file that can no longer be read, has changed or is not text is omitted;
+ * its checksum stays among the inputs. Caller unrefs. */
 GPtrArray *lh_input_texts(const LhSetup *setup);

@@ -8,9 +8,9 @@
 
 #include <math.h>
 
-/* What is made of these numbers, such as a ratio, is a number, too. */
+/* keeps values computed from these numbers, such as ratios, finite */
 #define NUMBER_MAX 1e12
-#define SECONDS_MIN 1e-12 /* of what took time */
+#define SECONDS_MIN 1e-12 /* minimum of durations */
 #define SHA256_LENGTH 64
 
 /* ---- the tables --------------------------------------------------------------------------------
@@ -19,36 +19,37 @@
 #define NUMBER(Struct, member, when, ...)                                                          \
     LH_FIELD_ROW(DOUBLE, Struct, member, #member, when, .min = -NUMBER_MAX, .max = NUMBER_MAX,     \
                  .description = __VA_ARGS__)
-/* Which is not negative. */
+/* At least 0. */
 #define SECONDS(Struct, member, when, ...)                                                         \
     LH_FIELD_ROW(DOUBLE, Struct, member, #member, when, .max = NUMBER_MAX,                         \
                  .description = __VA_ARGS__)
-/* Which is more than 0. */
+/* Greater than 0. */
 #define FACTOR(Struct, member, most, ...)                                                          \
     LH_FIELD_ROW(DOUBLE, Struct, member, #member, ALWAYS, .min = G_MINDOUBLE, .max = (most),       \
                  .description = __VA_ARGS__)
-/* From 1 on. */
+/* At least 1. */
 #define COUNT(Struct, member, when, ...)                                                           \
     LH_FIELD_ROW(UINT, Struct, member, #member, when, .min = 1, .description = __VA_ARGS__)
 
-/* @key: what is named. */
+/* @key: key of the name. */
 #define ERRORS(key)                                                                                \
     {                                                                                              \
         LH_FIELD_ROW(STRING, LhKernelErrors, kernel, key, ALWAYS, .description = NULL),            \
             COUNT(LhKernelErrors, ops, ALWAYS, NULL),                                              \
             SECONDS(LhKernelErrors, measured_s, ALWAYS, "Sum over the ops."),                      \
-            SECONDS(LhKernelErrors, predicted_s, ALWAYS, "Likewise."),                             \
-            NUMBER(LhKernelErrors, share, ALWAYS, "Of the time of all compute ops."),              \
+            SECONDS(LhKernelErrors, predicted_s, ALWAYS, "Predicted sum over the ops."),           \
+            NUMBER(LhKernelErrors, share, ALWAYS, "Fraction of the time of all compute ops."),     \
             NUMBER(LhKernelErrors, error_median, ALWAYS,                                           \
-                   "Of predicted / measured - 1, over the ops."),                                  \
-            NUMBER(LhKernelErrors, error_worst, ALWAYS, "The one furthest from 0."),               \
+                   "Median of predicted / measured - 1 over the ops."),                            \
+            NUMBER(LhKernelErrors, error_worst, ALWAYS,                                            \
+                   "Error of the op with the largest absolute error."),                            \
             { .name = NULL },                                                                      \
     }
 
 static const LhField kernel_fields[] = ERRORS("kernel");
 static const LhField tier_fields[] = ERRORS("tier");
 
-/* A schedule. The members from `runs` on are of one that ran. */
+/* A schedule. Members from `runs` on are set if it ran. */
 typedef struct {
     const char *schedule, *refused;
     uint64_t rank; /* LH_FIELD_NO_UINT: all ran */
@@ -77,30 +78,32 @@ static const LhField validated_row_fields[] = {
     LH_FIELD_ROW(STRING, ValidatedRow, refused, "refused", OR_NULL,
                  .description = "Why it was not run."),
     LH_FIELD_ROW(UINT, ValidatedRow, rank, "rank", IF_ANY, .max = LH_RANKS_MAX - 1,
-                 .description = "The one that ran alone, whose times these are; without it all "
-                                "ranks ran."),
-    SECONDS(ValidatedRow, predicted_s, IF_ANY, "Makespan."),
-    COUNT(ValidatedRow, runs, IF_ANY, "That count."),
-    SECONDS(ValidatedRow, measured_s, IF_ANY, "Makespan."),
+                 .description =
+                     "The rank that ran alone; absent: all ranks ran. Times are of this rank."),
+    SECONDS(ValidatedRow, predicted_s, IF_ANY, "Predicted makespan."),
+    COUNT(ValidatedRow, runs, IF_ANY, "Number of counted runs."),
+    SECONDS(ValidatedRow, measured_s, IF_ANY, "Measured makespan."),
     NUMBER(ValidatedRow, makespan_error, IF_ANY, "predicted / measured - 1"),
     NUMBER(ValidatedRow, op_error, IF_ANY,
            "Median of |predicted / measured - 1| over compute ops."),
-    NUMBER(ValidatedRow, spread, IF_ANY, "(slowest - fastest) / fastest run"),
+    NUMBER(ValidatedRow, spread, IF_ANY, "(slowest - fastest) / fastest run."),
     SECONDS(ValidatedRow, start_s, IF_ANY,
-            "Until the rank that ends last has issued its first op."),
+            "Time until the last rank to finish has issued its first op."),
     LH_FIELD_ROW(TRUTH, ValidatedRow, within, "within", IF_ANY,
-                 .description = "Whether it is as near as is tolerated: the makespan, and the "
-                                "median op of every kernel with a part in it."),
+                 .description = "Whether the makespan and the median op of every judged kernel are "
+                                "within the tolerance."),
     LH_FIELD_ROW(ARRAY, ValidatedRow, kernels, "kernels", IF_ANY, .fields = kernel_fields,
                  .element_size = sizeof(LhKernelErrors),
-                 .description = "Kernels, the most time first; then exchanges and collectives."),
+                 .description =
+                     "Kernels, longest total time first; then exchanges and collectives."),
     LH_FIELD_ROW(ARRAY, ValidatedRow, tiers, "tiers", IF_ANY, .fields = tier_fields,
                  .element_size = sizeof(LhKernelErrors),
-                 .description = "Exchanges, by the highest tier that they cross."),
+                 .description = "Exchanges by their highest tier."),
     { .name = NULL },
 };
 
-/* Kernels of a host, or messages of two; numbered from 0 on, a peer has the larger number. */
+/* Kernels of a host, or messages between two. Hosts are numbered from 0; a peer has the larger
+ * number. */
 typedef struct {
     const char *host, *peer_host; /* NULL: kernels */
     uint64_t node, peer;
@@ -110,10 +113,10 @@ typedef struct {
 
 static const LhField host_fields[] = {
     LH_FIELD_ROW(STRING, Host, host, "host", ALWAYS, .description = NULL),
-    LH_FIELD_ROW(UINT, Host, node, "node", ALWAYS, .description = "Its number, from 0 on."),
+    LH_FIELD_ROW(UINT, Host, node, "node", ALWAYS, .description = "Number of the host, from 0."),
     LH_FIELD_ROW(STRING, Host, peer_host, "peer_host", IF_ANY,
-                 .description = "The other host of a message; absent: kernels."),
-    COUNT(Host, peer, IF_ANY, "Its number; where there is one."),
+                 .description = "Peer host of the messages; absent: kernels."),
+    COUNT(Host, peer, IF_ANY, "Number of the peer host."),
     SECONDS(Host, measured_s, ALWAYS, NULL),
     SECONDS(Host, predicted_s, ALWAYS, NULL),
     LH_FIELD_ROW(BOOL, Host, slow, "slow", ALWAYS, .description = NULL),
@@ -128,8 +131,8 @@ typedef struct {
 static const LhField constant_fields[] = {
     LH_FIELD_ROW(CHOICE, Constant, of, "class", ALWAYS, .choices = lh_attribution_names),
     FACTOR(Constant, scale, NUMBER_MAX,
-           "Of the times, or of the SMs that messages hold, beside what was predicted."),
-    SECONDS(Constant, error, ALWAYS, "What is left with it."),
+           "Factor on the predicted times, or on the SMs held by messages."),
+    SECONDS(Constant, error, ALWAYS, "Remaining error with this factor."),
     { .name = NULL },
 };
 
@@ -141,12 +144,13 @@ typedef struct {
 
 static const LhField explanation_fields[] = {
     SECONDS(Explanation, error, ALWAYS,
-            "The mean of what compute ops, messages and makespans are off, as logarithms."),
-    LH_FIELD_ROW(CHOICE, Explanation, best, "best", OR_NULL, .choices = lh_attribution_names,
-                 .description = "The class that leaves the least of it; null: none takes a fifth "
-                                "of it away."),
+            "Mean of the logarithmic errors of compute ops, messages and makespans."),
+    LH_FIELD_ROW(
+        CHOICE, Explanation, best, "best", OR_NULL, .choices = lh_attribution_names,
+        .description =
+            "Class whose scaling leaves the smallest error; null: none removes a fifth of it."),
     LH_FIELD_ROW(CHOICE, Explanation, alike, "alike", OR_NULL, .choices = lh_attribution_names,
-                 .description = "Another class that does nearly as well."),
+                 .description = "Another class that leaves nearly the same error."),
     LH_FIELD_ROW(ARRAY, Explanation, constants, "constants", ALWAYS, .fields = constant_fields,
                  .element_size = sizeof(Constant)),
     { .name = NULL },
@@ -160,7 +164,7 @@ typedef struct {
 static const LhField prediction_fields[] = {
     LH_FIELD_ROW(STRING, Prediction, sha256, "sha256", ALWAYS, .min = SHA256_LENGTH,
                  .max = SHA256_LENGTH,
-                 .description = "Of all lines, each with a line feed behind it."),
+                 .description = "SHA-256 of all lines, each ending in a line feed."),
     LH_FIELD_ROW(STRINGS, Prediction, lines, "lines", ALWAYS,
                  .description = "Name of the schedule, SHA-256 of its program, makespan in ps."),
     { .name = NULL },
@@ -173,16 +177,18 @@ typedef struct {
 
 static const LhField summary_fields[] = {
     LH_FIELD_ROW(UINT, Summary, cores, "cores", IF_ANY, .min = 1, .max = UINT32_MAX,
-                 .description = "That the process of rank 0 may use."),
-    LH_FIELD_ROW(UINT, Summary, runs, "runs", ALWAYS, .description = "That count."),
+                 .description = "Cores available to the process of rank 0."),
+    LH_FIELD_ROW(UINT, Summary, runs, "runs", ALWAYS, .description = "Number of counted runs."),
     LH_FIELD_ROW(UINT, Summary, runs_left_out, "runs_left_out", ALWAYS,
-                 .description = "When the budget was spent."),
-    LH_FIELD_ROW(DOUBLE, Summary, error_median, "error_median", OR_NULL,
-                 .description = "Of |predicted / measured - 1| of the makespans; null: nothing was "
-                                "measured."),
-    LH_FIELD_ROW(DOUBLE, Summary, error_worst, "error_worst", OR_NULL, .description = "Likewise."),
+                 .description = "Runs skipped because the budget was spent."),
+    LH_FIELD_ROW(
+        DOUBLE, Summary, error_median, "error_median", OR_NULL,
+        .description =
+            "Median of |predicted / measured - 1| of the makespans; null: nothing was measured."),
+    LH_FIELD_ROW(DOUBLE, Summary, error_worst, "error_worst", OR_NULL,
+                 .description = "Worst |predicted / measured - 1| of the makespans."),
     LH_FIELD_ROW(DOUBLE, Summary, rank_correlation, "rank_correlation", OR_NULL,
-                 .description = "Spearman's, of predicted and measured makespans."),
+                 .description = "Spearman's rank correlation of predicted and measured makespans."),
     { .name = NULL },
 };
 
@@ -197,8 +203,8 @@ typedef struct {
     Prediction prediction;
     Summary summary;
     GArray *rows, *hosts;         /* of ValidatedRow, Host */
-    const Explanation *explained; /* that is written; NULL: none */
-    Explanation explanation;      /* that is read */
+    const Explanation *explained; /* written; NULL: none */
+    Explanation explanation;      /* read */
     GPtrArray *files;             /* of LhInputText * */
 } ValidationDocument;
 
@@ -208,42 +214,42 @@ static const char *const provenances[] = { "measured", NULL };
 #define ROW(kind, member, key, when, ...)                                                          \
     LH_FIELD_ROW(kind, ValidationDocument, member, key, when, __VA_ARGS__)
 
-/* What is written and read. */
+/* Fields that are written and read. */
 #define RESULTS                                                                                    \
     ROW(OBJECT, prediction, "prediction", ALWAYS, .fields = prediction_fields,                     \
-        .description = "Made before the first schedule ran."),                                     \
+        .description = "The prediction, made before the first schedule ran."),                     \
         ROW(OBJECT, summary, "summary", ALWAYS, .fields = summary_fields),                         \
         ROW(ARRAY, rows, "schedules", ALWAYS, .fields = validated_row_fields,                      \
             .element_size = sizeof(ValidatedRow), .element_init = init_row,                        \
-            .description = "All that were asked for."),                                            \
+            .description = "All requested schedules."),                                            \
         ROW(ARRAY, hosts, "hosts", ALWAYS, .fields = host_fields, .element_size = sizeof(Host),    \
-            .description = "What is slow: kernels of each host's ranks, and messages between two " \
-                           "hosts; nothing with one process, or before anything was measured.")
+            .description =                                                                         \
+                "Kernels of each host's ranks, and messages between two hosts, with slow ones "    \
+                "marked; empty with one process, or before anything was measured.")
 
 const LhField lh_validation_fields[] = {
     LH_DOCUMENT_HEAD_OF_SETUP(ValidationDocument, head, validation_schema),
     LH_DOCUMENT_ASKED(ValidationDocument, head),
     ROW(STRING, provenance, "provenance", ALWAYS, .choices = provenances),
-    FACTOR(ValidationDocument, tolerance, 1, "How far off is within it, as a share."),
+    FACTOR(ValidationDocument, tolerance, 1, "Tolerance, as a fraction."),
     ROW(STRING, backend, "backend", ALWAYS, .choices = lh_backend_names),
     ROW(STRING, kernels, "kernels", ALWAYS, .choices = lh_kernel_set_names,
-        .description = "Whose kernels ran."),
+        .description = "The kernels that ran."),
     ROW(STRING, profile, "profile", OR_NULL,
-        .description = "The file of constants that were measured; null: those of the data files "
-                       "were compared."),
+        .description = "The profile; null: constants of the data files."),
     ROW(CHOICE, statistic, "statistic", ALWAYS, .choices = lh_statistic_names,
-        .description = "Of the runs."),
-    COUNT(ValidationDocument, repeat, ALWAYS, "Runs of each schedule that were wanted."),
+        .description = "Statistic of repeated runs."),
+    COUNT(ValidationDocument, repeat, ALWAYS, "Requested runs of each schedule."),
     ROW(BOOL, interrupted, "interrupted", ALWAYS,
-        .description = "Somebody ended it before all runs were done."),
+        .description = "Whether it was interrupted before all runs were done."),
     ROW(MEMBERS, of_case, "case", ALWAYS,
-        .description = "Ranks, pass, and the sizes of the attention module."),
+        .description = "Ranks, pass, and sizes of the attention module."),
     RESULTS,
     ROW(POINTER, explained, "explanation", IF_ANY, .fields = explanation_fields,
-        .description = "Which class of constants explains what is off; absent before anything was "
-                       "measured, and where it would take too long to find out."),
+        .description = "Class of constants that explains the error; absent before anything was "
+                       "measured, and if the search would take too long."),
     ROW(POINTERS, files, "files", ALWAYS, .fields = lh_input_text_fields,
-        .description = "Texts of the inputs."),
+        .description = "Texts of the input files."),
     { .name = NULL },
 };
 
@@ -256,7 +262,7 @@ static const LhField read_fields[] = {
 /* ---- written -----------------------------------------------------------------------------------
  */
 
-/* What is made here borrows names and lists of what it is made of. Callers unref. */
+/* Results borrow names and lists of their sources. Callers unref. */
 
 static void
 set_measured(ValidatedRow *row, const LhValidation *v, double tolerance)
@@ -408,14 +414,14 @@ take_errors(const GArray *read)
     return errors;
 }
 
-/* Of a member; 0: it is not there. */
+/* Value of a member; 0: absent. */
 static double
 number_of(double member)
 {
     return isnan(member) ? 0 : member;
 }
 
-/* @ranks: that were run; 0: it was not even predicted. @alone: it is the row's that ran. */
+/* @ranks: number that ran; 0: not even predicted. @alone: the row's rank ran alone. */
 static LhValidation *
 take_row(const ValidatedRow *row, uint32_t ranks, bool alone)
 {
@@ -436,7 +442,7 @@ take_row(const ValidatedRow *row, uint32_t ranks, bool alone)
     return v;
 }
 
-/* Kernels of every host come first, then messages of pairs. */
+/* Kernels of all hosts come first, then messages of pairs. */
 static LhSlowHosts *
 take_hosts(const LhJson *json, const GArray *read, GError **error)
 {
@@ -457,9 +463,9 @@ take_hosts(const LhJson *json, const GArray *read, GError **error)
 
         if (kernels ? h->node != i
                     : h->peer_host == NULL || MAX(h->node, h->peer) >= hosts->nodes) {
-            lh_json_error(json, path, error,
-                          "hosts are numbered from 0 on, their kernels stand first, and pairs of "
-                          "them behind");
+            lh_json_error(
+                json, path, error,
+                "hosts are numbered from 0 on; their kernels come first, followed by pairs");
             return NULL;
         }
         if (kernels)
@@ -497,7 +503,7 @@ take_lines(const GPtrArray *lines)
     return g_string_free(text, FALSE);
 }
 
-/* Rows that were predicted have a rank if ranks ran @alone, and no others have. */
+/* Rows that were predicted have a rank exactly if ranks ran @alone; other rows have none. */
 static bool
 take_rows(LhValidated *validated, const LhJson *json, const GArray *rows, uint32_t ranks,
           bool alone, GError **error)
@@ -513,14 +519,14 @@ take_rows(LhValidated *validated, const LhJson *json, const GArray *rows, uint32
             return lh_json_error(json, rank, error,
                                  alone ? "a schedule that was predicted has a rank, less than %u; "
                                          "no other one has"
-                                       : "of %u ranks, all ran: none of them alone",
+                                       : "all %u ranks ran: no rank ran alone",
                                  ranks);
         if (row->runs > 0 && !(row->measured_s >= SECONDS_MIN))
             return lh_json_error(json, measured, error,
                                  "a schedule that ran took at least %g seconds", SECONDS_MIN);
         if (row->runs > 0 && fabs(row->measured_s - number_of(row->start_s)) < SECONDS_MIN)
             return lh_json_error(json, start, error,
-                                 "a schedule that ran took longer than until it started");
+                                 "a schedule that ran took longer than its start");
         g_ptr_array_add(validated->rows, take_row(row,
                                                   !predicted ? 0
                                                   : alone    ? 1
@@ -530,7 +536,7 @@ take_rows(LhValidated *validated, const LhJson *json, const GArray *rows, uint32
     return true;
 }
 
-/* NULL with @error, also if part of it cannot be. */
+/* NULL with @error, also if a part is invalid. */
 static LhValidated *
 take(const LhJson *json, const LhSetup *setup, bool alone, const ValidationDocument *d,
      GError **error)
@@ -573,8 +579,7 @@ lh_validate_from_json(const LhJson *json, const LhSetup *setup, bool alone, GErr
         validated = take(json, setup, alone, &d, error);
     else
         lh_json_error(json, "summary.runs", error,
-                      "nothing has been measured yet: this is the "
-                      "prediction alone");
+                      "nothing has been measured yet: this is only the prediction");
     lh_json_clear(read_fields, &d);
     return validated;
 }

@@ -8,10 +8,10 @@
 #include "report/data/result_json.h"
 #include "validate/validate.h"
 
-/* Of the document. */
+/* Fields of the document. */
 extern const LhField lh_validation_fields[];
 
-/* Appends the document of `longhaul validate`: also before anything was measured. */
+/* Appends the document of `longhaul validate`, also before anything was measured. */
 void lh_validate_json(const LhSetup *setup, const LhValidated *validated,
                       const LhValidateParams *params, double tolerance, const LhStamp *stamp,
                       GString *out);

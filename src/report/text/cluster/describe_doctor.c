@@ -44,7 +44,7 @@ lh_describe_backends(const LhDoctor *doctor)
 
 /* ---- as JSON ---- */
 
-/* NULL for an empty one. */
+/* NULL for an empty text. */
 static void
 derive_text(const char *text, void *value)
 {
@@ -65,12 +65,12 @@ derive_advice(const void *of, void *value)
 
 static const LhField part_fields[] = {
     LH_FIELD_ROW(STRING, LhDoctorRow, part, "part", ALWAYS,
-                 .description = "What it is about; there may be several rows of one."),
+                 .description = "The part; it may have several rows."),
     LH_FIELD_ROW(CHOICE, LhDoctorRow, health, "state", ALWAYS, .choices = lh_health_names),
     LH_FIELD_ROW(STRING, LhDoctorRow, found, "found", OR_NULL, .derive = derive_found,
                  .description = "Versions, rates, files, as text for people."),
     LH_FIELD_ROW(STRING, LhDoctorRow, advice, "advice", OR_NULL, .derive = derive_advice,
-                 .description = "Why it does not work, and what to do."),
+                 .description = "Why it does not work, and the remedy."),
     { .name = NULL },
 };
 
@@ -90,7 +90,7 @@ static const LhField backend_fields[] = {
     LH_FIELD_ROW(STRING, LhDoctorBackend, backend, "backend", ALWAYS, .derive = derive_backend),
     LH_FIELD_ROW(BOOL, LhDoctorBackend, works, "works", ALWAYS, .description = NULL),
     LH_FIELD_ROW(STRING, LhDoctorBackend, why, "why", OR_NULL, .derive = derive_why,
-                 .description = "Why it does not."),
+                 .description = "Why it does not work."),
     { .name = NULL },
 };
 
@@ -105,7 +105,7 @@ static const char *const document_schema[] = { "longhaul.doctor/1", NULL };
 const LhField lh_doctor_fields[] = {
     LH_DOCUMENT_HEAD(Document, head, document_schema),
     LH_FIELD_ROW(BOOL, Document, ok, "ok", ALWAYS,
-                 .description = "Whether the backend that was asked for works."),
+                 .description = "Whether the requested backend works."),
     LH_FIELD_ROW(ARRAY, Document, parts, "parts", ALWAYS, .fields = part_fields,
                  .element_size = sizeof(LhDoctorRow)),
     LH_FIELD_ROW(ARRAY, Document, backends, "backends", ALWAYS, .fields = backend_fields,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is here to run on, reported. */
+/* Output of doctor: backends and components of this machine. */
 #pragma once
 
 #include "doctor/doctor.h"
@@ -10,8 +10,8 @@
 LhTable *lh_describe_machine_parts(const LhDoctor *doctor);
 LhTable *lh_describe_backends(const LhDoctor *doctor);
 
-/* Of the document. */
+/* Fields of the document. */
 extern const LhField lh_doctor_fields[];
 
-/* Appends the document of `longhaul doctor`; @ok: whether what was asked for works. */
+/* Appends the document of `longhaul doctor`; @ok: the requested backend works. */
 void lh_doctor_json(const LhDoctor *doctor, bool ok, const LhStamp *stamp, GString *out);

@@ -277,15 +277,17 @@ typedef struct {
 } ImportedTrace;
 
 static const LhField imported_trace_fields[] = {
-    LH_FIELD_ROW(STRING, ImportedTrace, path, "path", ALWAYS, .description = "As named."),
+    LH_FIELD_ROW(STRING, ImportedTrace, path, "path", ALWAYS, .description = "Path as given."),
     LH_FIELD_ROW(STRING, ImportedTrace, sha256, "sha256", ALWAYS,
-                 .description = "Of the file, unpacked."),
-    LH_FIELD_ROW(STRING, ImportedTrace, kind, "kind", ALWAYS, .description = "What wrote it."),
+                 .description = "SHA-256 of the unpacked file."),
+    LH_FIELD_ROW(STRING, ImportedTrace, kind, "kind", ALWAYS,
+                 .description = "Program that wrote it."),
     LH_FIELD_ROW(UINT, ImportedTrace, rank, "rank", ALWAYS,
-                 .description = "The first that it is of."),
-    LH_FIELD_ROW(UINT, ImportedTrace, events, "events", ALWAYS, .description = "In it."),
-    LH_FIELD_ROW(UINT, ImportedTrace, kernels, "kernels", ALWAYS, .description = "That were kept."),
-    LH_FIELD_ROW(UINT, ImportedTrace, steps, "steps", ALWAYS, .description = "That were kept."),
+                 .description = "The rank of the trace; of several, the first."),
+    LH_FIELD_ROW(UINT, ImportedTrace, events, "events", ALWAYS,
+                 .description = "Events in the file."),
+    LH_FIELD_ROW(UINT, ImportedTrace, kernels, "kernels", ALWAYS, .description = "Kernels kept."),
+    LH_FIELD_ROW(UINT, ImportedTrace, steps, "steps", ALWAYS, .description = "Steps kept."),
     LH_FIELD_ROW(UINT, ImportedTrace, broken, "broken", ALWAYS,
                  .description = "Events that could not be read."),
     LH_FIELD_ROW(UINT, ImportedTrace, dropped, "dropped", ALWAYS,
@@ -295,9 +297,9 @@ static const LhField imported_trace_fields[] = {
 
 typedef struct {
     int kind;           /* LhTraceFitKind */
-    const char *kernel; /* NULL: of a link */
+    const char *kernel; /* NULL: the constant is of a link */
     const char *mask;   /* likewise */
-    const char *link;   /* NULL: of a kernel's curve */
+    const char *link;   /* NULL: the constant is of a kernel's curve */
     double before, value;
     bool determined;
     uint64_t samples;
@@ -308,39 +310,43 @@ static const char *const imported_masks[] = { "full", "causal", NULL };
 
 static const LhField imported_constant_fields[] = {
     LH_FIELD_ROW(CHOICE, ImportedConstant, kind, "constant", ALWAYS, .choices = lh_trace_fit_names,
-                 .description = "Which."),
-    LH_FIELD_ROW(STRING, ImportedConstant, kernel, "kernel", IF_ANY, .description = "Of a curve."),
+                 .description = "The constant."),
+    LH_FIELD_ROW(STRING, ImportedConstant, kernel, "kernel", IF_ANY,
+                 .description = "Kernel of the curve."),
     LH_FIELD_ROW(STRING, ImportedConstant, mask, "mask", IF_ANY, .choices = imported_masks,
-                 .description = "Likewise."),
+                 .description = "Mask of the curve."),
     LH_FIELD_ROW(STRING, ImportedConstant, link, "link", IF_ANY, .choices = lh_tier_names,
-                 .description = "The class of links."),
+                 .description = "Class of links."),
     LH_FIELD_ROW(DOUBLE, ImportedConstant, before, "before", ALWAYS,
-                 .description = "In flop/s, bytes/s, tokens or seconds."),
+                 .description = "Value before, in flop/s, bytes/s, tokens or seconds."),
     LH_FIELD_ROW(DOUBLE, ImportedConstant, value, "value", ALWAYS,
-                 .description = "The value found; that before, if it is not determined."),
+                 .description = "Fitted value; the value before, if it is not determined."),
     LH_FIELD_ROW(BOOL, ImportedConstant, determined, "determined", ALWAYS,
-                 .description = "Whether what was seen tells it."),
+                 .description = "Whether the traces determine it."),
     LH_FIELD_ROW(UINT, ImportedConstant, samples, "samples", ALWAYS,
-                 .description = "That depend on it most."),
+                 .description = "Samples that depend on it most."),
     LH_FIELD_ROW(DOUBLE, ImportedConstant, off_before, "off_before", ALWAYS,
-                 .description = "Of these, the median of |simulated / measured - 1| with the "
-                                "constants before."),
+                 .description =
+                     "Median of |simulated / measured - 1| over these, with the constants before."),
     LH_FIELD_ROW(DOUBLE, ImportedConstant, off_median, "off_median", ALWAYS,
-                 .description = "The same with those found."),
+                 .description = "The same with the fitted constants."),
     LH_FIELD_ROW(DOUBLE, ImportedConstant, off_worst, "off_worst", ALWAYS,
-                 .description = "The worst."),
+                 .description = "Worst |simulated / measured - 1| with the fitted constants."),
     { .name = NULL },
 };
 
 static const LhField imported_part_fields[] = {
-    LH_FIELD_ROW(STRING, Group, name, "part", ALWAYS, .description = "Its name."),
-    LH_FIELD_ROW(UINT, Group, samples, "ops", ALWAYS, .description = "That were seen."),
-    LH_FIELD_ROW(UINT, Group, repeats, "seen", ALWAYS, .description = "How often, in all."),
-    LH_FIELD_ROW(DOUBLE, Group, measured_s, "measured_s", ALWAYS, .description = "In seconds."),
+    LH_FIELD_ROW(STRING, Group, name, "part", ALWAYS,
+                 .description = "Name of the kernel, or kind of communication and link."),
+    LH_FIELD_ROW(UINT, Group, samples, "ops", ALWAYS, .description = "Ops found in the traces."),
+    LH_FIELD_ROW(UINT, Group, repeats, "seen", ALWAYS,
+                 .description = "Occurrences of these ops in the traces."),
+    LH_FIELD_ROW(DOUBLE, Group, measured_s, "measured_s", ALWAYS,
+                 .description = "Measured time, in seconds."),
     LH_FIELD_ROW(DOUBLE, Group, before_s, "before_s", ALWAYS,
-                 .description = "As simulated before."),
+                 .description = "Time simulated with the constants before."),
     LH_FIELD_ROW(DOUBLE, Group, after_s, "fitted_s", ALWAYS,
-                 .description = "As simulated with the constants found."),
+                 .description = "Time simulated with the fitted constants."),
     { .name = NULL },
 };
 
@@ -358,27 +364,28 @@ static const char *const imported_schema[] = { "longhaul.import/1", NULL };
 const LhField lh_import_fields[] = {
     LH_DOCUMENT_HEAD_OF_SETUP(ImportedDocument, head, imported_schema),
     LH_FIELD_ROW(STRING, ImportedDocument, schedule, "schedule", ALWAYS,
-                 .description = "What was run."),
+                 .description = "The schedule."),
     LH_FIELD_ROW(UINT, ImportedDocument, ranks, "ranks_seen", ALWAYS,
-                 .description = "Ranks that there are traces of."),
+                 .description = "Ranks with traces."),
     LH_FIELD_ROW(UINT, ImportedDocument, steps, "steps", ALWAYS,
-                 .description = "That count, of the rank that has the fewest; 0: none are marked."),
+                 .description =
+                     "Steps that count, of the rank with the fewest; 0: none are marked."),
     LH_FIELD_ROW(UINT, ImportedDocument, calls, "calls", ALWAYS,
-                 .description = "Of the attention module in each step."),
+                 .description = "Calls of the attention module per step."),
     LH_FIELD_ROW(ARRAY, ImportedDocument, traces, "traces", ALWAYS, .fields = imported_trace_fields,
-                 .element_size = sizeof(ImportedTrace), .description = "The files that were read."),
+                 .element_size = sizeof(ImportedTrace), .description = "Files read."),
     LH_FIELD_ROW(ARRAY, ImportedDocument, constants, "constants", ALWAYS,
                  .fields = imported_constant_fields, .element_size = sizeof(ImportedConstant),
-                 .description = "Curves of kernels, then links."),
+                 .description = "Constants: curves of kernels, then links."),
     LH_FIELD_ROW(ARRAY, ImportedDocument, parts, "parts", ALWAYS, .fields = imported_part_fields,
                  .element_size = sizeof(Group),
                  .description = "Times by kernel and kind of link, summed over ops."),
     LH_FIELD_SECONDS_ROW(INT, ImportedDocument, before_ps, "makespan_before_s", ALWAYS,
-                         .description = "Of the simulation before."),
+                         .description = "Makespan of the simulation before the fit."),
     LH_FIELD_SECONDS_ROW(INT, ImportedDocument, makespan_ps, "makespan_s", ALWAYS,
-                         .description = "With the constants found."),
+                         .description = "Makespan with the fitted constants."),
     LH_FIELD_ROW(STRINGS, ImportedDocument, left_out, "left_out", ALWAYS,
-                 .description = "What could not be matched."),
+                 .description = "Parts of the traces that could not be matched."),
     { .name = NULL },
 };
 

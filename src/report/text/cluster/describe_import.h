@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What was read from traces of a run, and the constants that were fitted to it. */
+/* Output of import: what was read from traces of a run, and the constants fitted to it. */
 #pragma once
 
 #include "import/trace/trace_fit.h"
@@ -27,8 +27,8 @@ void lh_describe_unmatched(const LhImported *imported, GString *out);
 /* Table of every traced op with its measured and simulated times. Caller frees. */
 LhTable *lh_imported_timeline(const LhImported *imported);
 
-/* Of the document longhaul.import/1. */
+/* Fields of the document longhaul.import/1. */
 extern const LhField lh_import_fields[];
 
-/* Appends it. */
+/* Appends the document. */
 void lh_imported_json(const LhImported *imported, const LhStamp *stamp, GString *out);

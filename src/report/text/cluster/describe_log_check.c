@@ -6,7 +6,7 @@
 
 #define US_PER_S 1e6
 
-/* Links that are loaded as the first one is. */
+/* Number of links with the same load as the first one. */
 static guint
 equal_loads(const LhLogCheckRun *run)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operations of NCCL on a cluster, and logs held against them, reported. */
+/* Output of collective: operations of NCCL on a cluster, and logs compared with them. */
 #pragma once
 
 #include "collective_check/log_check.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What was measured of this machine, and how far predictions for it are off. */
+/* Output of calibrate and validate: measurements of this machine, and errors of predictions for it.
+ */
 #pragma once
 
 #include "calibrate/calibrate.h"
@@ -12,7 +13,7 @@ LhTable *lh_describe_rates(const LhCalibration *calibration);
 LhTable *lh_describe_elementwise(const LhCalibration *calibration);
 LhTable *lh_describe_executor(const LhCalibration *calibration);
 LhTable *lh_describe_cluster(const LhCluster *cluster);
-/* Of LhCollectiveCheck. */
+/* Rows of LhCollectiveCheck. */
 LhTable *lh_describe_collectives(const GArray *checks);
 
 /* One row per schedule; of LhValidation *. */

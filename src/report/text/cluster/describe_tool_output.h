@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What tools told of a cluster, reported. */
+/* Output of topology: what the tools' files state of a cluster. */
 #pragma once
 
 #include "import/cluster/topology_from_tools.h"

@@ -57,7 +57,7 @@ char *
 lh_log_check_load_name(const LhLogCheckRun *run, const LhLinkLoad *load)
 {
     return load->link == LH_LINK_OF_PAIR
-               ? g_strdup("what one GPU of a node reaches to one of another")
+               ? g_strdup("limit of messages between two GPUs of different nodes")
                : lh_network_link_name(&run->single->setup->network, load->link);
 }
 
@@ -128,9 +128,9 @@ typedef struct {
 } HeldLink;
 
 static const LhField held_link_fields[] = {
-    LH_FIELD_ROW(STRING, HeldLink, link, "link", ALWAYS, .description = "Its name."),
+    LH_FIELD_ROW(STRING, HeldLink, link, "link", ALWAYS, .description = "Name of the link."),
     LH_FIELD_ROW(DOUBLE, HeldLink, busbw_bytes_per_s, "busbw_bytes_per_s", ALWAYS,
-                 .description = "What it allows."),
+                 .description = "Bandwidth that the link allows."),
     { .name = NULL },
 };
 
@@ -139,7 +139,7 @@ typedef struct {
     double time_s, low_s, high_s;
     double algbw_bytes_per_s, busbw_bytes_per_s;
     int source;    /* LhTimesSource */
-    uint64_t line; /* 0: there is no log, nor what follows */
+    uint64_t line; /* 0: no log; then the following members are not set */
     double log_s;
     char *verdict;
 } HeldRow;
@@ -148,22 +148,25 @@ static const char *const held_verdicts[] = { "inside", "slow", "fast", NULL };
 
 static const LhField held_row_fields[] = {
     LH_FIELD_ROW(UINT, HeldRow, bytes, "bytes", ALWAYS,
-                 .description = "The size, as nccl-tests prints it."),
-    LH_FIELD_ROW(DOUBLE, HeldRow, time_s, "time_s", ALWAYS, .description = "What is predicted."),
+                 .description = "Size, as printed by nccl-tests."),
+    LH_FIELD_ROW(DOUBLE, HeldRow, time_s, "time_s", ALWAYS, .description = "Predicted time."),
     LH_FIELD_ROW(DOUBLE, HeldRow, low_s, "low_s", ALWAYS,
-                 .description = "Four measured times in five are above this ..."),
-    LH_FIELD_ROW(DOUBLE, HeldRow, high_s, "high_s", ALWAYS, .description = "... and below this."),
+                 .description =
+                     "Lower end of the error bar, which contains four of five measured times."),
+    LH_FIELD_ROW(DOUBLE, HeldRow, high_s, "high_s", ALWAYS,
+                 .description = "Upper end of the error bar."),
     LH_FIELD_ROW(DOUBLE, HeldRow, algbw_bytes_per_s, "algbw_bytes_per_s", ALWAYS,
-                 .description = "Size over time."),
+                 .description = "Algorithm bandwidth: size over time."),
     LH_FIELD_ROW(DOUBLE, HeldRow, busbw_bytes_per_s, "busbw_bytes_per_s", ALWAYS,
-                 .description = "What that stands for on the busiest link of rings."),
-    LH_FIELD_ROW(CHOICE, HeldRow, source, "source", ALWAYS, .choices = lh_times_source_names,
-                 .description = "Whether times of such links were measured, scaled from others, or "
-                                "modelled."),
-    LH_FIELD_ROW(UINT, HeldRow, line, "line", IF_ANY, .description = "Of the log."),
-    LH_FIELD_ROW(DOUBLE, HeldRow, log_s, "log_s", IF_ANY, .description = "What the log says."),
+                 .description = "Bus bandwidth, as computed by nccl-tests."),
+    LH_FIELD_ROW(
+        CHOICE, HeldRow, source, "source", ALWAYS, .choices = lh_times_source_names,
+        .description =
+            "Whether the time was measured on such links, scaled from others, or modelled."),
+    LH_FIELD_ROW(UINT, HeldRow, line, "line", IF_ANY, .description = "Line of the log."),
+    LH_FIELD_ROW(DOUBLE, HeldRow, log_s, "log_s", IF_ANY, .description = "Time in the log."),
     LH_FIELD_ROW(STRING, HeldRow, verdict, "verdict", IF_ANY, .choices = held_verdicts,
-                 .description = "Where that lies."),
+                 .description = "Position of the log's time relative to the error bar."),
     { .name = NULL },
 };
 
@@ -177,36 +180,35 @@ typedef struct {
 
 static const LhField held_run_fields[] = {
     LH_FIELD_ROW(STRING, HeldRun, op, "op", ALWAYS, .choices = lh_nccl_test_op_names,
-                 .description = "As nccl-tests calls it."),
-    LH_FIELD_ROW(STRING, HeldRun, cluster, "cluster", ALWAYS, .description = "Its name."),
-    LH_FIELD_ROW(UINT, HeldRun, ranks, "ranks", ALWAYS, .description = "GPUs that take part."),
-    LH_FIELD_ROW(UINT, HeldRun, nodes, "nodes", ALWAYS, .description = "That these are on."),
-    LH_FIELD_ROW(STRING, HeldRun, log, "log", OR_NULL,
-                 .description = "The file; null: there is none."),
+                 .description = "Operation, by its nccl-tests name."),
+    LH_FIELD_ROW(STRING, HeldRun, cluster, "cluster", ALWAYS,
+                 .description = "Name of the cluster."),
+    LH_FIELD_ROW(UINT, HeldRun, ranks, "ranks", ALWAYS, .description = "Number of GPUs."),
+    LH_FIELD_ROW(UINT, HeldRun, nodes, "nodes", ALWAYS, .description = "Nodes of these GPUs."),
+    LH_FIELD_ROW(STRING, HeldRun, log, "log", OR_NULL, .description = "The log file; null: none."),
     LH_FIELD_ROW(STRING, HeldRun, nccl, "nccl", OR_NULL,
-                 .description = "The version that the log tells."),
+                 .description = "NCCL's version according to the log."),
     LH_FIELD_ROW(ARRAY, HeldRun, links, "links", ALWAYS, .fields = held_link_fields,
                  .element_size = sizeof(HeldLink),
-                 .description = "The most loaded links, the first of which is the limit."),
+                 .description = "The most loaded links; the first one is the limit."),
     LH_FIELD_ROW(ARRAY, HeldRun, rows, "rows", ALWAYS, .fields = held_row_fields,
-                 .element_size = sizeof(HeldRow), .description = "By size."),
+                 .element_size = sizeof(HeldRow), .description = "Rows by size."),
     { .name = NULL },
 };
 
 typedef struct {
     char *as_if;
-    double factor; /* NAN: it is no number */
+    double factor; /* NAN: not a number */
     uint64_t inside;
 } HeldCause;
 
 static const LhField held_cause_fields[] = {
     LH_FIELD_ROW(STRING, HeldCause, as_if, "as_if", ALWAYS,
-                 .description =
-                     "The path of a number of the topology's file, or a setting of NCCL."),
+                 .description = "Path of a number in the topology file, or a setting of NCCL."),
     LH_FIELD_ROW(DOUBLE, HeldCause, factor, "factor", IF_ANY,
-                 .description = "So many times as fast as the file says."),
+                 .description = "Factor on the file's value."),
     LH_FIELD_ROW(UINT, HeldCause, inside, "rows_inside", ALWAYS,
-                 .description = "Rows of logs that are within their bars then."),
+                 .description = "Rows of logs within their error bars with this change."),
     { .name = NULL },
 };
 
@@ -222,17 +224,19 @@ static const char *const held_schema[] = { "longhaul.collective/1", NULL };
 const LhField lh_collective_fields[] = {
     LH_DOCUMENT_HEAD(HeldDocument, head, held_schema),
     LH_FIELD_ROW(POINTER, HeldDocument, head.asked, "asked", ALWAYS,
-                 .fields = lh_document_asked_fields, .description = "What was asked."),
+                 .fields = lh_document_asked_fields, .description = "The query."),
     LH_FIELD_ROW(ARRAY, HeldDocument, runs, "runs", ALWAYS, .fields = held_run_fields,
-                 .element_size = sizeof(HeldRun), .description = "One for each log, or one."),
+                 .element_size = sizeof(HeldRun),
+                 .description = "One run for each log, or a single one."),
     LH_FIELD_ROW(UINT, HeldDocument, logged, "rows_of_logs", ALWAYS,
                  .description = "Rows of all logs."),
     LH_FIELD_ROW(UINT, HeldDocument, inside, "rows_inside", ALWAYS,
-                 .description = "Those of them that are within their bars."),
-    LH_FIELD_ROW(ARRAY, HeldDocument, causes, "causes", ALWAYS, .fields = held_cause_fields,
-                 .element_size = sizeof(HeldCause),
-                 .description = "What explains the others, each alone and equally well, the best "
-                                "first."),
+                 .description = "Rows within their error bars."),
+    LH_FIELD_ROW(
+        ARRAY, HeldDocument, causes, "causes", ALWAYS, .fields = held_cause_fields,
+        .element_size = sizeof(HeldCause),
+        .description =
+            "Changes that explain the other rows, each alone and equally well; the best first."),
     { .name = NULL },
 };
 
