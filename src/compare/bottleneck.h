@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What binds a run: which part of its critical path waits for what, and what making that faster
- * would save, found by playing the run again. Definitions: docs/reference/model.md, "What binds a
- * run".
+ * would save, found by simulating the run again. Definitions: docs/reference/model.md,
+ * "Bottlenecks".
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Playing schedules side by side, and what binds the winner. */
+/* Simulates schedules on the same cluster, and finds the winner's bottleneck. */
 #include "compare/compare.h"
 
 #include "base/error.h"
@@ -82,7 +82,7 @@ lh_compare_least(const LhComparison *c)
     return least;
 }
 
-/* Finds changes that make a case fit. A program that is no schedule's cannot be changed. */
+/* Finds changes that make a case fit. Only programs of schedules can be changed. */
 static void
 relieve(LhComparison *c, const LhSetup *setup, const LhTask *task)
 {

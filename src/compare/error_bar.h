@@ -6,8 +6,8 @@
 
 #include "scenario/setup.h"
 
-/* What peaks of memory are off by where frameworks are known: of the peaks of
- * docs/results/accuracy.md that nothing was fitted to, four in five are within it. */
+/* Relative error of predicted memory peaks where the framework is known: four in five of the
+ * held-out peaks of docs/results/accuracy.md are within it. */
 #define LH_MEMORY_ERROR 0.05
 
 /* The error e of a peak: four of five measured peaks are between peak / (1 + e) and peak * (1 + e).

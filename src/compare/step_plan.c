@@ -195,8 +195,8 @@ go_on(const FewPlayed *few, uint64_t further, LhStepAnswer *answer, GArray *peak
 }
 
 /* Predicts many micro-batches without a pipeline from three small numbers of them: after the first
- * ones, each takes as long as the one before. If these three are not in line, @told is false and
- * nothing is returned. */
+ * few, each takes as long as the one before. Sets @told to false, and nothing else, if the three
+ * are not in line. */
 static bool
 answer_by_few(const LhScenario *scenario, LhStepAnswer *answer, GArray *peak_bytes, bool *told,
               GError **error)

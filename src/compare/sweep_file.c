@@ -95,10 +95,10 @@ read_sweep_line(LhSweepRun *run, const char *path, const char *text, guint numbe
     return taken;
 }
 
-/* What the first line says of the sweep; those of a shard say which. */
+/* The first line of a file, which identifies the sweep and, for shards, the shard. */
 typedef struct {
     const char *schema, *version, *query_sha256;
-    uint64_t shard, shards; /* 0: it is the whole sweep's */
+    uint64_t shard, shards; /* 0: of the whole sweep */
 } FirstLine;
 
 static const LhField first_fields[] = {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Nothing else is asked of these runs, so that hooks only hear of their progress.
- */
+/* These runs record nothing: hooks only receive their progress. */
 #include "compare/time_range.h"
 
 #include "scenario/setup_simulate.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ops are told apart by walking every rank's program once more. */
+/* Groups ops by walking every rank's program once more. */
 #include "critical_path/critical.h"
 
 #include "program/cursor.h"

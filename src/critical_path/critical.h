@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The critical path of a run, op by op: which ops, messages and links made its time, by resource,
- * phase, rank and kind of call; how much slack the rest has; and what making one of them faster
- * saves, as the path predicts it and as playing the run again finds. Definitions:
- * docs/reference/model.md, "The critical path, op by op".
+ * The critical path of a run, op by op: the time of ops, messages and links on it, by resource,
+ * phase, rank and kind of call; the slack of other ops; and the savings of faster calls and ops, as
+ * predicted by the path and as simulated. Definitions: docs/reference/model.md, "The critical path,
+ * op by op".
  */
 #pragma once
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The critical path of a run that was executed: the chain of ops and messages that made the
- * makespan that was measured, found from when ops were issued, began and ended, and from what the
- * program has them wait for. Definitions and limits: docs/reference/model.md, "The critical path of
- * an executed run".
+ * The critical path of an executed run: the chain of ops and messages that determined the measured
+ * makespan. It is found from the times of issue, start and end of ops, and from the dependencies of
+ * the program. Definitions and limits: docs/reference/model.md, "The critical path of an executed
+ * run".
  */
 #pragma once
 

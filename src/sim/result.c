@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Setting the engine up for a program, and what is said of a run. */
+/* Set-up of the engine for a program, and the results of a run. */
 #include "base/error.h"
 #include "sim/cost/provenance.h"
 #include "sim/sim_private.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The discrete-event simulator: plays a program on a network of devices in integer picoseconds.
- * Same input, same bytes out: the event order is total (time, then insertion).
+ * The discrete-event simulator: simulates a program on a network of devices in integer picoseconds.
+ * The same input gives the same bytes: the event order is total (time, then insertion).
  */
 #pragma once
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What waits for what in a run: its events (an op starts, a message has left, an op ends, ...) with
- * all that each of them had to wait for, not only what came last. From it follow the slack of
- * everything and what the run would take if some of it took less, as long as whatever shares links
- * and SMs takes as long as it did: docs/reference/model.md, "Slack".
+ * The dependence graph of a run: its events (an op starts, a message has left, an op ends, ...)
+ * with everything that each had to wait for, not only the last. It gives the slack of every event,
+ * and the makespan if some delays were shorter, as long as flows and kernels that share links and
+ * SMs keep their times: docs/reference/model.md, "Slack".
  *
  * An event happens as soon as all its waits are over: its time is the maximum of (time of an
  * earlier event + delay from it). Memory: two events and about five waits per op, and four more
@@ -64,8 +64,7 @@ LhOpEvents *lh_slack_op(LhSlackGraph *p, uint32_t rank, uint32_t op);
 
 /*
  * The slack of every event, by index: how much later it may happen without increasing the makespan,
- * if everything after it takes as long as it did. 0 for all events of the critical path. Caller
- * frees.
+ * if all later delays are unchanged. 0 for all events of the critical path. Caller frees.
  */
 LhTime *lh_slack_of(const LhSlackGraph *p);
 

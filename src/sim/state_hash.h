@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Hashes of the state of a run: from states of equal hash the run continues alike.
+ * Hashes of the state of a run: runs continue alike from states with equal hashes.
  */
 #pragma once
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What an attention kernel of a library takes by its tiles: the row of a device file that is
- * chosen, how much the tiles are, and the rate at which they are done. Formulas:
- * docs/reference/model.md, "Tiles on SMs".
+ * Time of a library's attention kernel by its tiles: the row of a device file that applies, the
+ * work of the tiles, and the rate at which it is done. Formulas: docs/reference/model.md, "Tiles on
+ * SMs".
  */
 #pragma once
 
 #include "sim/cost/device.h"
 
-/* The amount of work of one call, independent of rates. */
+/* Work of one call, independent of rates. */
 typedef struct {
     double flops; /* of all SMs until the end of the last tile, busy or not */
     double busy;  /* fraction of that in which they are busy, (0, 1]; 0: no tiles */
@@ -23,7 +23,7 @@ typedef struct {
 
 #define LH_APPEND_ELEMENTS 512
 
-/* The load of a call with @args, whose rows are in @q_parts and @k_parts parts, on @sms SMs;
+/* The work of a call with @args, whose rows are in @q_parts and @k_parts parts, on @sms SMs;
  * @serving: as serving systems call it. */
 LhAttentionLoad lh_attention_load(const LhAttentionRow *row, uint64_t sms, const LhKernelArgs *args,
                                   uint32_t q_parts, uint32_t k_parts, bool serving);
@@ -35,7 +35,7 @@ double lh_attention_tiles_seconds(const LhAttentionRow *row, double flops, bool 
  * the kernel. */
 double lh_attention_seconds(const LhAttentionRow *row, const LhAttentionLoad *load, bool serving);
 
-/* Relative error of a call of @seconds, from the row's quantiles; 0: it has none. */
+/* Relative error of a call of @seconds, from the row's quantiles; 0: unknown. */
 double lh_attention_quantile(const LhAttentionRow *row, double seconds);
 
 /*

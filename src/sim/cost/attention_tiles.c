@@ -11,10 +11,10 @@
 
 const char *const lh_tile_orders[] = { "linear", "longest_first", NULL };
 
-/* Beyond any sequence. */
+/* Larger than any sequence. */
 #define POSITION_END (UINT64_C(1) << 62)
 
-/* ---- what a tile touches ---- */
+/* ---- blocks of a tile ---- */
 
 /* Positions of one side's rows in the sequence. */
 typedef struct {

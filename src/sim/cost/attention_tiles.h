@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The time of an attention kernel as a schedule: each thread block computes one tile of rows
- * against the blocks of the other side that any of its pairs lies in, and takes the SM that is free
- * first. Times are in blocks. Formulas: docs/reference/model.md, "Tiles on SMs".
+ * against the blocks of the other side that contain any of its pairs, and takes the first free SM.
+ * Times are in blocks. Formulas: docs/reference/model.md, "Tiles on SMs".
  */
 #pragma once
 

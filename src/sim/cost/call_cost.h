@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a training system does around calls of attention that no program has: its wrappers copy what
- * the kernel reads and writes, slice sums, and keep the host busy. A program says what is computed
- * and is proven; this is about how long a system takes for it. Formulas: docs/reference/model.md,
- * "Around a call of attention".
+ * Time of a training system's work around calls of attention, which programs do not contain: its
+ * wrappers copy inputs and outputs of the kernel, slice sums, and occupy the host. Formulas:
+ * docs/reference/model.md, "Around a call of attention".
  */
 #pragma once
 
@@ -13,7 +12,7 @@
 
 /* State from earlier calls. Initially zero. */
 typedef struct {
-    bool shifted; /* the latest block of attention leaves out the first query and the last key */
+    bool shifted; /* the last attention block omits the first query and the last key */
 } LhCallHistory;
 
 /*

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How long a compute op takes on a device, and from where that is known. Formulas:
+ * Time of a compute op on a device, and the provenance of that time. Formulas:
  * docs/reference/model.md, "Compute time".
  */
 #pragma once
@@ -42,7 +42,7 @@ typedef struct {
     bool serving;      /* serving systems' kernels, one at a time */
     GHashTable *loads; /* cache of attention loads by shape; NULL: none yet; owned */
     LhCostCurves curves[LH_COST_HEAD_DIMS];
-    const LhKernelTraffic *traffic[LH_KERNELS_COUNT]; /* NULL: the device's memory rate */
+    const LhKernelTraffic *traffic[LH_KERNELS_COUNT]; /* weakest provenance used so far */
     LhProvenance provenance;                          /* the weakest used so far */
     double op_error; /* largest relative error of the constants of the current op */
     bool op_judged;  /* op_error comes from measurements of such calls, and so includes the model's
@@ -78,7 +78,7 @@ double lh_cost_curve_call(const LhDevice *device, const LhKernelRate *curve, LhK
  */
 LhTime lh_cost_compute(LhCost *cost, const LhProgram *program, const LhOp *op, double *occupancy);
 
-/* Whether an op only represents work that someone else issues. */
+/* Whether an op only represents work issued elsewhere. */
 static inline bool
 lh_op_is_outside(const LhOp *op)
 {

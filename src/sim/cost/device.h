@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Devices: what one GPU does in a second. Attention rates follow R(s) = R_inf / (1 + s0 / s), s the
- * key length of the block, on processors R(s, q) = R_inf / (1 + s0 / s + s1 / q), q that of
- * queries; every number carries where it came from.
+ * Devices: the rates of one GPU. Attention rates follow R(s) = R_inf / (1 + s0 / s), s the key
+ * length of the block, on CPUs R(s, q) = R_inf / (1 + s0 / s + s1 / q), q its query length. Every
+ * number has a provenance.
  */
 #pragma once
 
@@ -18,16 +18,16 @@ typedef struct {
     uint64_t head_dim;
     double rate;              /* R_inf, flop/s */
     double half_length;       /* s0, tokens of keys: the length at which half of R_inf is reached */
-    double query_half_length; /* s1, tokens of queries, likewise; 0: how many there are does not
-                                 matter, as on GPUs, which count them by tiles */
-    /* Tokens: the shortest and the longest block that the curve was fitted to; 0: not stated.
-     * Beyond them it is extrapolated. */
+    double query_half_length; /* s1, tokens of queries, likewise; 0: the query length does not
+                                 matter, as on GPUs, where tiles account for it */
+    /* Tokens: shortest and longest block of the fit; 0: not stated. Beyond them the curve is
+     * extrapolated. */
     uint64_t length_min, length_max;
     LhEvidence from;
     LhFitResiduals residuals;
 } LhKernelRate;
 
-/* The memory traffic of one elementwise kernel, where it is known of that kernel alone. */
+/* The memory bandwidth of one elementwise kernel, where it is known. */
 typedef struct {
     char *kernel;
     double bandwidth; /* bytes/s; nocheck:unit: named as in the file */
@@ -37,32 +37,32 @@ typedef struct {
 
 typedef enum { LH_ATTENTION_FWD, LH_ATTENTION_BWD } LhAttentionDirection;
 
-/* What a serving system needs beside the tiles, for judging measurements of it; 0: nothing. */
+/* Work of a serving system beside the tiles, for comparison with its measurements; 0: none. */
 typedef struct {
-    LhTime launch_ps;       /* of all its kernels */
+    LhTime launch_ps;       /* of all kernels of a call */
     double append;          /* bytes/s; nocheck:unit: of keys and values into the cache */
     double queries;         /* bytes/s; nocheck:unit: of queries, and as much output */
     LhTime append_token_ps; /* of the append, for a token of LH_APPEND_ELEMENTS elements */
     bool split_keys;        /* among SMs, by FlashAttention-3's rule */
     double partials;        /* bytes/s; nocheck:unit: of outputs of split keys */
-    uint64_t l2_bytes;      /* the device's L2; 0: does not matter */
-    double beyond_l2;       /* bytes/s; nocheck:unit: of what half of it cannot hold */
+    uint64_t l2_bytes;      /* the device's L2 cache; 0: does not matter */
+    double beyond_l2;       /* bytes/s; nocheck:unit: of data beyond half of the L2 */
 } LhServing;
 
-/* How far off calls of about one length are: four in five of those that were fitted to are within
- * the share `error` of their predictions, either way. */
+/* Relative error of calls of similar duration: four in five of the fitted measurements are within
+ * @error of their predictions. */
 typedef struct {
-    LhTime until_ps; /* of shorter calls; 0: of all others */
+    LhTime until_ps; /* of shorter calls; 0: of all longer ones */
     double error;
 } LhAttentionQuantile;
 
 /* Measurements beside predictions: relative errors. */
 typedef struct {
-    uint64_t rows;       /* that constants were fitted to */
-    double mean, worst;  /* of these */
-    double holdout_mean; /* of the half of them that a fit to the other half did not see */
-    double holdout;      /* the worst of these */
-    GArray *quantiles;   /* of LhAttentionQuantile, the shortest first; NULL: not known */
+    uint64_t rows;       /* number of fitted measurements */
+    double mean, worst;  /* absolute relative errors of these */
+    double holdout_mean; /* mean of the half held out from a fit to the other half */
+    double holdout;      /* worst of the held-out half */
+    GArray *quantiles;   /* of LhAttentionQuantile, the shortest first; NULL: unknown */
 } LhAttentionResiduals;
 
 /* The attention kernel of a library: library x direction x head dimension x masks. */
@@ -76,7 +76,7 @@ typedef struct {
     LhTiling tiling;
     double rate;           /* R0, flop/s, of all SMs while cool */
     double sustained_rate; /* Rs, likewise, in the long run */
-    LhTime knee_ps;        /* half of the way between them */
+    LhTime knee_ps;        /* duration of a kernel whose rate is halfway */
     LhServing serving;
     LhAttentionResiduals residuals;
     LhEvidence from;
@@ -84,7 +84,7 @@ typedef struct {
 
 #define LH_ATTENTION_KNEE_PS (4 * LH_PS_PER_S / 1000)
 
-/* What is held beside the program's buffers: by the driver's context and by libraries. */
+/* Memory used beside the program's buffers: by the driver's context and by libraries. */
 typedef struct {
     uint64_t bytes;
     LhEvidence from; /* without a source LH_MEMORY_CONTEXT_BYTES is assumed */
@@ -92,10 +92,10 @@ typedef struct {
 
 #define LH_MEMORY_CONTEXT_BYTES UINT64_C(1449551462) /* 1.35 GiB */
 
-/* The least share of a peak that kernels may reach; the most is 1. */
+/* Minimum fraction of a peak that kernels reach; the maximum is 1. */
 #define LH_EFFICIENCY_MIN 0.01
 
-/* The share of the device's memory that the allocator's fragments are taken to need. */
+/* Fraction of the device's memory assumed to be lost to fragmentation. */
 #define LH_MEMORY_MARGIN 0.02
 
 typedef struct {
@@ -103,55 +103,55 @@ typedef struct {
     char *description;
     char *source;
     double matrix_rate;       /* dense 16-bit tensor-core peak, flop/s */
-    double matrix_efficiency; /* share of the peak that large matrix products reach, (0, 1] */
+    double matrix_efficiency; /* fraction of the peak reached by large matrix products, (0, 1] */
     int matrix_provenance;
-    double linear_efficiency; /* that kernels of linear attention reach; 0: not known */
+    double linear_efficiency; /* fraction reached by kernels of linear attention; 0: unknown */
     LhEvidence linear_from;
     uint64_t memory_capacity; /* bytes */
     double memory_bandwidth;  /* peak, bytes/s; nocheck:unit: named as in the file */
-    double memory_efficiency; /* share of the peak that elementwise kernels reach, (0, 1] */
+    double memory_efficiency; /* fraction of the peak reached by elementwise kernels, (0, 1] */
     int memory_provenance;
     LhMemoryContext memory_context;
     uint64_t sm_count;
-    uint64_t compute_capability; /* times 10: 80 is 8.0; 0: not an NVIDIA GPU, or not known */
-    int host_provenance;         /* LhProvenance: of the next two */
+    uint64_t compute_capability; /* times 10: 80 is 8.0; 0: not an NVIDIA GPU, or unknown */
+    int host_provenance;         /* LhProvenance of the next two */
     LhTime kernel_launch_ps;     /* host time to issue one op */
     LhTime stream_sync_ps;       /* host time for a device synchronisation */
-    /* Share of its speed that a rank loses while it has messages, as measured on processors, whose
-     * cores move them; 0: what the links' ctas say. */
+    /* Fraction of its speed that a rank loses while it has messages, measured on CPUs, whose cores
+     * move them; 0: use the SMs held by messages ("ctas" of the links). */
     double messages_hold;
     /* Core sharing: each group of machine_ranks consecutive ranks shares machine_cores
      * (< machine_ranks) cores equally. 0: each rank has its cores to itself. */
     uint64_t machine_ranks, machine_cores;
     uint64_t tile_rows;     /* query rows of one thread block of the attention kernels */
-    int tile_order;         /* LhTileOrder, of these */
+    int tile_order;         /* LhTileOrder of these thread blocks */
     GArray *kernels;        /* of LhKernelRate */
     GArray *elementwise;    /* of LhKernelTraffic; NULL: none */
     GArray *attention;      /* of LhAttentionRow; NULL: none */
     char *attention_kernel; /* the library of these that is used; NULL: see lh_cost_init() */
-    /* Of the profile that the memory's constants, and the host's and optional ones, were taken
-     * from; NULL: none. */
+    /* Profile that the memory's constants come from; the same for the host's and optional ones.
+     * NULL: none. */
     char *memory_source, *host_source;
     char *sha256;
     int schema; /* version of longhaul.device, from 0 */
 } LhDevice;
 
-/* Reads @name: a word (a file of devices/) or a path. */
+/* Reads @name: a name (a file of devices/) or a path. */
 LhDevice *lh_device_load(const char *name, GError **error);
 LhDevice *lh_device_parse(const char *file, const char *text, gsize length, GError **error);
 void lh_device_free(LhDevice *device);
-/* Takes entry @curve out of the device's kernels. */
+/* Removes entry @curve from the device's kernels. */
 void lh_device_drop_curve(LhDevice *device, guint curve);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhDevice, lh_device_free)
 
-/* Refuse row @index of the lists "kernels" and "elementwise" of @json, a device or a profile, if an
- * earlier row is about the same. */
+/* Rejects row @index of the lists "kernels" and "elementwise" of @json, a device or a profile, if
+ * it duplicates an earlier row. */
 bool lh_device_check_curve(const LhJson *json, const GArray *kernels, guint index, GError **error);
 bool lh_device_check_traffic(const LhJson *json, const GArray *elementwise, guint index,
                              GError **error);
 
-/* Rejects a device or profile @json of which only one of machine_ranks and machine_cores is given,
- * or in which there is a core for each rank. */
+/* Rejects a device or profile @json that has only one of machine_ranks and machine_cores, or a core
+ * for each rank. */
 bool lh_device_check_machine(const LhJson *json, const LhDevice *device, GError **error);
 
 /*
@@ -168,15 +168,16 @@ bool lh_device_rate(const LhDevice *device, const char *kernel, bool causal, uin
 /* The row of @kernel in the table of elementwise kernels, or NULL. Borrowed. */
 const LhKernelTraffic *lh_device_traffic(const LhDevice *device, const char *kernel);
 
-/* Has attention take the rows of @library, which it has some of; NULL: of none before curves. */
+/* Makes attention use the rows of @library, which must have some; NULL: curves first, as in
+ * lh_cost_init(). */
 void lh_device_use_library(LhDevice *device, const char *library);
 
-/* Share of the peak that kernels of linear attention reach, stated or assumed. */
+/* Fraction of the peak reached by kernels of linear attention, stated or assumed. */
 double lh_device_linear_efficiency(const LhDevice *device);
 
-/* What context and libraries hold, stated or assumed. */
+/* Memory used by context and libraries, stated or assumed. */
 uint64_t lh_device_context_bytes(const LhDevice *device);
 
-/* What is left of the device's memory for a program: without what context and libraries hold, and
- * without the share @margin of its capacity, [0, 1]. 0 if nothing is left. */
+/* Memory available to a program: the device's memory without that of context and libraries, and
+ * without the fraction @margin of its capacity, [0, 1]. 0 if nothing is left. */
 uint64_t lh_device_usable_bytes(const LhDevice *device, double margin);

@@ -20,10 +20,10 @@ static const char *const device_schemas[] = { "longhaul.device/1", "longhaul.dev
 
 /* Relative: 0.02 is 2 %. */
 static const LhField residual_fields[] = {
-    RESIDUAL(median, LH_FIELD_STATED, "Median over the points that were fitted."),
-    RESIDUAL(worst, LH_FIELD_STATED, "Worst of the points that were fitted."),
-    RESIDUAL(holdout, LH_FIELD_STATED, "Worst of points that were not fitted."),
-    RESIDUAL(spread, 0, "Between the slowest and the fastest rank, over the median, at most."),
+    RESIDUAL(median, LH_FIELD_STATED, "Median over the fitted points."),
+    RESIDUAL(worst, LH_FIELD_STATED, "Worst of the fitted points."),
+    RESIDUAL(holdout, LH_FIELD_STATED, "Worst of the held-out points."),
+    RESIDUAL(spread, 0, "Largest (slowest - fastest rank) / median."),
     { .name = NULL },
 };
 
@@ -36,8 +36,7 @@ static const LhField residual_fields[] = {
 #define RESIDUALS(owner)                                                                           \
     {                                                                                              \
         .name = "residuals", .type = LH_FIELD_OBJECT, .offset = offsetof(owner, residuals),        \
-        .fields = residual_fields,                                                                 \
-        .description = "How far the fit is from what it was made of, relative."                    \
+        .fields = residual_fields, .description = "Relative errors of the fit."                    \
     }
 
 const LhField lh_device_curve_fields[] = {
@@ -51,14 +50,14 @@ const LhField lh_device_curve_fields[] = {
       .offset = offsetof(LhKernelRate, mask),
       .flags = LH_FIELD_REQUIRED,
       .choices = lh_device_masks,
-      .description = "Which blocks the curve holds for." },
+      .description = "Mask of the blocks that the curve applies to." },
     { .name = "head_dim",
       .type = LH_FIELD_UINT,
       .offset = offsetof(LhKernelRate, head_dim),
       .flags = LH_FIELD_REQUIRED,
       .min = 1,
       .max = LH_HEAD_DIM_MAX,
-      .description = "Head dimension; other ones are interpolated." },
+      .description = "Head dimension; others are interpolated." },
     { .name = "rate",
       .type = LH_FIELD_UNIT,
       .offset = offsetof(LhKernelRate, rate),
@@ -66,25 +65,26 @@ const LhField lh_device_curve_fields[] = {
       .unit = LH_UNIT_FLOPS,
       .min = LH_RATE_MIN,
       .max = LH_RATE_MAX,
-      .description = "R_inf of R(s) = R_inf / (1 + s0 / s), s the block's length in tokens." },
+      .description =
+          "R_inf of R(s) = R_inf / (1 + s0 / s), s the key length of the block in tokens." },
     { .name = "half_length",
       .type = LH_FIELD_DOUBLE,
       .offset = offsetof(LhKernelRate, half_length),
       .flags = LH_FIELD_REQUIRED,
       .min = 0,
       .max = LENGTH_MAX,
-      .description = "s0, the length in tokens at which half of the rate is reached." },
+      .description = "s0, the key length in tokens at which half of R_inf is reached." },
     { .name = "query_half_length",
       .type = LH_FIELD_DOUBLE,
       .offset = offsetof(LhKernelRate, query_half_length),
       .min = 0,
       .max = LENGTH_MAX,
-      .description = "s1 of R(s, q) = R_inf / (1 + s0 / s + s1 / q), q the tokens of queries of "
-                     "the block: what keys cost whoever reads them, on devices whose tiles have "
-                     "one row, as processors. Absent: 0." },
-    LENGTH(length_min, "Shortest block, in tokens, that the curve was fitted to; beyond it the "
-                       "curve is extrapolated. Absent if not stated."),
-    LENGTH(length_max, "Longest block that the curve was fitted to, likewise."),
+      .description = "s1 of R(s, q) = R_inf / (1 + s0 / s + s1 / q), q the query length of the "
+                     "block in tokens: per-key cost of reading the key block; used for CPUs, whose "
+                     "tiles have one row. Default 0." },
+    LENGTH(length_min, "Shortest block of the fit, in tokens; shorter ones are extrapolated. "
+                       "Absent if not stated."),
+    LENGTH(length_max, "Longest block of the fit, likewise."),
     LH_FIELDS_EVIDENCE(LhKernelRate, from, LH_FIELD_REQUIRED, LH_DEVICE_TEXT_MAX, "the curve",
                        "the curve comes"),
     RESIDUALS(LhKernelRate),
@@ -104,7 +104,7 @@ static const LhField traffic_fields[] = {
       .unit = LH_UNIT_BANDWIDTH,
       .min = LH_RATE_MIN,
       .max = LH_RATE_MAX,
-      .description = "What the kernel reads and writes in a second." },
+      .description = "Rate of reads and writes of the kernel." },
     LH_FIELDS_EVIDENCE(LhKernelTraffic, from, LH_FIELD_REQUIRED, LH_DEVICE_TEXT_MAX,
                        "the bandwidth", "the bandwidth comes"),
     RESIDUALS(LhKernelTraffic),
@@ -119,7 +119,7 @@ static const LhField context_fields[] = {
       .unit = LH_UNIT_BYTES,
       .min = 0,
       .max = 1e18,
-      .description = "What context and libraries hold." },
+      .description = "Memory used by context and libraries." },
     LH_FIELDS_EVIDENCE(LhMemoryContext, from, LH_FIELD_REQUIRED, LH_DEVICE_TEXT_MAX, "the number",
                        "the number comes"),
     { .name = NULL },
@@ -132,13 +132,13 @@ static const LhField linear_fields[] = {
       .flags = LH_FIELD_REQUIRED,
       .min = LH_EFFICIENCY_MIN,
       .max = 1,
-      .description = "Share of the peak that kernels of linear attention reach." },
+      .description = "Fraction of the peak reached by kernels of linear attention." },
     LH_FIELDS_EVIDENCE(LhDevice, linear_from, LH_FIELD_REQUIRED, LH_DEVICE_TEXT_MAX, "the number",
                        "the number comes"),
     { .name = NULL },
 };
 
-/* Rows that are SHARED are those of profiles, too. */
+/* SHARED rows are also those of profiles. */
 const LhField lh_device_fields[] = {
     { .name = "schema",
       .type = LH_FIELD_CHOICE,
@@ -165,7 +165,7 @@ const LhField lh_device_fields[] = {
       .flags = LH_FIELD_REQUIRED,
       .min = 1,
       .max = LH_DEVICE_TEXT_MAX,
-      .description = "Where the numbers of this level come from." },
+      .description = "Source of the numbers of this level." },
     { .name = "matrix_rate",
       .type = LH_FIELD_UNIT,
       .offset = offsetof(LhDevice, matrix_rate),
@@ -180,15 +180,14 @@ const LhField lh_device_fields[] = {
       .flags = LH_FIELD_REQUIRED,
       .min = LH_EFFICIENCY_MIN,
       .max = 1,
-      .description = "Share of the peak that large matrix products reach." },
+      .description = "Fraction of the peak reached by large matrix products." },
     LH_FIELD_PROVENANCE("matrix_provenance", LhDevice, matrix_provenance, LH_FIELD_REQUIRED,
-                        "How far rate times efficiency can be trusted."),
+                        "Provenance of rate times efficiency."),
     { .name = "linear_attention",
       .type = LH_FIELD_OBJECT,
       .offset = 0, /* decoded into LhDevice itself */
       .fields = linear_fields,
-      .description = "What kernels of linear attention reach. Absent: 0.3 of the peak, which is "
-                     "assumed." },
+      .description = "Efficiency of linear attention. Absent: 0.3 of the peak, which is assumed." },
     { .name = "memory_capacity",
       .type = LH_FIELD_UNIT,
       .offset = offsetof(LhDevice, memory_capacity),
@@ -196,7 +195,7 @@ const LhField lh_device_fields[] = {
       .unit = LH_UNIT_BYTES,
       .min = 1,
       .max = 1e18,
-      .description = "Device memory." },
+      .description = "Capacity of the device memory." },
     { .name = "memory_bandwidth",
       .type = LH_FIELD_UNIT,
       .offset = offsetof(LhDevice, memory_bandwidth),
@@ -211,16 +210,16 @@ const LhField lh_device_fields[] = {
       .flags = LH_FIELD_REQUIRED | LH_FIELD_SHARED,
       .min = LH_EFFICIENCY_MIN,
       .max = 1,
-      .description = "Share of the peak bandwidth that elementwise kernels reach." },
+      .description = "Fraction of the peak bandwidth reached by elementwise kernels." },
     LH_FIELD_PROVENANCE("memory_provenance", LhDevice, memory_provenance,
                         LH_FIELD_REQUIRED | LH_FIELD_SHARED,
-                        "How far bandwidth times efficiency can be trusted."),
+                        "Provenance of bandwidth times efficiency."),
     { .name = "memory_context",
       .type = LH_FIELD_OBJECT,
       .offset = offsetof(LhDevice, memory_context),
       .fields = context_fields,
-      .description = "Device memory that is not there for programs: what the driver's context and "
-                     "libraries such as NCCL hold. Absent: 1.35 GiB, which is assumed." },
+      .description = "Device memory not available to programs: used by the driver's context and by "
+                     "libraries such as NCCL. Absent: 1.35 GiB, which is assumed." },
     { .name = "sm_count",
       .type = LH_FIELD_UINT,
       .offset = offsetof(LhDevice, sm_count),
@@ -233,9 +232,10 @@ const LhField lh_device_fields[] = {
       .offset = offsetof(LhDevice, compute_capability),
       .min = 0,
       .max = COMPUTE_CAPABILITY_MAX,
-      .description = "Of an NVIDIA GPU, times 10: 80 is 8.0. NCCL's model asks for it." },
+      .description =
+          "Compute capability of an NVIDIA GPU, times 10: 80 is 8.0. Used by NCCL's model." },
     LH_FIELD_PROVENANCE("host_provenance", LhDevice, host_provenance, 0,
-                        "How far the times of hosts can be trusted; assumed if absent."),
+                        "Provenance of host times; assumed if absent."),
     { .name = "kernel_launch",
       .type = LH_FIELD_UNIT,
       .offset = offsetof(LhDevice, kernel_launch_ps),
@@ -258,23 +258,24 @@ const LhField lh_device_fields[] = {
       .flags = LH_FIELD_SHARED,
       .min = 0,
       .max = 1,
-      .description = "Share of its speed that a rank loses while it has messages, on processors, "
-                     "whose cores move them. Absent: the SMs that links' \"ctas\" say." },
+      .description =
+          "Fraction of its speed that a rank loses while it has messages, on CPUs, whose cores "
+          "move them. Absent: the SMs held by messages (\"ctas\" of the links)." },
     { .name = "machine_ranks",
       .type = LH_FIELD_UINT,
       .offset = offsetof(LhDevice, machine_ranks),
       .flags = LH_FIELD_SHARED,
       .min = 2,
       .max = LH_RANKS_MAX,
-      .description = "Consecutive ranks that share the cores of one machine, of which there are "
-                     "fewer. Absent: each rank has cores of its own." },
+      .description = "Number of consecutive ranks that share the cores of one machine, which has "
+                     "fewer cores. Absent: each rank has its own cores." },
     { .name = "machine_cores",
       .type = LH_FIELD_UINT,
       .offset = offsetof(LhDevice, machine_cores),
       .flags = LH_FIELD_SHARED,
       .min = 1,
       .max = LH_RANKS_MAX - 1,
-      .description = "Cores that the ranks of a machine share." },
+      .description = "Cores shared by the ranks of a machine." },
     { .name = "tile_rows",
       .type = LH_FIELD_UINT,
       .offset = offsetof(LhDevice, tile_rows),
@@ -286,8 +287,8 @@ const LhField lh_device_fields[] = {
       .type = LH_FIELD_CHOICE,
       .offset = offsetof(LhDevice, tile_order),
       .choices = lh_tile_orders,
-      .description = "In which order they take them, each by the SM that is free first; default "
-                     "linear." },
+      .description =
+          "Order in which thread blocks are assigned, each to the first free SM; default linear." },
     { .name = "kernels",
       .type = LH_FIELD_ARRAY,
       .offset = offsetof(LhDevice, kernels),
@@ -306,7 +307,8 @@ const LhField lh_device_fields[] = {
       .max = KERNELS_MAX,
       .fields = traffic_fields,
       .element_size = sizeof(LhKernelTraffic),
-      .description = "Elementwise kernels known one by one; others are timed by the memory." },
+      .description =
+          "Elementwise kernels with their own bandwidth; others use that of the memory." },
     { .name = "attention",
       .type = LH_FIELD_ARRAY,
       .offset = offsetof(LhDevice, attention),
@@ -321,8 +323,7 @@ const LhField lh_device_fields[] = {
       .offset = offsetof(LhDevice, attention_kernel),
       .min = 1,
       .max = LH_DEVICE_TEXT_MAX,
-      .description = "The library of \"attention\" that attention takes where it has a row. "
-                     "Absent: the curves of \"kernels\", and rows for head dimensions that these "
-                     "do not have." },
+      .description = "Library whose rows of \"attention\" are used where it has any. Absent: the "
+                     "curves of \"kernels\", and rows for head dimensions without curves." },
     { .name = NULL },
 };

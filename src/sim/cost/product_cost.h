@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How long a product of matrices takes: docs/reference/model.md, "Products outside attention".
+ * Time of a product of matrices: docs/reference/model.md, "Products outside attention".
  */
 #pragma once
 

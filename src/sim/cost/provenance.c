@@ -6,10 +6,10 @@
 const char *const lh_provenance_names[] = { "measured", "fitted", "datasheet", "assumed", NULL };
 
 /*
- * measured: validate finds attention kernels within 4.1 % of what calibrate measured of them
- * (docs/manual/validation.md). fitted: the worst curve of a published chart is 10.4 % off
- * (docs/reference/devices.md). datasheet: what kernels reach of a datasheet's peak is 13 to 25 %
- * below it (docs/reference/devices.md). assumed: nothing is known; a wide number that says so.
+ * Sources of the errors. measured: validate finds attention kernels within 4.1 % of calibrate's
+ * measurements (docs/manual/validation.md). fitted: the worst error of a curve fitted to a
+ * published chart is 10.4 % (docs/reference/devices.md). datasheet: kernels reach 13 to 25 % less
+ * than a datasheet's peak (docs/reference/devices.md). assumed: unknown, so wide.
  */
 double
 lh_provenance_error(int provenance)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where a constant comes from and how far off it may be: the one place that says so. The
- * measurements behind these numbers are in docs/reference/model.md, "How far apart is apart".
+ * Provenance of constants, and the relative error that follows from it. All errors are defined
+ * here; their evidence is in docs/reference/model.md, "Error bars and ties".
  */
 #pragma once
 
@@ -24,8 +24,8 @@ typedef struct {
 } LhEvidence;
 
 /* Rows of tables of fields, for @member of @Type: a provenance alone; or both members of an
- * LhEvidence, of @trusted ("the bandwidth"), from where @come ("the numbers come"), with at most
- * @longest characters of source, -1: no limit. */
+ * LhEvidence. Descriptions use @trusted ("the bandwidth") and @come ("the numbers come"). @longest:
+ * maximum length of the source in characters, -1: no limit. */
 #define LH_FIELD_PROVENANCE(key, Type, member, needed, text)                                       \
     {                                                                                              \
         .name = (key), .type = LH_FIELD_CHOICE, .offset = offsetof(Type, member),                  \
@@ -39,15 +39,15 @@ typedef struct {
         .flags = (needed), .min = 1, .max = (longest), .description = "Where " come " from."       \
     }
 
-/* How far a fit is from what it was made of: |fitted / measured - 1|; 0: not known. */
+/* Relative errors of a fit to its data: |fitted / measured - 1|; 0: unknown. */
 typedef struct {
     double median, worst;
     double holdout; /* worst of the held-out measurements */
     double spread;  /* (slowest rank - fastest) / median, if ranks were measured at the same time */
 } LhFitResiduals;
 
-/* What predictions are off by even where every constant is known: of the ten times of
- * docs/results/accuracy.md that nothing was fitted to, eight are within it. */
+/* Relative error of the model if every constant is known: eight of the ten held-out times of
+ * docs/results/accuracy.md are within it. */
 #define LH_MODEL_ERROR 0.05
 
 /* Relative error of a constant of @provenance (LhProvenance), in (0, 1). */

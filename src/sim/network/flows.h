@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Messages on the network: which flow crosses which link at what rate, and when it arrives. Rates
- * are max-min fair; a change re-solves only the flows whose share it moves
- * (docs/reference/model.md, "Sharing links").
+ * Messages on the network: the links and rate of each flow, and its arrival. Rates are max-min
+ * fair; a change re-solves only the flows whose share it moves (docs/reference/model.md, "Sharing
+ * links").
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A lever more is a row more. */
+/* Table of levers: one row each. */
 #include "sim/network/levers.h"
 
 #include <math.h>
@@ -23,7 +23,7 @@
         .offset = offsetof(LhTopology, member)                                                     \
     }
 
-/* Each level has its rows. */
+/* Each level has its own rows. */
 G_STATIC_ASSERT(LH_PCIE_LEVELS_MAX == 4 && LH_FABRIC_LEVELS_MAX == 4);
 
 const LhLever lh_levers[] = {

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The critical path of a run: the chain of steps, each caused by the one before it, that led to the
- * run's last end. Its steps lie end to end from 0 to the makespan, so that what they are spent on
- * adds up to the makespan exactly. Formulas and limits: docs/reference/model.md, "What binds a
- * run".
+ * run's last end. Its steps lie end to end from 0 to the makespan, so that their durations add up
+ * to the makespan exactly. Formulas and limits: docs/reference/model.md, "Bottlenecks".
  */
 #pragma once
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rows of "sendrecv" say what messages reach. Without one they are taken to reach what links let
- * through, as long as rings of collectives do, too, or nearly. Where these do not, one of both is
- * wrong: there are machines whose rings of a collective are slow and whose messages are not
- * (docs/reference/model.md). Messages are then taken to be between, in the geometric middle.
+ * Efficiency of messages: rows of "sendrecv" state it. Without such a row, messages are assumed to
+ * reach the bandwidth of the links, as long as rings of collectives reach it, or nearly. Otherwise
+ * one of both is wrong: on some machines rings of a collective are slow and messages are not
+ * (docs/reference/model.md). Messages are then assumed in between, at the geometric mean.
  */
 #include "sim/network/sends.h"
 

@@ -112,7 +112,7 @@ typedef struct {
 LhTopology *lh_topology_load(const char *name, GError **error);
 LhTopology *lh_topology_parse(const char *file, const char *text, gsize length, GError **error);
 
-/* A topology of which nothing is said: links that are not there are as here. */
+/* An empty topology; links that are missing in a topology are as here. */
 extern const LhTopology lh_topology_nothing;
 
 /* Appends the document. @topology begins with lh_topology_nothing, and its schema is

@@ -64,10 +64,10 @@ const char *const lh_topology_fabrics[] = { "ideal", "rail", "fat-tree", NULL };
 /* The fields of a link class: its rate, and the others. */
 #define LINK_RATE(member, needed)                                                                  \
     BANDWIDTH("bandwidth", member.bandwidth, needed,                                               \
-              "What transfers reach in each direction (not the wire's rate).")
+              "Bandwidth of transfers in each direction (not the wire rate).")
 #define LINK_FIELDS(member, needed)                                                                \
     TIME("latency", member.latency_ps, needed,                                                     \
-         "What this kind of link adds to the latency of a route, once per route."),                \
+         "Latency that this kind of link adds to a route, once per route."),                       \
         COUNT("ctas", member.ctas, needed, 0, CTAS_MAX,                                            \
               "SMs that a running send or receive kernel occupies at each end."),                  \
         CHOICE("provenance", member.from.provenance, needed, lh_provenance_names,                  \
@@ -76,13 +76,12 @@ const char *const lh_topology_fabrics[] = { "ideal", "rail", "fat-tree", NULL };
                "Provenance of the latency."),                                                      \
         CHOICE("ctas_provenance", member.ctas_provenance, 0, lh_provenance_names,                  \
                "Provenance of the number of SMs."),                                                \
-        TEXT("source", member.from.source, needed, "Where the numbers come from.")
+        TEXT("source", member.from.source, needed, "Source of the numbers.")
 
 static const LhField scale_up_fields[] = {
     CHOICE("kind", scale_up, LH_FIELD_REQUIRED, lh_topology_scale_ups,
-           "How the GPUs of a node are joined: not at all, by a switch, in pairs (0-1, 2-3, ..), "
-           "or as "
-           "ranks that share the memory of a host."),
+           "Links between the GPUs of a node: none, a switch, pairs (0-1, 2-3, ..), or the shared "
+           "memory of a host for ranks."),
     LINK_RATE(nvlink, 0),
     LINK_FIELDS(nvlink, 0),
     { .name = NULL },

@@ -8,8 +8,8 @@
  * no link exceeds its bandwidth.
  *
  * Not modelled: messages of one collective that cross several links are as slow on each as on the
- * slowest of them; the collective waits for the slowest link anyway. Nor members that start before
- * the last one has arrived.
+ * slowest of them; the collective waits for the slowest link anyway. Nor are members that start
+ * before the last one has arrived.
  */
 #include "sim/network/collectives/collective_measured.h"
 

@@ -15,15 +15,16 @@
 #define LH_COLLECTIVE_PROTOCOLS 3
 #define LH_COLLECTIVE_SIZES_MIN 2 /* per row of times */
 
-/* An operation of tables beside collectives: each GPU sends to the next, and the last one to the
- * first, all at once, as in sendrecv_perf of nccl-tests. Sizes are those of a message. */
+/* An operation of the tables beside collectives: each GPU sends to the next, and the last one to
+ * the first, all at once, as in sendrecv_perf of nccl-tests. Sizes are those of a message. */
 #define LH_TIMES_OF_SENDS LH_COLL_KINDS
 
 /* Names of collectives, and "sendrecv"; NULL-terminated. */
 extern const char *const lh_times_op_names[];
 
-/* Measured times of one operation on a number of GPUs of a node, as in a topology file. Of several
- * rows of one operation and number, for different versions of NCCL, the first one is used. */
+/* Measured times of one operation on a number of GPUs of a node, as in a topology file. If several
+ * rows have the same operation and number, for different versions of NCCL, the first one is used.
+ */
 typedef struct {
     int op; /* LhCollectiveKind, or LH_TIMES_OF_SENDS */
     uint64_t ranks;
@@ -87,15 +88,15 @@ bool lh_collective_times_check(const LhJson *json, const char *path, const GArra
 bool lh_collective_lines_check(const LhJson *json, const char *path, const GArray *lines,
                                GError **error);
 
-/* Of a time above that of the first size, beyond what links take at the efficiency of large sizes:
- * how much goes with links. NCCL's LL is bound by the GPU, its other protocols by links, and which
- * one ran cannot be told. */
+/* Fraction of protocol time that scales with links: of a time above that of the first size, the
+ * part beyond the links' time at the efficiency of large sizes. NCCL's LL is bound by the GPU, its
+ * other protocols by links, and the protocol of a time is unknown. */
 #define LH_PROTOCOLS_ON_LINKS 0.5
 
-/* How the links are beside those that a row was measured on: what bytes and latencies take now,
- * over what they took there. And what of it is not known (docs/reference/model.md, "How far apart
- * is apart"): how much of what protocols take goes with links, from 0 to 1; and 1 or -1 for a time
- * that is as long or as short as it may be. */
+/* Links relative to those that a row was measured on: factors on the time of bytes and on
+ * latencies. Uncertain part (docs/reference/model.md, "Error bars and ties"): the fraction of
+ * protocol time that scales with links, from 0 to 1; and which end of the error bar is requested, 1
+ * for the longest time, -1 for the shortest, 0 for the time itself. */
 typedef struct {
     double bytes, latency, protocols;
     int end;

@@ -30,10 +30,11 @@ bool lh_collective_times_find(const GArray *times, LhCollectiveKind kind, uint64
                               LhCollectiveRows *rows);
 
 /*
- * Seconds of @bytes, printed. Below the first size its time holds, beyond the last one the last
- * piece goes on; in between times rise and fall as those of the sizes next to them do. Of a time,
- * hops go with latencies; what links took, with bytes; of the rest above the time of the first
- * size, half (docs/reference/model.md). @fewer and @more: the links beside those of each row.
+ * Seconds of @bytes, printed. Below the first size its time applies, beyond the last size the last
+ * segment is extrapolated; in between, times follow the segments of neighbouring sizes. @fewer and
+ * @more: the links relative to those of each row. Hops scale with latencies, and the time on links
+ * with bytes; of the rest above the time of the first size, half scales with links
+ * (docs/reference/model.md).
  */
 double lh_collective_rows_seconds(const LhCollectiveRows *rows, double bytes, LhLinkSlowdown fewer,
                                   LhLinkSlowdown more);
@@ -60,11 +61,12 @@ double lh_collective_times_reached(const LhCollectiveTimes *row);
 /* Microseconds of @bytes, as printed, interpolated as in lh_collective_rows_seconds(). */
 double lh_collective_times_us(const LhCollectiveTimes *row, double bytes);
 
-/* The size at which @ranks GPUs move as many bytes per rank as the row does at @bytes. */
+/* The size at which @ranks GPUs move as many bytes per rank as the row at @bytes. */
 double lh_collective_times_same_of_a_rank(const LhCollectiveTimes *row, double bytes,
                                           uint64_t ranks);
 
-/* Whether an all-reduce was finally faster than rings on such links: then it was NVLS. */
+/* Whether an all-reduce is faster at large sizes than rings can be on such links: then NVLS carried
+ * it. */
 bool lh_collective_times_is_faster(const LhCollectiveTimes *row);
 
 /* lh_collective_times_find() and lh_collective_rows_seconds() on the links of the rows. */

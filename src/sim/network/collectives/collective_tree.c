@@ -6,9 +6,9 @@
  * other, so that together they send what a ring sends. A piece goes up when the member has it from
  * all of its children, down when it has it from its parent (the root: from its children), and on
  * each edge one piece after another. There is such a pair of trees for every ring that the group
- * has, over the members in that ring's order. Which pieces a link carries first does not depend on
- * rates (tree_rounds.h). Left out: trees of nodes with chains inside them; the trees here are over
- * ranks.
+ * has, over the members in that ring's order. The order of pieces on a link does not depend on
+ * rates (tree_rounds.h). Not modelled: trees of nodes with chains inside them; the trees here are
+ * over ranks.
  */
 #include "sim/network/collectives/collectives_private.h"
 #include "sim/network/collectives/script.h"
@@ -148,15 +148,15 @@ depth_of(const LhCollective *c, uint32_t tree, uint32_t position)
     return depth;
 }
 
-/* Of a root. */
+/* Height of the root. */
 static uint32_t
 height_of_trees(const LhCollective *c)
 {
     return g_bit_storage(c->size - 1);
 }
 
-/* The most hops that a piece goes before it goes along the edge. Upwards that is the height of the
- * member below the edge, whose left half is always full. */
+/* The maximum number of hops of a piece before it crosses the edge. Upwards that is the height of
+ * the member below the edge, whose left half is always full. */
 static uint32_t
 hops_before(const LhCollective *c, uint32_t lane, uint32_t position)
 {
@@ -212,7 +212,7 @@ lh_tree_rounds_of(const LhTreeOrder *order, const LhCollective *c)
 
 /* ---- pieces ---- */
 
-/* Sends the edge's next piece if it is there and its turn has come. */
+/* Sends the edge's next piece if it is available and its round has come. */
 static void
 send_piece(LhCollective *c, Edge *edge, uint32_t from, uint32_t to, uint32_t lane,
            uint32_t available)
@@ -304,7 +304,7 @@ advance_edge(void *data, uint32_t number)
     uint32_t parent;
 
     if (!lh_tree_rounds_may_start(c->tree_rounds, number, edge->started))
-        return; /* which is sooner known than what is there */
+        return; /* cheaper to check than the available pieces */
     parent = parent_of(c, tree, position);
     if (lane % 2 == 0)
         send_piece(c, edge, position, parent, lane, gathered(c, tree, position));

@@ -18,8 +18,8 @@ extern const LhAlgorithm lh_algorithm_pairwise; /* all-to-all */
  * ring and place. */
 LhTime lh_fluid_delay(const LhCollective *c, const LhRingHop *hops);
 
-/* The order of all trees that collectives like @c have, which are those of its rings; caller frees.
- * Then what @c begins with, by such an order, which is borrowed; likewise. */
+/* The order of trees for collectives like @c, on its rings; caller frees. Then the initial rounds
+ * of @c by such an order, which is borrowed; caller frees. */
 LhTreeOrder *lh_tree_order_of(const LhNetwork *network, const LhCollective *c);
 LhTreeRounds *lh_tree_rounds_of(const LhTreeOrder *order, const LhCollective *c);
 

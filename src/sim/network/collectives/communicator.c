@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the collectives of one communicator share, computed on first use.
+ * State shared by the collectives of one communicator, computed on first use.
  */
 #include "sim/network/collectives/communicator.h"
 
@@ -8,7 +8,7 @@
 #include "sim/network/collectives/ring_hops.h"
 #include "sim/network/traffic.h"
 
-/* LhCollective.delay_ps of equal collectives. */
+/* Memoised LhCollective.delay_ps of equal collectives. */
 typedef struct {
     uint32_t steps;
     uint64_t shard_bytes;

@@ -13,11 +13,12 @@ typedef struct {
     bool made;
     LhRings rings;
     LhNeighbours neighbours;
-    LhRingHop *hops;         /* by ring and place; NULL: not asked for yet */
-    LhRingHop *slowest;      /* of them, by tier, per byte of a shard; NULL: not asked for yet */
+    LhRingHop *hops; /* by ring and place; NULL: not computed yet */
+    LhRingHop
+        *slowest; /* the slowest of @hops by tier, per byte of a shard; NULL: not computed yet */
     LhRingShare *shares;     /* by position and ring; likewise NULL */
-    LhTreeOrder *tree_order; /* of the trees on them; likewise NULL */
-    GArray *delays;          /* of what carries the same, in communicator.c; likewise NULL */
+    LhTreeOrder *tree_order; /* of the trees on these rings; likewise NULL */
+    GArray *delays;          /* memoised delays of equal collectives; likewise NULL */
 } LhWays;
 
 struct _LhCommunicator {
@@ -50,13 +51,12 @@ const LhRingHop *lh_communicator_hops(const LhNetwork *network, const LhCommunic
 const LhRingShare *lh_communicator_shares(const LhNetwork *network, const LhCommunicator *c,
                                           LhWays *ways);
 
-/* In which order the pieces of trees like those of @of, which has these rings, cross links.
- * Borrowed.
- */
+/* The order in which the pieces of trees like those of @of, which uses these rings, cross links.
+ * Borrowed. */
 const LhTreeOrder *lh_communicator_tree_order(const LhNetwork *network, LhWays *ways,
                                               const LhCollective *of);
 
-/* By how much the rings of @of take longer than flows in their place (lh_fluid_delay()). */
+/* Extra time of the rings of @of over flows in their place (lh_fluid_delay()). */
 LhTime lh_communicator_fluid_delay(const LhNetwork *network, const LhCommunicator *c, LhWays *ways,
                                    const LhCollective *of);
 

@@ -34,7 +34,7 @@ lines_count(const LhTopology *t)
     return t->collective_lines == NULL ? 0 : t->collective_lines->len;
 }
 
-/* ---- what rows were measured on ---- */
+/* ---- links of measured rows ---- */
 
 static void
 fill_link(LhMeasuredLink *link, const LhMeasuredLink *of_node, const LhLinkClass *of_file)
@@ -102,7 +102,7 @@ lh_measured_bind(LhTopology *topology)
         fill_measured(&lines_at(topology, i)->on, topology);
 }
 
-/* ---- PCIe trees that rows were measured on ---- */
+/* ---- PCIe trees of measured rows ---- */
 
 static const LhMeasuredLevel *
 measured_level(const LhMeasuredOn *on, const char *name)
@@ -259,7 +259,7 @@ is_same_array(const GArray *a, const GArray *b, guint size)
     return a->len == b->len && memcmp(a->data, b->data, (size_t)a->len * size) == 0;
 }
 
-/* What the equal row of @t was measured on; NULL: there is none. */
+/* Links of the equal row of @t; NULL: none. */
 static const LhMeasuredOn *
 find_times(const LhTopology *t, const LhCollectiveTimes *row)
 {
@@ -294,7 +294,7 @@ find_lines(const LhTopology *t, const LhCollectiveLines *row)
     return NULL;
 }
 
-/* @original: what the equal row of @from was measured on; NULL: there is none. */
+/* @original: links of the equal row of @from; NULL: none. */
 static bool
 check_same_links(const LhJson *json, const char *at, const LhTopology *t, const LhTopology *from,
                  const LhMeasuredOn *original, GError **error)

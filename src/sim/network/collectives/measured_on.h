@@ -30,7 +30,6 @@ typedef struct {
 
 extern const LhField lh_measured_on_fields[]; /* of an LhMeasuredOn */
 
-/* What a row was measured on, as files have it: nothing, if nothing is said of it, or if it is what
- * the node's "measured_on" says (NULL: the node has none). Strings are borrowed; the caller unrefs
- * the levels. */
+/* The links of a row as written to files: empty if they are not stated, or if they equal the node's
+ * "measured_on" (NULL: the node has none). Strings are borrowed; the caller unrefs the levels. */
 LhMeasuredOn lh_measured_on_said(const LhMeasuredOn *on, const LhMeasuredOn *of_node);

@@ -12,8 +12,8 @@
 
 const char *const lh_times_source_names[] = { "measured", "scaled", "modelled", NULL };
 
-/* What the topology's file has for the group and one kind, and the links of the group relative to
- * those measured on. */
+/* Measured times of the topology file for the group and one kind, and the links of the group
+ * relative to those measured on. */
 typedef struct {
     bool is_found;
     bool has_times; /* else lines are used, if there are any */
@@ -179,7 +179,7 @@ is_as_measured(LhLinkSlowdown slowdown)
     return slowdown.bytes == 1 && slowdown.latency == 1;
 }
 
-/* Rows that are not measured count as a model, too. */
+/* Rows with another provenance than measured count as a model, too. */
 LhTimesSource
 lh_nccl_measured_source(LhNcclMeasured *native, LhCollectiveKind kind)
 {

@@ -8,13 +8,13 @@
 #include "sim/network/collectives/nccl_model.h"
 #include "sim/network/link_bound.h"
 
-/* What collectives among the GPUs of a node are off by whose size or number of GPUs nobody
- * measured: of those of docs/results/accuracy.md, each left out in turn, four in five are within
+/* Relative error of times of collectives within a node at sizes or numbers of GPUs that were not
+ * measured: four in five of those of docs/results/accuracy.md, each left out in turn, are within
  * it. */
 #define LH_COLLECTIVE_ERROR 0.2
 
-/* The same of what NCCL's model says of a collective of so many bytes, as nccl-tests prints them:
- * the shorter, the less is known. Of those of two nodes in docs/results/accuracy.md. */
+/* The same for NCCL's model, by bytes as printed by nccl-tests: short collectives are less certain.
+ * From the collectives of two nodes in docs/results/accuracy.md. */
 double lh_modelled_error(double bytes);
 
 /* Source of a time. */

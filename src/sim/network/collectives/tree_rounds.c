@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Links by the edges that cross them. What a pair of GPUs reaches together is a link like any
- * other.
+ * The links that the edges of trees cross. The limit of a pair of GPUs is treated as a link.
  */
 #include "sim/network/collectives/tree_rounds.h"
 
@@ -12,7 +11,7 @@
 /* A link, or a pair's limit, that edges cross. */
 typedef struct {
     double bytes_per_s;
-    uint8_t tier;  /* a bit for an LhTier; 0: of a pair */
+    uint8_t tier;  /* a bit for an LhTier; 0: limit of a pair */
     GArray *edges; /* uint32_t */
 } Link;
 
@@ -20,7 +19,7 @@ typedef struct {
     uint32_t tree, first_round;
     uint32_t links_first; /* in LhTreeOrder.crossed */
     uint8_t links_count;
-    uint8_t pair_tier; /* of what limits a pair, a bit */
+    uint8_t pair_tier; /* tier of the pair's limit, a bit */
 } OrderedEdge;
 
 struct _LhTreeOrder {
@@ -28,10 +27,10 @@ struct _LhTreeOrder {
     uint32_t trees_count;
     GArray *links;       /* Link */
     GArray *crossed;     /* uint32_t: the links of each edge, by index */
-    GHashTable *indices; /* by id, of pairs by their ends: 1 + index of a link */
+    GHashTable *indices; /* by link id, or for pairs by their ends: 1 + index of a link */
 };
 
-/* The round that a link carries; all zero: there is none any more. */
+/* The round that a link carries; all zero: no round is left. */
 typedef struct {
     uint32_t round;
     uint32_t pieces, left;
@@ -81,7 +80,7 @@ link_of(const LhTreeOrder *o, uint32_t index)
     return &g_array_index(o->links, Link, index);
 }
 
-/* The index of a link, which is as given if it is new. */
+/* Returns the index of a link; adds the link with these properties if it is new. */
 static uint32_t
 index_of_link(LhTreeOrder *o, gsize key, double bytes_per_s, uint8_t tier)
 {
@@ -96,7 +95,7 @@ index_of_link(LhTreeOrder *o, gsize key, double bytes_per_s, uint8_t tier)
     return o->links->len - 1;
 }
 
-/* Behind the ids of links, which have 32 bits. */
+/* Larger than link ids, which have 32 bits. */
 static gsize
 key_of_pair(const LhRoute *route)
 {
@@ -142,7 +141,7 @@ round_of_piece(const LhTreeRounds *r, uint32_t edge, uint32_t piece)
     return e->first_round + r->loads[e->tree].later + piece;
 }
 
-/* The first round of the edge from @from on; false: it has none. */
+/* The first round of the edge, starting at @from; false: none. */
 static bool
 find_round(const LhTreeRounds *r, uint32_t edge, uint32_t from, uint32_t *round)
 {
@@ -152,7 +151,7 @@ find_round(const LhTreeRounds *r, uint32_t edge, uint32_t from, uint32_t *round)
     return *round - first < r->loads[r->order->edges[edge].tree].pieces;
 }
 
-/* The first round from @from on in which the link carries something. */
+/* The first round, starting at @from, in which the link carries pieces. */
 static Turn
 find_turn(const LhTreeRounds *r, const Link *link, uint32_t from)
 {
