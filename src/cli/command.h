@@ -41,9 +41,9 @@ int lh_answer_status(LhAnswer answer, const GError *error);
 
 struct _LhCommand {
     const char *name;
-    const char *arguments; /* what may stand beside options, for help */
+    const char *arguments; /* arguments besides options, for help */
     const char *summary;   /* one line */
-    const char *details;   /* printed after the options in help: what it does, examples */
+    const char *details;   /* printed after the options in help: what the command does, examples */
     bool scenario;         /* takes the scenario's options; the first argument is a scenario */
     bool sweeps;           /* takes scenarios that list values of fields */
     bool one_program;      /* takes one schedule or schedule file */
@@ -139,7 +139,7 @@ enum {
         .offset = offsetof(Options, member), .flags = LH_FIELD_WRITTEN | LH_COMMAND_FIGURE,        \
         .description = (text), .placeholder = "FILE", .names = "files"                             \
     }
-/* A file that is written: the result, or one beside it. */
+/* An output file: the result, or one written in addition. */
 #define LH_OPTION_WRITES(Options, about, key, member, text)                                        \
     {                                                                                              \
         .name = (key), .category = (about), .type = LH_FIELD_STRING,                               \

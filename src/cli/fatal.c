@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Exit of a process that GLib would abort. Nothing here may allocate memory.
- *
- * GLib formats its message in allocated memory; without memory it reports that the same way, and so
- * on until the stack overflows. So this file replaces vasprintf(), which GLib formats with.
+ * Exit of a process that GLib would abort. Nothing here may allocate memory. GLib formats its
+ * messages in allocated memory; if that fails, it reports the failure the same way, and recurses
+ * until the stack overflows. So this file replaces vasprintf(), which GLib uses.
  */
 #include "cli/fatal.h"
 

@@ -31,7 +31,7 @@ const char *const lh_help_purpose =
     "longhaul predicts the performance of long-context training when the attention of one sequence "
     "is distributed over many GPUs.";
 
-/* The options of a command, on their way into sections. */
+/* The options of a command, to be grouped into sections. */
 typedef struct {
     const LhCommand *command;
     GArray *options; /* of LhHelpOption */

@@ -53,8 +53,8 @@ is_given(const LhField *field, const void *in)
     }
 }
 
-/* Returns what is compared of a value of @field: for an input file its checksum, since hosts may
- * keep it under different paths. Caller frees. */
+/* Returns the compared value of @field: for an input file its checksum, since hosts may keep it
+ * under different paths. Caller frees. */
 static char *
 content_of(const LhField *field, const char *text)
 {
@@ -135,7 +135,7 @@ sheet_of(const LhCommandLine *line)
 
 /* ---- comparing ---- */
 
-/* The ranks whose line is equal. */
+/* Ranks with equal lines. */
 typedef struct {
     char *content, *shown;
     GArray *ranks; /* of uint32_t */

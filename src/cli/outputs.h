@@ -12,6 +12,6 @@
  */
 bool lh_outputs_check(const LhCommand *command, const LhCommandLine *line, GError **error);
 
-/* Checks that no input file is already an output (LH_ERROR_USAGE). Part of the above, for a line
- * whose outputs are those of another line. */
+/* Checks that no input file is already an output (LH_ERROR_USAGE). Part of the above, for a command
+ * line whose outputs belong to another one. */
 bool lh_inputs_check(const LhCommand *command, const LhCommandLine *line, GError **error);

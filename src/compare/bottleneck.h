@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What binds a run: which part of its critical path waits for what, and what making that faster
- * would save, found by simulating the run again. Definitions: docs/reference/model.md,
- * "Bottlenecks".
+ * Bottleneck of a run: its critical path by resource, and the savings of faster resources, found by
+ * simulating the run again. Definitions: docs/reference/model.md, "Bottlenecks".
  */
 #pragma once
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Makespans at both ends of what is assumed about links. Where measured collectives contradict the
+ * Makespans at both ends of assumptions about links. Where measured collectives contradict the
  * links' bandwidth, messages may be as slow as the collectives or as fast as the links
  * (sim/network/sends.h). Collectives measured on other links than a node's have an uncertain share
  * that scales with the links (sim/network/collectives/collective_table.h).

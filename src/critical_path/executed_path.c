@@ -2,8 +2,8 @@
 /*
  * An executed run is a graph of events like a simulated one (sim/slack.h): the issue, start and end
  * of each op. An event happens after the last of the events that it waits for, plus a measured
- * delay. What happens between start and end of a message is not modelled: how its bytes shared
- * links with others is not recorded.
+ * delay. Not modelled: what happens between start and end of a message, since the links that its
+ * bytes shared are not recorded.
  */
 #include "critical_path/executed_path.h"
 
@@ -260,7 +260,7 @@ begin_waits(const Graph *g, const Moment *m, GArray *waits, LhTime *latest_ps)
 }
 
 /* Waits for the start of the matching ops. Matching ops that seem to start after this one ended are
- * left out: their clock differs, or the message was sent before they asked for it. */
+ * ignored: their clock differs, or the message was sent before they requested it. */
 static void
 end_waits(const Graph *g, const Moment *m, GArray *waits, LhTime *latest_ps)
 {

@@ -30,7 +30,7 @@ add_part(LhDoctor *d, const char *part, LhHealth health, char *found, const char
     g_array_append_val(d->rows, row);
 }
 
-/* Adds a row with what was found, or with the error that says why nothing was; takes over both. */
+/* Adds a row with a finding, or with the error that explains its absence; takes over both. */
 static void
 add_or_fail(LhDoctor *d, const char *part, char *found, GError *error)
 {

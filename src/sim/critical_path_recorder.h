@@ -23,7 +23,7 @@ LhPathRecorder *lh_path_recorder_new(const LhNetwork *network, LhFlows *flows, b
 void lh_path_recorder_free(LhPathRecorder *causes);
 
 /* Op @id of @rank starts now, caused by an op of its rank that ended now, or else by its host. It
- * becomes the current cause: the cause of what is recorded next. */
+ * becomes the current cause, that of the next records. */
 void lh_path_recorder_op_starts(LhPathRecorder *causes, uint32_t rank, uint32_t id, LhNode *node,
                                 LhTime now);
 
@@ -35,7 +35,7 @@ void lh_path_recorder_op_ends(LhPathRecorder *causes, uint32_t rank, uint32_t id
 /* Makes the cause of @node the current cause: that of its start, or of the end of a closed form. */
 void lh_path_recorder_because(LhPathRecorder *causes, const LhNode *node);
 
-/* The host of @rank goes on after @sync at @end_ps. */
+/* The host of @rank continues after @sync at @end_ps. */
 void lh_path_recorder_sync_ends(LhPathRecorder *causes, uint32_t rank, uint32_t id,
                                 const LhNode *sync, LhTime now, LhTime end_ps);
 

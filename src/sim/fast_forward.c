@@ -159,8 +159,8 @@ has_labels(Change *change, const LhOp *op, uint32_t period)
            op->micro_batch == (uint16_t)(change->node.micro_batch + period * change->micro_batches);
 }
 
-/* Looks ahead whether rank @r goes on to repeat the period up to @limit times, from where it has
- * looked so far. */
+/* Looks ahead, from where it last stopped, whether rank @r repeats the period up to @limit times.
+ */
 static void
 look_ahead(const LhEngine *e, uint32_t r, uint32_t limit)
 {
@@ -189,7 +189,7 @@ look_ahead(const LhEngine *e, uint32_t r, uint32_t limit)
     }
 }
 
-/* How many periods all ranks go on to repeat, at most @limit. */
+/* Number of periods that all ranks repeat, at most @limit. */
 static uint32_t
 periods_within(const LhEngine *e, uint32_t limit)
 {
@@ -204,8 +204,8 @@ periods_within(const LhEngine *e, uint32_t limit)
     return periods;
 }
 
-/* How many periods all ranks go on to repeat. The look-ahead starts small, since some rank may be
- * about to do something else. */
+/* Number of periods that all ranks repeat. The look-ahead starts small, since some rank may soon
+ * diverge. */
 static uint32_t
 periods_ahead(const LhEngine *e)
 {

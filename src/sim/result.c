@@ -298,8 +298,8 @@ link_provenance(const LhTopology *topology, uint32_t tier)
                                                : weakest);
 }
 
-/* The weakest provenance of what is not a kernel: links, hosts, and constants of this cluster
- * alone. */
+/* Weakest provenance of constants other than those of kernels: links, hosts, and constants of this
+ * cluster alone. */
 static LhProvenance
 outside_provenance(const LhEngine *e)
 {

@@ -328,8 +328,8 @@ lh_transfer_count_sent(LhEngine *e, uint32_t r, uint8_t tier, uint64_t bytes)
     e->results[r].bytes_by_tier[tier] += bytes;
 }
 
-/* Where to count the bytes of members of a collective whose equivalent members may send as much
- * over different routes. */
+/* Counters of the bytes of members of a collective whose equivalent members may send as much over
+ * different routes. */
 static inline const LhApart *
 lh_transfer_apart(const LhEngine *e, const LhSymmetricMembers *likes)
 {
@@ -417,7 +417,7 @@ void lh_hop_arrived(LhEngine *e, uint32_t flow);
 
 void lh_exchange_start(LhEngine *e, LhSimRank *rank, uint32_t id);
 
-/* What @flow brings is there. */
+/* The data of @flow has arrived. */
 void lh_flow_arrived(LhEngine *e, uint32_t flow);
 
 /* transit.c: called only if e->transits is set, except for the first two */

@@ -409,7 +409,7 @@ def hold_plan(tool):
             assert sizes == [way[name] for name in ("tensor_model_parallel_size", "context_parallel_size",
                                              "data_parallel_size")], row
     step = {row[0]: row[2] for row in page.table("The training step")[1:]}
-    assert abs(number(step["time per iteration"]) / cluster["best"][0]["iteration_s"] - 1) < 1e-3
+    assert abs(number(step["time per step"]) / cluster["best"][0]["iteration_s"] - 1) < 1e-3
     assert page.headings[0] == "How to train llama-7b" and len(page.strips) == 1 and len(page.pictures) == 2
     hold_plan_paths(page, cluster)
     [command] = [words for words in page.words if words.startswith("longhaul plan ")]

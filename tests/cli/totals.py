@@ -220,8 +220,8 @@ def check_mib(text, count):
 
 
 QUANTITIES = {"compute": ("compute_s", D("1e-3")), "communication": ("comm_s", D("1e-3")),
-              "exposed part of it": ("exposed_s", D("1e-3")), "finished at": ("finish_s", D("1e-3")),
-              "attention work": ("flops", D(10) ** 12), "sent": ("sent_bytes", D(2) ** 20),
+              "exposed communication": ("exposed_s", D("1e-3")), "finish time": ("finish_s", D("1e-3")),
+              "attention flops": ("flops", D(10) ** 12), "sent": ("sent_bytes", D(2) ** 20),
               "attention buffers": ("peak_bytes", D(2) ** 20)}
 
 

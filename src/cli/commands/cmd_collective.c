@@ -90,9 +90,8 @@ static const LhField collective_options[] = {
       .type = LH_FIELD_CHOICE,
       .offset = offsetof(CollectiveOptions, how),
       .choices = ways_of_collectives,
-      .description =
-          "How collectives run: NCCL's measured times and time model (nccl, default), or as sim "
-          "and compare simulate them with the same option, whose default is auto." },
+      .description = "Time model of collectives: NCCL's measured times and time model (nccl, "
+                     "default), or one of those of sim and compare, whose default is auto." },
     { .name = "links",
       .category = LH_ABOUT_OUTPUT,
       .type = LH_FIELD_BOOL,

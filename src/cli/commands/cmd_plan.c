@@ -249,7 +249,7 @@ check_clusters(const PlanOptions *o, GError **error)
                                 "without a number of nodes");
     }
     return !o->min_gpus || o->clusters != NULL ||
-           usage(error, "--min-gpus needs --cluster NAME, the cluster whose GPUs are counted");
+           usage(error, "--min-gpus needs --cluster NAME: the cluster that supplies the GPUs");
 }
 
 static uint64_t

@@ -28,7 +28,7 @@ append_answer(const LhPlanPage *p, GString *out)
     g_autoptr(GString) words = g_string_new(NULL);
 
     if (p->answer->clusters->len > 1 && p->answer->best != G_MAXUINT)
-        g_string_append_printf(words, "Of %u clusters, %s with %u GPUs trains fastest.\n",
+        g_string_append_printf(words, "Among %u clusters, %s with %u GPUs trains fastest.\n",
                                p->answer->clusters->len, space->cluster, space->gpus);
     lh_describe_plan_answer(p->query, p->answer, p->weights, index, words);
     lh_page_words(out, words->str);

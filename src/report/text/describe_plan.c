@@ -121,7 +121,7 @@ describe_ties(const LhPlanCluster *cluster, GString *out)
     }
     if (worst == NULL)
         return;
-    g_string_append_printf(out, "Of the configurations shown, %u %s tied with it: ", tied,
+    g_string_append_printf(out, "%u of the configurations shown %s tied with it: ", tied,
                            tied == 1 ? "is" : "are");
     lh_describe_good_to(
         cluster->space->setup, worst->error,

@@ -322,7 +322,7 @@ const LhField lh_run_fields[] = {
     ROW(STRING, bootstrap, "bootstrap", ALWAYS, .choices = lh_control_names,
         .description = "How the processes rendezvous."),
     ROW(STRING, kernels, "kernels", ALWAYS, .choices = lh_kernel_set_names,
-        .description = "The kernels that ran."),
+        .description = "Kernel set."),
     ROW(STRING, input_kind, "input_kind", ALWAYS, .choices = lh_input_names),
     ROW(STRING, injected, "injected", OR_NULL, .description = "Injected faults; null: none."),
     ROW(MEMBERS, program, "program", ALWAYS,

@@ -103,9 +103,9 @@ value_flops(const LhRankResult *rank)
 static const RankQuantity quantities[] = {
     { "compute", "ms", LH_PS_PER_MS, value_busy },
     { "communication", "ms", LH_PS_PER_MS, value_comm },
-    { "exposed part of it", "ms", LH_PS_PER_MS, value_exposed },
-    { "finished at", "ms", LH_PS_PER_MS, value_finish },
-    { "attention work", "TFLOP", FLOP_PER_TFLOP, value_flops },
+    { "exposed communication", "ms", LH_PS_PER_MS, value_exposed },
+    { "finish time", "ms", LH_PS_PER_MS, value_finish },
+    { "attention flops", "TFLOP", FLOP_PER_TFLOP, value_flops },
     { "sent", "MiB", LH_MIB, value_sent },
     { "attention buffers", "MiB", LH_MIB, value_peak },
 };
@@ -260,7 +260,7 @@ lh_describe_step(const LhStepAnswer *step)
     lh_table_column(table, "quantity", "the training step", NULL, false);
     lh_table_column(table, "unit", "", NULL, false);
     lh_table_column(table, "value", "", NULL, true);
-    add_step_row(table, "time per iteration", "s", "%.4g", step->iteration_s);
+    add_step_row(table, "time per step", "s", "%.4g", step->iteration_s);
     add_step_row(table, "throughput", "tokens/s", "%.0f", step->tokens_per_s);
     add_step_row(table, "per GPU", "tokens/s", "%.1f", step->tokens_per_s_per_gpu);
     add_step_row(table, "MFU", "%", "%.1f", 100 * step->mfu);

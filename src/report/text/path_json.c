@@ -133,7 +133,8 @@ typedef struct {
 static const LhField path_step_fields[] = {
     LH_FIELD_SECONDS_ROW(UINT, Step, from_ps, "from_s", ALWAYS,
                          .description = "Start of the step."),
-    LH_FIELD_SECONDS_ROW(UINT, Step, to_ps, "to_s", ALWAYS, .description = "End of the step."),
+    LH_FIELD_SECONDS_ROW(UINT, Step, to_ps, "to_s", ALWAYS,
+                         .description = "Resource on which its time is spent, as in resources."),
     LH_FIELD_ROW(STRING, Step, of, "of", ALWAYS,
                  .description = "What its time is spent on, as in resources."),
     LH_FIELD_ROW(UINT, Step, rank, "rank", ALWAYS,

@@ -234,7 +234,7 @@ const LhField lh_validation_fields[] = {
     FACTOR(ValidationDocument, tolerance, 1, "Tolerance, as a fraction."),
     ROW(STRING, backend, "backend", ALWAYS, .choices = lh_backend_names),
     ROW(STRING, kernels, "kernels", ALWAYS, .choices = lh_kernel_set_names,
-        .description = "The kernels that ran."),
+        .description = "Kernel set."),
     ROW(STRING, profile, "profile", OR_NULL,
         .description = "The profile; null: constants of the data files."),
     ROW(CHOICE, statistic, "statistic", ALWAYS, .choices = lh_statistic_names,

@@ -9,5 +9,5 @@
 #include "program/program.h"
 
 /* Hashes an op, except for what distinguishes it from the same op of another layer. Hosts issue
- * whole steps: @first tells whether it is the first op of one. */
+ * whole steps: @first: it is the first op of one. */
 uint64_t lh_op_hash(const LhProgram *program, const LhOp *op, const LhOpBuffer *buffer, bool first);

@@ -160,8 +160,8 @@ compute_ps(const Walk *walk, const LhOp *op, double *occupancy)
     return p->jitter > 0 ? (LhTime)((double)time_ps * (1 - p->jitter)) : time_ps;
 }
 
-/* How much longer a kernel of the first micro-batch takes than the same one of a later micro-batch,
- * which accumulates: the gradients of an embedding start as zeros everywhere. */
+/* Extra time of a kernel of the first micro-batch over the same kernel of a later one, which
+ * accumulates: the gradients of an embedding start as zeros everywhere. */
 static LhTime
 only_first_ps(const Walk *walk, const LhOp *op, LhTime takes_ps)
 {

@@ -55,9 +55,9 @@ GArray *lh_lower_bound_tails(LhLowerBound *least, uint32_t rank);
 
 /*
  * The times of @rank of a program embedded in another one (program/subprogram.h); @map gives the
- * places of its ranks. Its ops may have been issued long before, and all of them follow what the
- * first stream did before the embedded program. Sets *@passes_ps to a lower bound of the time until
- * the first stream may go on after it: that follows all ops that touch inputs or outputs.
+ * places of its ranks. Its ops may have been issued long before, and all follow the earlier ops of
+ * the first stream. Sets *@passes_ps to a lower bound of the time until the first stream may go on
+ * after it: that follows all ops that touch inputs or outputs.
  */
 LhLowerBoundTimes lh_lower_bound_embedded(LhLowerBound *least, uint32_t rank, LhRankMap map,
                                           bool communication, LhTime *passes_ps);

@@ -15,8 +15,8 @@
 /* Position between the line that joins two sizes and the point where the adjacent lines meet. */
 #define BEND (2.0 / 3)
 
-/* Below this size the floors of GPUs differ, which an edit of links cannot tell: minimum error, per
- * logarithm of the links' slowdown. */
+/* Below this size the time depends on the GPU, and edits of links do not determine it: minimum
+ * error, per logarithm of the links' slowdown. */
 #define EDITED_BELOW_BYTES (16 << 20)
 #define EDITED_ERROR 0.4
 

@@ -32,8 +32,8 @@ bool lh_measured_check(const LhJson *json, const char *path, const LhTopology *t
                        GError **error);
 
 /* False if a row or line of @topology, whose file does not state the links, equals one of @from
- * that was measured on other links than @topology has: its times would be those of links that are
- * not there. The error states what to add to the file. */
+ * that was measured on other links than @topology has: its times would be those of missing links.
+ * The error states what to add to the file. */
 bool lh_measured_check_copied(const LhJson *json, const LhTopology *topology,
                               const LhTopology *from, GError **error);
 
