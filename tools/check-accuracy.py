@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Holds what tables of published numbers promise: check-accuracy.py PROGRAM.
+"""Checks the error bounds of tables of published numbers: check-accuracy.py PROGRAM.
 
-Every bound is at most 1.3 times what is reached (the worst group's, of groups), or 1 %. The judged whole
-steps of the four papers are at most 4 % off in the mean, none more than 12 %. Constants that are fitted to
-the other half of a paper's rows move no mean by more than 1.5 points. Prints what it found.
+Every bound is at most 1.3 times the error (for groups, the worst group's error), or 1 %. Judged whole steps of
+the four papers have a mean error of at most 4 %, and none more than 12 %. Constants fitted to the other half of a
+paper's rows change no mean error by more than 1.5 points. Prints the errors.
 """
 
 import json
@@ -43,7 +43,7 @@ def loose_bounds(table):
             if what == "worst":
                 reached = max(reached, line["worst_below_bound"] or 0)
             if bound is not None and bound > max(LOOSE * reached, TINY):
-                yield f"{name}: the bound of the {what} is {bound:g}, and {reached:.4f} is reached"
+                yield f"{name}: the bound of the {what} error is {bound:g}, but the error is only {reached:.4f}"
 
 
 def step_errors(tables):
@@ -54,20 +54,20 @@ def step_errors(tables):
 def moved_means(tables):
     for table in tables:
         fit = table["cross_fit"]
-        print(f"{table['table']}: {fit['judged']} rows {100 * fit['own_mean_abs_error']:.1f} % off in the mean by the "
-              f"constants that are fitted to them, {100 * fit['mean_abs_error']:.1f} % by those of the other rows")
+        print(f"{table['table']}: {fit['judged']} rows, mean error {100 * fit['own_mean_abs_error']:.1f} % with the "
+              f"constants fitted to them, {100 * fit['mean_abs_error']:.1f} % with those of the other rows")
         if abs(fit["mean_abs_error"] - fit["own_mean_abs_error"]) > REFIT_POINTS:
-            yield f"{table['table']}: refitting moves the mean"
+            yield f"{table['table']}: refitting moves the mean error"
 
 
 def main():
     tables = reproduce(sys.argv[1])
     errors = step_errors(tables)
     mean, worst = sum(errors) / len(errors), max(errors)
-    print(f"{len(errors)} whole steps of the papers: {100 * mean:.1f} % off in the mean, {100 * worst:.1f} % at worst")
+    print(f"{len(errors)} whole steps of the papers: mean error {100 * mean:.1f} %, worst {100 * worst:.1f} %")
     failures = [line for table in tables for line in loose_bounds(table)]
     if mean > STEP_MEAN or worst > STEP_WORST:
-        failures.append("whole steps of the papers are further off")
+        failures.append("whole steps of the papers: errors exceed the limits")
     failures += moved_means(reproduce(sys.argv[1], *REFITTED, "--cross-fit"))
     print("\n".join(failures) or "bounds are tight")
     return 1 if failures else 0

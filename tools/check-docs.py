@@ -1,14 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Holds README.md and the pages of docs/ against what the program prints: check-docs.py PROGRAM [--update].
+"""Checks the printed blocks of README.md and of docs/ against the program: check-docs.py PROGRAM [--update].
 
-What stands between a line <!-- longhaul ARGUMENTS --> and a line <!-- end --> is what the program prints for these
-arguments: as it is if it is Markdown (--format md), else as indented text below the command itself. With "| tables"
-behind the arguments, of a table of Markdown only rows of whole tables stand there, and of these the columns of errors; with "| columns A; B" of its first table these columns, or all; with
-"| answer" what stands below that table, a paragraph a line.
-Between <!-- csv FILE [columns=A,B] [where=COLUMN:VALUE] --> and <!-- end --> stand rows of that file, which is beside
-the page, as a table. --update writes both. Every schedule has a block <!-- longhaul show NAME --format about --> in
-docs/reference/schedules.md; --update appends a section for one that has none.
+A block is the text between a line <!-- longhaul ARGUMENTS --> and a line <!-- end -->. It equals the program's output
+for these arguments: verbatim if it is Markdown (--format md), else as indented text below the command. ARGUMENTS may
+end in one of
+    "| tables"        only rows of whole tables, and only columns of errors
+    "| index"         only tables, without rows that begin with "- "
+    "| columns A; B"  only these columns of the first table; "all": all of them
+    "| answer"        the text below the first table, one paragraph a line
+    "> FILE"          an empty block: the output goes to FILE beside the page
+A block <!-- csv FILE [columns=A,B] [where=COLUMN:VALUE] --> ... <!-- end --> has rows of FILE, which is beside the
+page, as a table. --update writes all blocks. Every schedule has a block <!-- longhaul show NAME --format about --> in
+docs/reference/schedules.md; --update appends a section for a schedule without one.
 """
 
 import concurrent.futures
@@ -33,7 +37,7 @@ INDEX = " | index"
 COLUMNS_OF = " | columns "
 ANSWER = " | answer"
 INTO = " > "
-COLUMNS = ["table", "numbers", "judged", "mean off", "worst off", "bias", "within error bars", "pairs in order"]
+COLUMNS = ["table", "numbers", "judged", "mean error", "worst error", "bias", "within error bars", "pairs in order"]
 
 
 @functools.cache
@@ -47,7 +51,7 @@ def output_of(program, arguments):
 
 
 def command_of(arguments):
-    """What longhaul is called with."""
+    """The arguments of longhaul."""
     return arguments.removesuffix(TABLES).removesuffix(INDEX).removesuffix(ANSWER).split(COLUMNS_OF)[0].split(INTO)[0]
 
 
@@ -87,7 +91,7 @@ def tables_of(text):
 
 
 def block(program, arguments):
-    """The lines of a block, without its ends."""
+    """The lines of a block, without its first and last line."""
     text = output_of(program, command_of(arguments)).rstrip("\n")
     if INTO in arguments:
         return ""
@@ -146,13 +150,13 @@ def with_all_schedules(program, text):
 
 
 def written_files(program, texts):
-    """The files that blocks write, beside their pages, and what should be in them."""
+    """Path and content of the files that blocks write beside their pages."""
     return {path.parent / match["arguments"].split(INTO)[1]: output_of(program, command_of(match["arguments"]))
             for path, text in texts.items() for match in BLOCK.finditer(text) if INTO in match["arguments"]}
 
 
 def show_or_write(path, text, wanted, update):
-    """Whether the file is stale; it is then written, or the difference is shown."""
+    """Writes a stale file, or shows the difference. Returns whether the file is stale."""
     if wanted == text:
         return False
     if update:
@@ -169,7 +173,7 @@ def main():
     update = "--update" in sys.argv[2:]
     stale = 0
     texts = {path: path.read_text() for path in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]}
-    # Side by side first; then each is at hand.
+    # Runs all commands in parallel first; output_of() caches the results.
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         every = {command_of(match["arguments"]) for text in texts.values() for match in BLOCK.finditer(text)}
         list(pool.map(functools.partial(output_of, program), sorted(every)))

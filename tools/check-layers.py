@@ -1,15 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Holds src/ against src/layers.txt: check-layers.py ROOT BUILD.
+"""Checks src/ against src/layers.txt: check-layers.py ROOT BUILD.
 
-An include or a call upwards is an error, and so is a circle of includes. Calls are looked for in the
-objects of BUILD, a build folder of Meson's that is up to date: what an object needs and another one
-defines is a call, however it was declared. Within a room (a folder), more than CIRCLE_MAX files that call
-each other in a circle are an error, and so is a function or an object that is declared in another header
-than its file's own or one that is private to the room, <subject>_private.h. A room has a README.md that says what it may use as
-layers.txt does, and names only files that are there.
+Errors: an include or a call upwards; a cycle of includes; within a room (a folder), a cycle of more than CIRCLE_MAX
+files that call each other; a function or an object declared in a header other than its file's own or the room's
+<subject>_private.h; a README.md of a room that contradicts layers.txt or names missing files. Calls are found in the
+objects of BUILD, a Meson build folder that is up to date: a symbol that one object needs and another defines is a
+call, however it was declared.
 
-Prints one line for each error and fails if there is any.
+Prints one line per error, and fails if there is any.
 """
 
 import json
@@ -19,7 +18,7 @@ import subprocess
 import sys
 
 CIRCLE_MAX = 3
-# Entries of tables: they are declared beside the table, and each is defined in a file of its own.
+# Entries of tables: declared beside the table, each defined in its own file.
 ENTRIES = re.compile(r"lh_((cpu_|cuda_)?kernel|schedule|command|transport|control|links|device)_\w+|"
                      r"lh_controls|lh_export_(chakra|goal|msccl)|lh_trace_(chrome|perfetto)")
 COMMENT = re.compile(r"/\*.*?\*/", re.S)
@@ -32,7 +31,7 @@ def fail(message):
 
 
 class Layers:
-    """Which folder may use which."""
+    """The folders that each folder may use."""
 
     def __init__(self, path):
         self.uses, self.below = {}, {}
@@ -50,7 +49,7 @@ class Layers:
                 self.uses[name] = {name}.union(below, *(self.uses[folder] for folder in below))
             elif line:
                 fail(f"{path}:{number}: neither FOLDER: FOLDERS nor FOLDER = FOLDER")
-        # Once for each pair: what the last one adds may be what the first one is about.
+        # Repeated once per pair, since a later pair may extend an earlier one.
         for one, other in joined * len(joined):
             both = self.uses[one] | self.uses[other]
             for name, below in self.uses.items():
@@ -66,7 +65,7 @@ def folder_of(path):
 
 
 def read_includes(source):
-    """Of every file of src: the files of src that it includes, with the line."""
+    """For every file of src: the files of src that it includes, with the line."""
     includes = {}
     for path in sorted(source.rglob("*.[ch]")):
         text = path.read_text()
@@ -88,7 +87,7 @@ def check_includes(layers, includes):
 
 
 def find_circles(includes):
-    """Circles of includes, each once, by depth-first search."""
+    """Cycles of includes, each once, by depth-first search."""
     state, found = {}, []
 
     def visit(path, trail):
@@ -107,7 +106,7 @@ def find_circles(includes):
 
 
 def read_objects(source, build):
-    """The objects of BUILD that are made of files of src, by file."""
+    """The objects of BUILD compiled from files of src, by file."""
     objects = {}
     for command in json.loads((build / "compile_commands.json").read_text()):
         path = pathlib.Path(command["directory"], command["file"]).resolve()
@@ -120,7 +119,7 @@ def read_objects(source, build):
 
 
 def read_symbols(objects):
-    """Of every file: the names that its objects define, and those that they need."""
+    """For every file: the symbols that its objects define, and those that they need."""
     owners = {str(one): path for path, made in objects.items() for one in made}
     defined = {path: set() for path in objects}
     needed = {path: set() for path in objects}
@@ -150,7 +149,7 @@ def strip(path):
 
 
 def find_rings(edges):
-    """The strongly connected parts of a graph, by Tarjan's algorithm."""
+    """The strongly connected components of a graph, by Tarjan's algorithm."""
     index, low, stack, rings = {}, {}, [], []
 
     def visit(node):
@@ -174,7 +173,7 @@ def find_rings(edges):
 
 
 def check_rings(defined, needed):
-    """Files of a room that call each other; a source and its header count as one."""
+    """Cycles of calls among files of a room; a source and its header count as one."""
     definers = {name: path for path, names in defined.items() for name in names}
     edges = {}
     for path, names in needed.items():
@@ -187,7 +186,7 @@ def check_rings(defined, needed):
 
 
 def read_declarations(source):
-    """Of every name: the headers that declare it."""
+    """For every name: the headers that declare it."""
     declared = {}
     for path in source.rglob("*.h"):
         for match in DECLARED.finditer(COMMENT.sub("", path.read_text())):

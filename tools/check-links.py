@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Holds the links of all Markdown pages: check-links.py, from the top of the tree. It needs no program.
+"""Checks the links of all Markdown pages. Run check-links.py at the top of the tree; it needs no build.
 
 Every relative link leads to a file of the tree, and its anchor to a heading of that page. Every page of docs/ is
-reached from docs/README.md in two steps. Pages of docs/ have at most WORDS_MAX words that somebody writes: what
-stands between <!-- longhaul ... --> or <!-- csv ... --> and <!-- end --> is printed, not written.
+reached from docs/README.md in two steps. Pages of docs/ have at most WORDS_MAX words, not counting generated text
+between <!-- longhaul ... --> or <!-- csv ... --> and <!-- end -->.
 """
 
 import collections
@@ -28,7 +28,7 @@ def pages():
 
 
 def anchor(heading):
-    """As GitHub makes it."""
+    """The anchor that GitHub generates for a heading."""
     text = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading.strip().lower())
     return re.sub(r"[^\w\- ]", "", text).replace(" ", "-")
 
@@ -44,7 +44,7 @@ def anchors(page):
 
 
 def links(page):
-    """The relative links of a page: the page or file that each leads to, its anchor, and the link."""
+    """The relative links of a page: target file, anchor, and the link itself."""
     for match in LINK.finditer(FENCE.sub("", page.read_text())):
         target, _, part = match[1].partition("#")
         if not re.match(r"[a-z]+:", match[1]):
@@ -54,13 +54,13 @@ def links(page):
 def dead_links(page):
     for target, part, link in links(page):
         if not target.exists():
-            yield f"{page}: {link}: there is no such file"
+            yield f"{page}: {link}: no such file"
         elif part and target.suffix == ".md" and part not in anchors(target):
-            yield f"{page}: {link}: that page has no such heading"
+            yield f"{page}: {link}: the page has no such heading"
 
 
 def reached():
-    """The pages that MAP leads to in at most STEPS_MAX steps."""
+    """The pages reached from MAP in at most STEPS_MAX steps."""
     found = {MAP.resolve()}
     last = set(found)
     for _ in range(STEPS_MAX):

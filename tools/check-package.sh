@@ -1,21 +1,21 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Builds the Debian package twice and holds it to what a package promises:
+# Builds the Debian package twice and checks it:
 #     tools/check-package.sh [--tarballs|--once]
 #
-#   - the two builds, in different folders, under other settings, are the same, byte for byte;
+#   - two builds, in different folders and under different settings, are equal byte for byte;
 #   - lintian has no complaint about the source and the package;
-#   - installed, the program runs and finds its data, and there are man pages and completions;
-#   - removed, it leaves nothing;
-#   - the tarball runs wherever it is unpacked, and prints the same as the package.
+#   - the installed program runs and finds its data; man pages and completions are installed;
+#   - removal leaves no files;
+#   - the tarball runs in any folder, and prints the same as the package.
 #
-# With --tarballs, the tarball is built twice as well, and compared; with --once, nothing is.
+# --tarballs: also build the tarball twice and compare; --once: one build of the package, no comparison.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 how=${1:-}
-unset CC CFLAGS CPPFLAGS LDFLAGS LONGHAUL_DATA_DIR SOURCE_DATE_EPOCH # what is built is Debian's way to build it
-export CCACHE_DISABLE=1 # a second build that is the first one's copy shows nothing
-PATH=$PATH:/usr/sbin:/sbin                                            # dpkg asks for ldconfig
+unset CC CFLAGS CPPFLAGS LDFLAGS LONGHAUL_DATA_DIR SOURCE_DATE_EPOCH # build with Debian's settings
+export CCACHE_DISABLE=1 # a cached second build would prove nothing
+PATH=$PATH:/usr/sbin:/sbin                                            # dpkg needs ldconfig
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
@@ -24,7 +24,7 @@ fail() {
     exit 1
 }
 
-# export_tree FOLDER: what git would take, as it is now.
+# export_tree FOLDER: copies the working tree without ignored files.
 export_tree() {
     mkdir -p "$1"
     git ls-files -z --cached --others --exclude-standard --deduplicate |
@@ -35,7 +35,7 @@ export_tree() {
         done | tar --null -T - -cf - | tar -C "$1" -xf -
 }
 
-# build FOLDER LOG OPTIONS...: in a folder of its own; the log is shown if it fails.
+# build FOLDER LOG OPTIONS...: builds the package in FOLDER; shows the log on failure.
 build() {
     local folder=$1 log=$2
     shift 2
@@ -44,7 +44,7 @@ build() {
 }
 
 version=$(sed -n '1s/.*(\(.*\)).*/\1/p' debian/changelog)
-grep -qF "version: '$version'," meson.build || fail "debian/changelog has another version than meson.build: $version"
+grep -qF "version: '$version'," meson.build || fail "versions of debian/changelog and meson.build differ: $version"
 
 first=$work/a/longhaul-$version
 second=$work/another-place/of-another-length/longhaul
@@ -81,7 +81,7 @@ in_root --install "$deb"
 program=$root/usr/bin/longhaul
 "$program" compare dfa-2node > "$work/compared"
 "$program" verify --schedule zigzag --ranks 1-8 > /dev/null
-grep -q 'wins' "$work/compared" || fail "compare does not answer"
+grep -q 'wins' "$work/compared" || fail "compare names no winner"
 for command in '' $("$program" list commands --format names | sed 's/^/-/'); do
     gzip -dc "$root/usr/share/man/man1/longhaul$command.1.gz" > "$work/page"
     if [ -n "$command" ]; then
@@ -90,15 +90,15 @@ for command in '' $("$program" list commands --format names | sed 's/^/-/'); do
 done
 for file in bash-completion/completions/longhaul zsh/vendor-completions/_longhaul \
     fish/vendor_completions.d/longhaul.fish; do
-    [ -s "$root/usr/share/$file" ] || fail "there is no completion in usr/share/$file"
+    [ -s "$root/usr/share/$file" ] || fail "missing completion: usr/share/$file"
 done
 gzip -dc "$root"/usr/share/doc/longhaul/longhaul-sbom.spdx.json.gz > "$work/sbom" 2> /dev/null ||
     cp "$root"/usr/share/doc/longhaul/longhaul-sbom.spdx.json "$work/sbom"
 (cd "$first" && tests/tools/sbom.py "$program" "$work/sbom")
 in_root --purge longhaul
 contents > "$work/after"
-diff "$work/before" "$work/after" || fail "the package leaves something"
-echo "installed, run and removed: nothing is left"
+diff "$work/before" "$work/after" || fail "removal leaves files"
+echo "installed, run and removed: no files are left"
 
 # --- the tarball ---------------------------------------------------------------------------------
 
@@ -113,6 +113,6 @@ tar -C "$work/un packed" -xzf "$tarball"
 mv "$work/un packed"/longhaul-* "$work/un packed/somewhere/else"
 "$work/un packed/somewhere/else/bin/longhaul" compare dfa-2node | cmp - "$work/compared"
 if grep -qaF -e "$work" -e "$first" "$work/un packed/somewhere/else/bin/longhaul"; then
-    fail "the program of the tarball names the folder that it was built in"
+    fail "the program of the tarball contains the path of its build folder"
 fi
-echo "the tarball runs where it is unpacked, and prints the same: $(stat -c %s "$tarball") bytes"
+echo "the tarball runs in another folder, and prints the same: $(stat -c %s "$tarball") bytes"

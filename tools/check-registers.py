@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Holds what ptxas made of the GPU's kernels against the table: check-registers.py [--update] BUILD.
+"""Compares the registers of GPU kernels with the table: check-registers.py [--update] BUILD.
 
-src/kernels/cuda/registers.tsv says how many registers every kernel has on every architecture that it
-names. A change is to be looked at, since a kernel with more registers may run slower than one with
-fewer, and one that does not get as many as it needs spills them to memory: no kernel may. --update
-writes the table anew, from a build with -Dgpu_archs=80,90,90a,100. Architectures that BUILD lacks are
-named and passed over; another version of nvcc than the table's is only looked at for spills. Exits
-with 77 where BUILD has no kernels.
+src/kernels/cuda/registers.tsv has the number of registers of every kernel on every architecture. A change
+must be reviewed, since more registers may make a kernel slower. Spills to memory are errors. --update writes
+the table from a build with -Dgpu_archs=80,90,90a,100. Architectures missing in BUILD are listed and
+skipped; with another version of nvcc than the table's, only spills are checked. Exit status 77 if BUILD has
+no kernels.
 """
 
 import argparse
@@ -30,7 +29,7 @@ def name_of(mangled):
 
 
 def read_logs(build):
-    """Registers by kernel and architecture, and what is wrong."""
+    """Registers by kernel and architecture, and the errors."""
     found, wrong, kernel = {}, [], None
     for path in sorted((build / "src/kernels/cuda").glob("*.ptxas")):
         for line in path.read_text(encoding="utf-8").splitlines():
@@ -54,7 +53,7 @@ def read_table():
 
 
 def arch_order(arch):
-    """90a behind 90."""
+    """Sort key: 90a follows 90."""
     return int(re.sub(r"\D", "", arch)), arch
 
 
@@ -69,7 +68,7 @@ def write_table(version, found):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--update", action="store_true", help="write the table anew")
+    parser.add_argument("--update", action="store_true", help="write the table")
     parser.add_argument("build", type=pathlib.Path, help="a build folder that is up to date")
     args = parser.parse_args()
     found, wrong = read_logs(args.build)
@@ -84,7 +83,7 @@ def main():
     table_version, table = read_table()
     archs = {arch for _, arch in found} & {arch for _, arch in table}
     for arch in sorted({arch for _, arch in table} - archs, key=arch_order):
-        print(f"check-registers: BUILD has nothing for sm_{arch}")
+        print(f"check-registers: BUILD has no kernels for sm_{arch}")
     for name, arch in sorted(set(found) | set(table)):
         if arch not in archs or version != table_version:
             continue

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Validates every data file against the JSON Schema of the format that its "schema" field names, as
-PROGRAM prints it: check-schemas.py PROGRAM.
+"""Validates every data file against the JSON Schema of its format: check-schemas.py PROGRAM.
 
-Only models may lack the field: the config.json of a published model is read as it is. And what schemas
-allow for a backend is what src/runtime/backend.c has.
+PROGRAM prints the schemas; the field "schema" of a file names its format. Only models may lack the field: the
+config.json of a published model is read unchanged. Also checks that the schemas allow exactly the backends of
+src/runtime/backend.c.
 """
 
 import json
@@ -31,7 +31,7 @@ def backends_allowed(node):
 
 
 def read_schemas(program):
-    """Of all formats that have one."""
+    """The schemas of all formats that have one."""
     listed = subprocess.run([program, "list", "formats", "--format", "json"], check=True,
                             capture_output=True, text=True)
     for entry in json.loads(listed.stdout)["entries"]:
@@ -50,7 +50,7 @@ def main():
         jsonschema.Draft202012Validator.check_schema(schema)
         validators[schema["$id"]] = jsonschema.Draft202012Validator(schema)
     checked = 0
-    failures = [f"{name}: backends are {allowed}, and in src/runtime/backend.c {backends}"
+    failures = [f"{name}: allows the backends {allowed}; src/runtime/backend.c has {backends}"
                 for name, validator in validators.items()
                 for allowed in backends_allowed(validator.schema) if allowed != backends]
     for path in sorted(path for kind in KINDS for path in pathlib.Path(kind).glob("*.json")):
@@ -68,7 +68,7 @@ def main():
         r"formats = \[([^]]*)\]", pathlib.Path("share/meson.build").read_text(encoding="utf-8"))[1], re.M)
     named = [re.sub(r"longhaul\.([\w-]+)/.*", r"\1", name) for name in validators]
     if sorted(installed) != sorted(named):
-        failures.append(f"share/meson.build installs the schemas of {installed}; there are {named}")
+        failures.append(f"share/meson.build installs the schemas {installed}; the formats are {named}")
     print("\n".join(failures + [f"{checked} data files checked, {len(failures)} failures"]))
     return 1 if failures else 0
 

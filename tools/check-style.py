@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The rules of CONTRIBUTING.md that neither compiler nor clang-tidy checks.
+"""Checks the rules of CONTRIBUTING.md that neither the compiler nor clang-tidy checks.
 
-Prints one line per finding and fails if there is any. A line that has a reason to break a rule says
-so itself: /* nocheck:<rule>: <reason> */.
+Prints one line per finding, and fails if there is any. A line may break a rule with a reason:
+/* nocheck:<rule>: <reason> */.
 """
 
 import pathlib
@@ -17,7 +17,7 @@ FILES_MAX = 40  # of a folder of src/
 NAMES = pathlib.Path("tools/names.tsv")
 UNIT = r"(ps|ns|us|ms|s|seconds|bytes|per_s)"
 
-# Rule, files it holds for, pattern on the code without comments and strings, what to say.
+# Rule, files it applies to, pattern on code without comments and strings, message.
 CODE_RULES = [
     ("goto", r"\.[ch]$", r"\bgoto\b", "no goto: use g_autoptr and early returns"),
     ("locale", r"\.[ch]$", r"\b(setlocale|strtod|strtof|atof|atoi|atol)\s*\(",
@@ -33,7 +33,7 @@ CODE_RULES = [
      "files are written by base/files/output.h, and programs are run by base/files/subprocess.h"),
     ("read", r"^src/(?!base/).*\.c$",
      r"(?<![>.\w])((g_)?f?open|openat|gzopen|g_file_get_contents|g_mapped_file_new|sqlite3_open\w*)\s*\(",
-     "files are read by base/files/file_input.h, so that nothing overwrites them; the system's own need not be"),
+     "files are read by base/files/file_input.h, so that nothing overwrites them; files of the system are exempt"),
     # An LhTime needs no suffix: its type is its unit.
     ("unit", r"^src/.*\.h$",
      r"\b(double|u?int\d+_t|gsize|size_t|int|unsigned)\s+\*?(?!\w*_" + UNIT + r"(_\w+)?\s*[;,)\[])"
@@ -46,7 +46,7 @@ TEXT_RULES = [
     ("word", r"^(?!tools/check-style)", r"\b(TODO|FIXME|XXX|HACK|WIP)\b",
      "unfinished work: finish it or open an issue"),
     ("path", r"^(?!tools/check-style)", r"""(^|[\s"'(=])/(home|root|Users|work|workspace)/""",
-     "a path of one machine"),
+     "a path of a single machine"),
 ]
 
 
@@ -57,7 +57,7 @@ def tracked_files():
 
 
 def without_comments_and_strings(text):
-    """Blanks them, keeping line breaks and columns."""
+    """Replaces comments and strings by blanks, keeping lines and columns."""
     pattern = r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\''
     return re.sub(pattern, lambda m: re.sub(r"[^\n]", " ", m.group()), text, flags=re.S)
 
@@ -81,7 +81,7 @@ def findings_in(path, text):
             yield path, 1, "does not start with #pragma once after its comment [once]"
 
 
-# What a file defines for itself: functions, variables, types, and constants of enumerations.
+# File-private definitions: functions, variables, types, and constants of enumerations.
 OWN_NAMES = [
     r"^static\b[^;{}()=]*?\b(\w+)\s*\(",
     r"^static\b[^;{}()=]*?\b(\w+)(?:\[[^\]\n]*\])*\s*[=;]",
@@ -100,11 +100,11 @@ def own_names(code):
 
 
 def shared_names(codes):
-    """File-private names that two files of one library have: they could not compile as one (-Dunity=on)."""
+    """File-private names defined by two files of a library, which prevent unity builds (-Dunity=on)."""
     first = {}
     for path, code in sorted(codes.items()):
         library = str(pathlib.PurePath(path).parent)
-        # Fast kernels are compiled file by file: see src/meson.build.
+        # Kernels are compiled file by file: see src/meson.build.
         if re.match(r"src/kernels/(cpu|cuda)/", path):
             continue
         for name in sorted(own_names(code)):
@@ -118,7 +118,7 @@ LICENSED = r"\.([ch]|cuh?|py|sh)$|(^|/)meson\.build$|^(quickstart|check|\.ci/run
 
 
 def unlicensed(texts):
-    """Files that do not name their licence in one of the first two lines."""
+    """Files without their licence in the first two lines."""
     for path, text in texts.items():
         if re.search(LICENSED, path) and not path.startswith("tests/data/"):
             if not any(LICENCE in line for line in text.split("\n", 2)[:2]):
@@ -130,7 +130,7 @@ def is_source(path):
 
 
 def outgrown(texts):
-    """Files that are too long to be read, and folders in which nothing is found."""
+    """Files and folders above the size limits."""
     folders = {}
     for path, text in texts.items():
         if is_source(path):
@@ -143,7 +143,7 @@ def outgrown(texts):
 
 
 def old_names(texts):
-    """Names of tools/names.tsv that something was called before, and is again."""
+    """Old names of tools/names.tsv that are in use again."""
     rows = [line.split("\t") for line in NAMES.read_text().splitlines() if not line.startswith("#")][1:]
     new = {row[2] for row in rows}
     old = {row[1]: row[2] for row in rows if row[1] not in new and " " not in row[1]}
@@ -183,7 +183,7 @@ def main():
             codes[path] = without_comments_and_strings(text)
     findings += [*shared_names(codes), *outgrown(texts), *old_names(texts),
                  *unlicensed(texts)]
-    # Device compilers read these; GLib's headers are not made for them.
+    # Device compilers read these headers, and GLib's are not made for them.
     for header in pathlib.Path("src/kernels").glob("*.h"):
         if "shared with device code" in header.read_text() and any(
                 name.startswith("glib") for name in reached_headers(header, set())):

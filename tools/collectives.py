@@ -1,19 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the measured collectives of a topology file from a table of nccl-tests.
+"""Makes the measured collectives of a topology file from a table of nccl-tests times.
 
-    tools/collectives.py TABLE.csv                                      lists what the table has
+    tools/collectives.py TABLE.csv                                      lists the GPUs of the table
     tools/collectives.py TABLE.csv --gpu NAME                           prints rows of JSON
     tools/collectives.py TABLE.csv --gpu NAME --topology FILE [--check] puts them into the file
-    tools/collectives.py TABLE.csv --errors                             a size left out, by GPU
+    tools/collectives.py TABLE.csv --errors                             holdout errors by GPU
 
 The table has the columns gpu, op, num_gpus, size_bytes_nccl_tests, time_us and nccl_version. A row's
-time at a size is the median over the rows of one GPU (--gpu may be given again) and of versions of
-NCCL that agree: each is within 5 % of all others in the mean of every operation from 256 KiB on.
-The newest version's rows come first and hold where no version is asked for. With --lines also
-the three lines (LL, LL128, Simple) of each operation are fitted, for numbers of GPUs without rows,
-to all versions of the first GPU. The result depends on the table alone. With --check nothing is
-written: status 1 if the file is not what the table makes.
+time at a size is the median over the rows of one GPU (--gpu may be repeated) and of versions of NCCL
+that agree: the mean difference of any two of them is at most 5 % for every operation from 256 KiB on.
+The newest version's rows come first and are the default. --lines also fits the three lines (LL, LL128,
+Simple) of each operation to all versions of the first GPU, for numbers of GPUs without rows. The result
+depends on the table alone. --check writes nothing; exit status 1 if the file differs from the result.
 """
 
 import argparse
@@ -28,13 +27,13 @@ import sys
 
 OPERATIONS = {"all_gather": "all-gather", "reduce_scatter": "reduce-scatter",
               "all_reduce": "all-reduce", "alltoall": "all-to-all"}
-LL_BYTES = 64 << 10  # a rank sends: NCCL's changes of protocol, about
+LL_BYTES = 64 << 10  # bytes that a rank sends: approximate limits of NCCL's protocols
 LL128_BYTES = {"all-reduce": 8 << 20}
 LL128_BYTES_ELSE = 4 << 20
-RATE_MAX = 1e5  # GB/s: what is faster takes no time
-LEFT_OUT_FROM = 256 << 10  # errors, and what versions differ by, are of sizes from here on
+RATE_MAX = 1e5  # GB/s: faster terms are omitted
+LEFT_OUT_FROM = 256 << 10  # smallest size of errors and of differences between versions
 AGREE = 0.05
-BEND = 2 / 3  # of the way from the line between two knots to where those beside meet
+BEND = 2 / 3  # fraction of the way from the line between two knots to the intersection of their neighbours' lines
 
 
 def read(path):
@@ -63,7 +62,7 @@ def version_key(version):
 
 
 def agree(one, other):
-    """Whether tables of two versions tell the same."""
+    """Whether the tables of two versions agree."""
     differences = collections.defaultdict(list)
     for key in one.keys() & other.keys():
         for size in one[key].keys() & other[key].keys():
@@ -88,7 +87,7 @@ def groups_of(by_version):
 
 def knots(samples):
     """Sizes and medians, rounded as the tables print them; a last size that is no slower than the
-    one before it says nothing of larger ones and is left out."""
+    one before it cannot be extrapolated and is omitted."""
     points = [(size, round(statistics.median(us), 3)) for size, us in sorted(samples.items())]
     while len(points) > 2 and points[-1][1] <= points[-2][1]:
         points.pop()
@@ -101,7 +100,7 @@ def line(points, start, size):
 
 
 def interpolate(points, size):
-    """As src/sim/network/collectives/collective_table.c does."""
+    """As in src/sim/network/collectives/collective_times.c."""
     if size <= points[0][0]:
         return points[0][1]
     if size >= points[-1][0]:
@@ -125,7 +124,7 @@ def interpolate(points, size):
 
 
 def parts_of(operation, ranks, size):
-    """What base, hop, bandwidth and copy are multiplied by: 1, hops, bytes sent, bytes to one."""
+    """Factors of base, hop, bandwidth and copy: 1, hops, bytes sent, bytes to one peer."""
     rounds = 2 if operation == "all-reduce" else 1
     hops = math.log2(ranks) if operation == "all-to-all" else rounds * (ranks - 1)
     sent = rounds * size * (ranks - 1) / ranks
@@ -199,7 +198,7 @@ def lines_of(table, source):
 
 
 def text_of(document):
-    """JSON as the topology files have it: arrays of numbers, and rows of lines, on one line."""
+    """JSON in the layout of topology files: arrays of numbers, and rows of lines, on one line."""
     text = json.dumps(document, indent=2, ensure_ascii=False)
     text = re.sub(r"\[\s+([-\d.,\s]+?)\s+\]", lambda m: "[" + re.sub(r"\s+", " ", m[1]) + "]", text)
     text = re.sub(r"\"measured_on\": \{[^{}]*(\{[^{}]*\}[^{}]*)*\}",
@@ -209,7 +208,7 @@ def text_of(document):
 
 
 def links_of(node):
-    """What the rows were measured on: the links that the file has."""
+    """The links that rows were measured on: those of the file."""
     places = [place for place in ("scale_up", "pcie")
               if "bandwidth" in node.get(place, {}) and
               (place == "scale_up" or node["scale_up"]["kind"] in ("none", "pairs"))]
@@ -230,7 +229,7 @@ def with_rows(document, times, lines):
 
 
 def print_errors(times):
-    """Of every size but the first and the last, told by the others."""
+    """Prints errors of every size except the first and the last, predicted from the others."""
     everything = collections.defaultdict(list)
     for gpu in sorted(times):
         errors = collections.defaultdict(list)
@@ -257,12 +256,12 @@ def source_of(options, gpu):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("table")
-    parser.add_argument("--gpu", action="append", help="a name of the column gpu; may be given again")
-    parser.add_argument("--source", default="", help="where the table comes from; {gpu}: its name")
+    parser.add_argument("--gpu", action="append", help="a name of the column gpu; may be repeated")
+    parser.add_argument("--source", default="", help="source of the table; {gpu} is replaced by the GPU's name")
     parser.add_argument("--topology", type=pathlib.Path, help="put the rows into this file")
-    parser.add_argument("--lines", action="store_true", help="fit the three lines, too")
-    parser.add_argument("--check", action="store_true", help="write nothing; status 1 if it would")
-    parser.add_argument("--errors", action="store_true", help="print errors of sizes left out")
+    parser.add_argument("--lines", action="store_true", help="also fit the three lines")
+    parser.add_argument("--check", action="store_true", help="write nothing; exit status 1 if the file would change")
+    parser.add_argument("--errors", action="store_true", help="print holdout errors of sizes")
     options = parser.parse_args()
     times = read(options.table)
     if options.errors:
@@ -274,7 +273,7 @@ def main():
     rows = []
     for gpu in options.gpu:
         if gpu not in times:
-            parser.error(f"no GPU \"{gpu}\" in {options.table}; there are: {', '.join(sorted(times))}")
+            parser.error(f"no GPU \"{gpu}\" in {options.table}; known: {', '.join(sorted(times))}")
         rows += rows_of(times[gpu], source_of(options, gpu))
     first = times[options.gpu[0]]
     lines = lines_of(pooled(first, first), source_of(options, options.gpu[0])) if options.lines else []

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What a run of the tests came to, from Meson's testlog.json (one JSON object per line): which took longest,
-which were skipped and why, how to run the rest, and last "tests: N passed, M failed"."""
+"""Summarises a run of the tests from Meson's testlog.json (one JSON object per line): the slowest tests, the
+skipped ones with their reasons, how to run the rest, and last "tests: N passed, M failed"."""
 
 import json
 import os
@@ -9,7 +9,7 @@ import sys
 
 FINE = ("OK", "EXPECTEDFAIL")
 SLOWEST = 5
-REASON = "skipped: "  # how a test that ends with status 77 begins the line that says why
+REASON = "skipped: "  # prefix of the line with the reason, of tests that end with status 77
 
 with open(sys.argv[1], encoding="utf-8") as log:
     tests = [json.loads(line) for line in log if line.strip()]
@@ -19,11 +19,11 @@ skipped = [test for test in tests if test["result"] == "SKIP"]
 for test in skipped:
     lines = (test.get("stdout") or "").splitlines()
     why = [line[len(REASON):] for line in lines if line.startswith(REASON)]
-    print(f"skipped: {test['name']}: {why[0] if why else 'it does not say why'}")
+    print(f"skipped: {test['name']}: {why[0] if why else 'no reason given'}")
 passed = sum(test["result"] in FINE for test in tests)
 failed = len(tests) - passed - len(skipped)
 print("the rest: .ci/run deep SUITE... (.ci/deep.list has the suites); all cases of one test here: "
       "LONGHAUL_TEST_SHARE=1 ./check TEST")
 print(f"tests: {passed} passed, {failed} failed" + (f", {len(skipped)} skipped" if skipped else ""))
 if skipped and os.environ.get("CI"):
-    sys.exit("CI may skip nothing")
+    sys.exit("CI must not skip tests")

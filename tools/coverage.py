@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Prints how much of src/ the tests execute, from a build with coverage whose tests have run.
+"""Prints the line coverage of src/, from a build with coverage whose tests have run.
 
     coverage.py BUILD
 
-A line counts as executed if it is in any of the objects that it is compiled into. One row for each file
-below ENOUGH, with the reason that tests/coverage.list gives, and the total. Exit status 1 if a file is
-below ENOUGH without a reason, or below what its reason allows.
+A line counts as executed if any of the objects that contain it executed it. Prints one row for each file
+below ENOUGH, with its reason from tests/coverage.list, and the total. Exit status 1 if a file is below
+ENOUGH without a reason, or below the limit of its row.
 """
 import collections
 import json
@@ -28,13 +28,13 @@ def read_list():
             continue
         file, lowest, reason = (line.split(None, 2) + ["", ""])[:3]
         if not reason or not (ROOT / file).is_file():
-            sys.exit(f"{LIST}:{number}: a row is FILE LOWEST REASON, and FILE is in src/")
+            sys.exit(f"{LIST}:{number}: a row is FILE LOWEST REASON; FILE must exist")
         reasons[file] = (float(lowest), reason)
     return reasons
 
 
 def counts_of(data):
-    """What one object of the program executed: file -> line -> whether."""
+    """Lines of one object: file -> line -> executed."""
     text = subprocess.run(["gcov", "--json-format", "--stdout", str(data)], cwd=data.parent, check=True,
                           stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout
     files = collections.defaultdict(dict)

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Which of the deep suites are due, and when they ran last.
+"""Selects the deep suites that are due, and records their runs.
 
-    deep.py due               prints the suites that a change pulls forward, and says what is stale
-    deep.py check BUILD       holds .ci/deep.list against .ci/run and the tests of a build folder
-    deep.py record SUITE S    writes that SUITE has passed at this commit, in S seconds
+    deep.py due               prints the suites that a change pulls forward, and reports stale ones
+    deep.py check BUILD       checks .ci/deep.list against .ci/run and the tests of a build folder
+    deep.py record SUITE S    records that SUITE passed at this commit, in S seconds
     deep.py since SUITE       prints the commit of its last run
 
-.ci/deep.list has the suites, the seconds that each is stated to take, and the folders that it covers: files
-below a folder, but not those of folders below that. .ci/deep.tsv has the last run of each: suite, commit,
-seconds. A suite is due if a file that it covers has changed since (one that has never run is stale); suites are pulled forward in the order of
-the list for as long as their stated seconds are at most FORWARD_SECONDS in all.
+.ci/deep.list has the suites, the stated duration of each in seconds, and the files and folders that it covers (a
+folder without its subfolders). .ci/deep.tsv has the last run of each: suite, commit, seconds. A suite is due if a
+file that it covers has changed since its last run; a suite that never ran is stale. Due suites are pulled forward
+in the order of the list while their stated durations add up to at most FORWARD_SECONDS; the others are stale.
 """
 import json
 import pathlib
@@ -26,14 +26,14 @@ COMMITS_STALE = 20
 
 
 def git(*arguments):
-    """What git prints, or None if it fails."""
+    """The output of git, or None on failure."""
     done = subprocess.run(["git", *arguments], cwd=ROOT, text=True, stdout=subprocess.PIPE,
                           stderr=subprocess.DEVNULL, check=False)
     return done.stdout if done.returncode == 0 else None
 
 
 def read_suites():
-    """Suite -> (stated seconds, what it covers), in the order of the list."""
+    """Suite -> (stated seconds, covered files and folders), in the order of the list."""
     suites = {}
     for number, line in enumerate(LIST.read_text().splitlines(), 1):
         words = line.split()
@@ -66,7 +66,7 @@ def covers(paths, file):
 
 
 def changed_since(commit):
-    """The files that differ from @commit, in the working tree too; None if it is not known here."""
+    """Files of the working tree that differ from @commit; None if the commit is unknown."""
     differing = git("diff", "--name-only", commit)
     return None if differing is None else differing.splitlines()
 
@@ -92,7 +92,7 @@ def print_due():
 
 
 def check(build):
-    """Every suite is a step, and every deep test is in a suite."""
+    """Checks that every suite is a step, and that every deep test is in a suite."""
     suites, wrong = read_suites(), []
     read_runs(suites)
     text = (ROOT / ".ci/run").read_text()
@@ -103,7 +103,7 @@ def check(build):
     for test in json.loads(listed):
         names = {suite.split(":")[-1] for suite in test["suite"]}
         if "deep" in names and not names & set(suites):
-            wrong.append(f"{LIST}: no row has a suite of the deep test {test['name']} ({', '.join(sorted(names))})")
+            wrong.append(f"{LIST}: no suite contains the deep test {test['name']} ({', '.join(sorted(names))})")
     for line in wrong:
         print(line, file=sys.stderr)
     return 1 if wrong else 0
@@ -115,7 +115,7 @@ def record(suite, seconds):
     if suite not in suites:
         sys.exit(f"deep: no suite {suite}; suites: {', '.join(suites)}")
     if not seconds.isdigit():
-        sys.exit(f"deep: {seconds} is no whole number of seconds")
+        sys.exit(f"deep: {seconds} is not a whole number of seconds")
     runs[suite] = (git("rev-parse", "--short=12", "HEAD").strip(), seconds)
     RUNS.write_text("".join("\t".join([name, *runs[name]]) + "\n" for name in suites if name in runs))
 

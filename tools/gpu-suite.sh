@@ -1,27 +1,26 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Runs longhaul on the GPUs of this machine, and writes what it found into the tables of
+# Runs longhaul on the GPUs of this machine, and writes the results to the tables of
 # docs/results/gpu.md.
 #
 #     tools/gpu-suite.sh [--program FILE] [--document FILE] [--small] BUILD [PIECE...]
 #
-# BUILD is a build folder with CUDA. The pieces, all of them by default, in an order that finds what is
-# cheap to mend first:
+# BUILD is a build folder with CUDA. Pieces, all by default; problems that are cheap to fix show first:
 #
-#     machine     what longhaul doctor says
+#     machine     the output of longhaul doctor
 #     kernels     every kernel against its reference (test_gpu_kernels)
 #     sanitizer   a run under the tools of compute-sanitizer, where it is installed
 #     copies      every schedule, forward and backward, with all ranks on one GPU
 #     nccl        the same with a GPU for each rank
-#     failures    what must end with a name
-#     speed       attention on one GPU, beside cuDNN's and PyTorch's where they are installed
-#     truth       calibrate and validate, on GPUs of the cluster that LONGHAUL_CLUSTER names (hgx-h100)
+#     failures    runs that must fail with a specific error
+#     speed       attention on one GPU, compared with cuDNN and PyTorch where installed
+#     truth       calibrate and validate; LONGHAUL_CLUSTER is the cluster of these GPUs (default hgx-h100)
 #     alone       the slowest rank of eight nodes of that cluster, alone on one GPU; likewise with cuDNN
 #
-# --small takes few tokens: for tests of this script, where something stands for a GPU.
+# --small uses few tokens: for tests of this script with a stand-in for a GPU.
 #
-# A piece takes less than ten minutes, or is ended and said to be unfinished. Exit status 0 if all is as
-# it should be, 1 if not, 2 for a wrong call, 77 without a device (then nothing is written).
+# A piece takes less than ten minutes; otherwise it is stopped and reported as unfinished. Exit status 0 if
+# all results are as expected, 1 if not, 2 for a wrong call, 77 without a device (nothing is written).
 set -u
 
 usage() {
@@ -54,7 +53,7 @@ limit_s=570 # of a piece
 wrong=0
 
 "$program" doctor --backend cuda --format json >"$folder/doctor.json" || {
-    echo "gpu-suite: no GPU can be used here: nothing was run" >&2
+    echo "gpu-suite: no usable GPU: nothing was run" >&2
     "$program" doctor --backend cuda >&2
     exit 77
 }
@@ -63,14 +62,14 @@ gpus=$(grep -c '"part": "device"' "$folder/doctor.json")
 
 # ---- rows of tables ----
 
-# row CELL...: a row of the table of this piece.
+# row CELL...: prints a row of the piece's table.
 row() {
     local cell
     for cell in "$@"; do printf '| %s ' "$(printf '%s' "$cell" | tr '|\n' '/ ')"; done
     printf '|\n'
 }
 
-# table HEADING...: its head.
+# table HEADING...: prints the table's head.
 table() {
     row "$@"
     printf '|---%.0s' "$@"
@@ -81,19 +80,19 @@ has_cudnn() {
     grep -q '^cudnn,works' "$folder/parts.csv"
 }
 
-# What is left of this piece's time.
+# Remaining time of this piece, seconds.
 left_s() {
     local left=$((limit_s - (SECONDS - piece_began)))
     echo $((left > 1 ? left : 1))
 }
 
-# not_well TEXT: something is not as it should be.
+# not_well TEXT: reports a result that is not as expected.
 not_well() {
     echo "gpu-suite: $piece: $*" >&2
     wrong=1
 }
 
-# timed COMMAND...: its output in out, its status in status, its seconds in took.
+# timed COMMAND...: runs it; output in out, exit status in $status, seconds in $took.
 timed() {
     local began
     began=$(date +%s%N)
@@ -122,7 +121,7 @@ piece_kernels() {
     timed env CK_FORK=no CK_DEFAULT_TIMEOUT=600 "$build/tests/test_gpu_kernels"
     case $status in
     0) row test_gpu_kernels "$(tail -n 1 "$folder/out")" "$took" ;;
-    77) row test_gpu_kernels '**it finds no device**' "$took" && not_well 'test_gpu_kernels finds no device' ;;
+    77) row test_gpu_kernels '**no device found**' "$took" && not_well 'test_gpu_kernels: no device found' ;;
     124) row test_gpu_kernels "unfinished after $limit_s s" "$took" && not_well 'test_gpu_kernels: unfinished' ;;
     *) row test_gpu_kernels "**$(tail -n 1 "$folder/out")**" "$took" && not_well 'test_gpu_kernels' ;;
     esac
@@ -143,16 +142,16 @@ piece_sanitizer() {
     done
 }
 
-# Python that says what a run is, which has been read as JSON.
+# Python: the result of a run, from its JSON.
 what_it_is='
 def what_it_is(run):
     wrong = [e["tensor"] for e in run["errors"] if not e["within"]]
     if not run["same_bits"]:
-        wrong.append("not the same bits each time")
+        wrong.append("runs not bitwise equal")
     return "ok" if run["ok"] else "**WRONG**: " + (", ".join(wrong) or "counts")
 '
 
-# What a run printed as JSON, as cells: worst mean, worst row, counts, what it is.
+# Cells of a run's JSON: worst mean, worst row, counts, result.
 run_cells() {
     python3 - "$folder/out" <<END
 import json, sys
@@ -181,7 +180,7 @@ schedules() {
             row "$schedule" "$2" '' '' '' "refused: $(sed 's/^longhaul: error: //' "$folder/err" | head -c 120)" "$took"
         elif [ $status -eq 124 ]; then
             row "$schedule" "$2" '' '' '' unfinished "$took"
-            not_well "$schedule on $2 ranks: no time was left"
+            not_well "$schedule on $2 ranks: out of time"
         else
             row "$schedule" "$2" '' '' '' "**status $status**: $(head -c 200 "$folder/err")" "$took"
             not_well "$schedule on $2 ranks: status $status"
@@ -210,13 +209,13 @@ must_fail() {
         row "$name" "$status" "$found" "$took"
     else
         row "$name" "**$status**" "**$(head -c 200 "$folder/err")**" "$took"
-        not_well "$name: status $status, not $expected, or other words"
+        not_well "$name: status $status, not $expected, or another message"
     fi
 }
 
 piece_failures() {
     local run="$program run --schedule ring --num-attention-heads 2 --kv-channels 64 --deadline 5s"
-    table failure status 'what it says' seconds
+    table failure status message seconds
     # shellcheck disable=SC2086
     {
         must_fail 'a rank that sends nothing, copies' 4 'no op and no message has completed for 5 s' \
@@ -233,7 +232,7 @@ piece_failures() {
     }
 }
 
-# Milliseconds of PyTorch's attention, forward and backward, for n tokens; nothing without it.
+# Milliseconds of PyTorch's attention, forward and backward, for n tokens; empty without PyTorch.
 pytorch_ms() {
     timeout -k 10 "$(left_s)" python3 - "$1" 2>/dev/null <<'END'
 import statistics, sys
@@ -295,7 +294,7 @@ END
     done
 }
 
-# What validate says, as rows.
+# Rows of the output of validate.
 validated_rows() {
     python3 - "$folder/validation.json" <<'END'
 import json, sys
@@ -313,7 +312,7 @@ END
 
 piece_truth() {
     local ranks=$((gpus < 8 ? gpus : 8)) on='--backend cuda' few= profile=$folder/gpu.json
-    table schedule 'measured, ms' 'predicted, ms' 'error, %' 'constants that explain most of what is off'
+    table schedule 'measured, ms' 'predicted, ms' 'error, %' 'constants that explain most of the error'
     if [ "$ranks" -gt 1 ]; then
         on='--backend nccl' few="--ranks $ranks" profile=$folder/gpus.json
     fi
@@ -337,14 +336,14 @@ piece_truth() {
     validated_rows || not_well 'validate: no result'
 }
 
-# On one GPU, whatever there is: links are the cluster's. Where there is one alone, it has been calibrated.
+# Always on one GPU, with the cluster's links. With a single GPU, piece_truth has calibrated it.
 piece_alone() {
     local cluster=${LONGHAUL_CLUSTER:-hgx-h100} ranks=$((8 * nodes))
     local -a rank=("$program" validate --backend cuda --replay-rank slowest --cluster "$cluster:$nodes" --ranks $ranks
         --seq-length $((truth_tokens * ranks)) --num-attention-heads $truth_heads --num-query-groups $truth_heads
         --kv-channels $truth_width --schedule ring --schedule zigzag --schedule dfa-balanced --schedule usp --format json)
 
-    table attention schedule rank 'measured, ms' 'predicted, ms' 'error, %' 'median kernel, % off'
+    table attention schedule rank 'measured, ms' 'predicted, ms' 'error, %' 'median kernel error, %'
     status=0
     # shellcheck disable=SC2086
     [ -s "$folder/gpu.json" ] || timed "$program" calibrate --backend cuda $quick --cluster "$cluster" -o "$folder/gpu.json"
@@ -361,14 +360,14 @@ piece_alone() {
     fi
 }
 
-# alone_rows ATTENTION FILE: what validate has written, if it has.
+# alone_rows ATTENTION FILE: rows of the validation in FILE, if there is one.
 alone_rows() {
     if [ $status -gt 1 ]; then
         row "$1" '' '' '' '' '' "**status $status**: $(head -c 200 "$folder/err")"
         not_well "alone: $1: status $status"
         return
     fi
-    python3 - "$@" <<'END' || not_well "alone: $1: not all was measured: $(head -c 200 "$folder/err")"
+    python3 - "$@" <<'END' || not_well "alone: $1: incomplete measurements: $(head -c 200 "$folder/err")"
 import json, sys
 rows = json.load(open(sys.argv[2]))["schedules"]
 for row in rows:
@@ -395,7 +394,7 @@ text, count = re.subn(re.escape(mark) + r"\n.*?<!-- end -->",
                       lambda _: "{}\n\n{}\n<!-- end -->".format(mark, rows),
                       document.read_text(encoding="utf-8"), flags=re.S)
 if count != 1:
-    sys.exit("{}: there is no table {}".format(document, mark))
+    sys.exit("{}: missing table {}".format(document, mark))
 new = document.with_name(document.name + ".new")
 new.write_text(text, encoding="utf-8")
 new.replace(document)

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a command on one core, which no other command of this tool has: one-core.py COMMAND...
+"""Runs a command on one core that no other command of this tool uses: one-core.py COMMAND...
 
-A build with coverage counts the lines of all threads in the same memory. On several cores, threads wait for each
-other's counters and get nothing done sooner; each test on a core of its own takes half the time. If no core is
-free, the command runs where it would without this tool.
+In a build with coverage all threads count lines in the same memory, so threads on several cores wait for each
+other's counters. Tests that run on one core each take half the time. If no core is free, the command runs
+unrestricted.
 """
 import fcntl
 import os
@@ -13,7 +13,7 @@ import sys
 
 
 def take(core):
-    """Whether this process and those that it starts have the core from now on."""
+    """Reserves the core for this process and its children; returns whether that succeeded."""
     held = os.open(f"/sys/devices/system/cpu/cpu{core}", os.O_RDONLY)
     try:
         fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -29,7 +29,7 @@ def main():
     if len(sys.argv) < 2:
         sys.exit("usage: one-core.py COMMAND...")
     any(take(core) for core in sorted(os.sched_getaffinity(0)))
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # which Python ignores, and what it starts would, too
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it, and its children would inherit that
     os.execvp(sys.argv[1], sys.argv[1:])
 
 

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Two builds of the program, and one build under different settings, must print the same bytes:
+# Checks that two builds of the program, under different settings, print the same bytes:
 #     tools/same-bytes.sh [--once] build-release/longhaul build-release-clang/longhaul
-# With --once, the first one runs under one setting only: sanitizers make it slow.
+# --once: the first build runs under one setting only, since sanitizers make it slow.
 set -euo pipefail
 
 once=
@@ -35,7 +35,7 @@ for format in csv md; do
     commands+=("compare scenarios/dfa-2node.json --format $format")
 done
 
-# The settings that must not matter. German writes 1,5 where English writes 1.5.
+# Settings that must not affect the output. The German locale prints 1,5 for 1.5.
 settings=(
     "LC_ALL=C"
     "LC_ALL=C.UTF-8"
@@ -47,7 +47,7 @@ settings=(
 programs=("$first" "$second")
 [ -z "$once" ] || programs=("$second")
 
-# Runs one command and keeps what it prints and how it ends.
+# Runs one command and records its output and exit status.
 record() {
     local program=$1 setting=$2 command=$3 file=$4 status=0
     # Results are stamped with the command line, so both programs get the same name.
@@ -64,7 +64,7 @@ record() {
     fi
 }
 
-# Compares all that the programs print for command number $1 of the list.
+# Compares the outputs of the programs for command number $1 of the list.
 compare() {
     local command=${commands[$1]} mine=$out/$1 program setting
     record "$first" "${settings[0]}" "$command" "$mine.wanted"
@@ -80,7 +80,7 @@ compare() {
     done
 }
 
-# As many commands at a time as there are processors.
+# Runs as many commands in parallel as there are processors.
 running=0
 for i in "${!commands[@]}"; do
     if [ "$running" -eq "$(nproc)" ]; then

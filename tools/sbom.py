@@ -4,10 +4,10 @@
 
     tools/sbom.py --version VERSION --output FILE [--depfile FILE] [LIBRARY=VERSION:HOW...]
 
-It names every file that the program is made of and every data file that is installed with it, with their
-digests, and the libraries that the program is linked with or loads. meson calls it; HOW is how the library is
-used (RELATIONS). The same sources and libraries give the same bytes, in whatever folder and whenever; the time in
-it is SOURCE_DATE_EPOCH, or 1970.
+It lists every source file of the program and every installed data file, with their digests, and the libraries
+that the program links or loads. Meson calls it; HOW is the use of the library, a key of RELATIONS. The same
+sources and libraries give the same bytes in any folder and at any time; the timestamp is SOURCE_DATE_EPOCH, or
+1970.
 """
 
 import argparse
@@ -22,7 +22,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 SOURCES = ("src",)
 DATA = ("topologies", "devices", "models", "frameworks", "scenarios")
 
-# What meson calls a library: its name, its licence and who supplies it.
+# Library as named by Meson -> name, licence, supplier.
 LIBRARIES = {
     "glib-2.0": ("GLib", "LGPL-2.1-or-later", "Organization: The GNOME Project"),
     "libc": ("GNU C Library", "LGPL-2.1-or-later", "Organization: GNU Project"),
@@ -48,7 +48,7 @@ LICENCES = {
 
 
 def files():
-    """What the program and its data are made of, in an order that no file system has a say in."""
+    """Sources and data files, in an order that does not depend on the file system."""
     paths = (path for folder in SOURCES + DATA for path in (ROOT / folder).rglob("*"))
     return sorted((path for path in paths if path.is_file() and not path.name.startswith(".")
                    and not path.name.endswith("~")), key=lambda path: path.relative_to(ROOT).as_posix())
@@ -69,7 +69,7 @@ def describe_file(path):
 
 
 def verification_code(described):
-    """Of a package: SPDX 2.3, 7.9."""
+    """Package verification code: SPDX 2.3, 7.9."""
     digests = sorted(entry["checksums"][0]["checksumValue"] for entry in described)
     return hashlib.sha1("".join(digests).encode()).hexdigest()
 
@@ -142,10 +142,10 @@ def library(word):
 
 
 def main():
-    parser = argparse.ArgumentParser(description="the bill of materials of a build")
+    parser = argparse.ArgumentParser(description="Write the bill of materials of a build.")
     parser.add_argument("--version", required=True)
     parser.add_argument("--output", required=True, type=pathlib.Path)
-    parser.add_argument("--depfile", type=pathlib.Path, help="what the output is made of, for ninja")
+    parser.add_argument("--depfile", type=pathlib.Path, help="dependencies of the output, for ninja")
     parser.add_argument("libraries", nargs="*", type=library)
     o = parser.parse_args()
     text = json.dumps(describe(o.version, o.libraries), indent=1, ensure_ascii=False) + "\n"

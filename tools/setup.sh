@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Installs what a step needs and the machine lacks: tools/setup.sh quickstart|check|ci
+# Installs missing packages: tools/setup.sh quickstart|check|ci
 #
-# Each line below is a Debian package and the probe that shows whether its content is here already, from
-# whatever source. If nothing is missing, nothing happens and no network is needed.
+# Each line below has a Debian package, a probe for its content, whatever its source, and its purpose. If
+# nothing is missing, nothing is installed and no network is needed.
 set -euo pipefail
 
 has() { command -v "$1" > /dev/null 2>&1; }
@@ -33,30 +33,30 @@ libxml2-utils        has xmllint                   checks that figures are well-
 python3              has python3                   counts the results
 libopenmpi-dev       library ompi-c                longhaul run --backend mpi
 openmpi-bin          has mpirun                    its tests
-iproute2             has ip                        hosts in namespaces
+iproute2             has ip                        hosts in network namespaces
 "
 ci="$check
 git                  has git                       lists the files to check
 mandoc               has mandoc                    checks the man pages
-zsh                  has zsh                       runs its completion
-fish                 has fish                      runs its completion
-chromium             has chromium                  opens and prints the pages of longhaul report
+zsh                  has zsh                       tests its completion
+fish                 has fish                      tests its completion
+chromium             has chromium                  renders and prints pages of longhaul report
 python3-jsonschema   python_module jsonschema      checks the data files against their schemas
 clang                has clang                     the second compiler
 libclang-rt-14-dev   sanitizers                    its sanitizers and fuzzer
 clang-format         has clang-format              layout
 clang-tidy           has clang-tidy                static analysis
 cppcheck             has cppcheck                  static analysis
-libsimgrid-dev       header simgrid/engine.h       an independent simulator to compare with
+libsimgrid-dev       header simgrid/engine.h       an independent simulator for comparison
 hyperfine            has hyperfine                 timing
-valgrind             has valgrind                  counts instructions for the gate of bench/
+valgrind             has valgrind                  counts instructions for the limits of bench/
 dpkg-dev             has dpkg-buildpackage         builds the Debian package
 debhelper            has dh                        likewise
 fakeroot             has fakeroot                  installs it in a folder
 lintian              has lintian                   checks it
-binutils             has readelf                   says what the program is linked with
-munge                has_daemon munged             Slurm's own way to know its users
-slurmctld            has_daemon slurmctld          Slurm, which starts jobs over hosts in namespaces
+binutils             has readelf                   lists the linked libraries
+munge                has_daemon munged             authentication of Slurm
+slurmctld            has_daemon slurmctld          Slurm, for jobs over hosts in network namespaces
 slurmd               has_daemon slurmd             likewise
 slurm-client         has sbatch                    likewise
 "
@@ -80,7 +80,7 @@ while read -r package probe argument purpose; do
         purpose="$argument $purpose"
         argument=
     fi
-    # pkg-config wants spaces around a comparison.
+    # pkg-config needs spaces around a comparison.
     if ! "$probe" ${argument:+"${argument/>=/ >= }"}; then
         missing+=("$package")
         echo "missing: $package ($purpose)" >&2
@@ -91,7 +91,7 @@ if [ ${#missing[@]} -eq 0 ]; then
     exit 0
 fi
 if ! has apt-get; then
-    echo "Please install what these Debian packages hold, then run this again:" >&2
+    echo "Please install the contents of these Debian packages, then run this again:" >&2
     echo "    ${missing[*]}" >&2
     exit 1
 fi

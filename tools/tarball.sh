@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Writes longhaul-VERSION-SYSTEM-MACHINE.tar.gz into a folder: tools/tarball.sh [FOLDER]
 #
-# The tarball can be unpacked anywhere: the program finds its data beside itself (../share/longhaul). It needs GLib,
-# cJSON and the C library of the machine, and has neither MPI nor kernels for GPUs. The same sources, built by the same
-# compiler, give the same bytes.
+# The tarball can be unpacked anywhere: the program finds its data relative to itself (../share/longhaul). It needs the
+# machine's GLib, cJSON and C library, and has neither MPI nor kernels for GPUs. The same sources and compiler give the
+# same bytes.
 set -euo pipefail
 target=$(realpath "${1:-.}")
 cd "$(dirname "$0")/.."
@@ -14,7 +14,7 @@ export SOURCE_DATE_EPOCH
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 umask 022
-# Assertions name their file; not where that was.
+# Assertions contain file names, which must not depend on the build folder.
 CFLAGS=-ffile-prefix-map=$(realpath --relative-to="$work/build" .)/=
 export CFLAGS CCACHE_DISABLE=1
 

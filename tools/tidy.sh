@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# clang-tidy over some of the files that a build folder compiles:
-#     tools/tidy.sh BUILD all [OPTION...]       all of them
-#     tools/tidy.sh BUILD COMMIT [OPTION...]    those that differ from COMMIT, and those that include such a header
+# Runs clang-tidy on files that a build folder compiles:
+#     tools/tidy.sh BUILD all [OPTION...]       all files
+#     tools/tidy.sh BUILD COMMIT [OPTION...]    files that differ from COMMIT, or include a header that does
 set -euo pipefail
 cd "$(dirname "$0")/.."
 build=$1 since=$2
@@ -14,7 +14,7 @@ if [ "$since" = all ]; then
 else
     mapfile -t changed < <(git diff --name-only --diff-filter=d "$since" -- '*.c' '*.h')
     if [ ${#changed[@]} -eq 0 ]; then
-        echo "tidy: nothing has changed since $since"
+        echo "tidy: no changes since $since"
         exit 0
     fi
     files=()

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# What bash, zsh and fish offer for lines of longhaul; shells that are not installed are left out.
+# Completions of bash, zsh and fish for command lines of longhaul; shells that are not installed are skipped.
 set -euo pipefail
 program=$(realpath "$1")
 folder=$(mktemp -d)
@@ -27,7 +27,7 @@ offers_fish() {
     fish -c "source $folder/longhaul.fish; complete -C '$1'" | cut -f 1
 }
 
-# A zsh of its own on a terminal of its own, whose compadd writes down what it is given.
+# Runs zsh on a pseudo-terminal, with a compadd that records its arguments.
 offers_zsh() {
     rm -f "$folder/offers"
     zsh -f -c '
@@ -50,7 +50,7 @@ offers_zsh() {
 
 failures=0
 
-# expect LINE WORDS...: these are offered, and nothing else.
+# expect LINE WORDS...: exactly these words are offered.
 expect() {
     local shell found wanted
     wanted=$(printf '%s\n' "${@:2}" | sort -u)

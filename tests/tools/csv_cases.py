@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables for every rule of RFC 4180, and for what longhaul asks beyond it: names of columns, rows as long as these.
+"""Test tables for every rule of RFC 4180, and for longhaul's own: named columns, rows with as many cells as names.
 
-Written for longhaul after the text of the RFC. INVALID has the place and a part of what is said of it.
+Written for longhaul from the text of the RFC. INVALID has the place and a part of the error message.
 """
 
-# What is read; the second is what stands in the cells.
+# Valid tables with their cells.
 VALID = [
     ("a,b\n1,2\n", [["a", "b"], ["1", "2"]]), ("a,b\r\n1,2\r\n", [["a", "b"], ["1", "2"]]),
     ("a,b\n1,2", [["a", "b"], ["1", "2"]]), ("a", [["a"]]), ("a,b\r\n1,2\n3,4", [["a", "b"], ["1", "2"], ["3", "4"]]),
@@ -28,7 +28,7 @@ VALID = [
     ("a\n\"x\n# y\"\n", [["a"], ["x\n# y"]]),
 ]
 
-# Read here, and otherwise by Python's csv: a mark of UTF-8, remarks, empty lines.
+# Read by longhaul, and differently by Python's csv: a byte order mark, comments, empty lines.
 VALID_HERE = [
     ("\ufeffa,b\n1,2\n", [["a", "b"], ["1", "2"]]), ("\ufeff\"a\",b\n", [["a", "b"]]),
     ("# x\na\n# y, \"z\n1\n", [["a"], ["1"]]), ("\n\r\na,b\n\n1,2\n\r\n\n", [["a", "b"], ["1", "2"]]),

@@ -1,8 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# tools/deep.py pulls a suite forward for a file of a folder that it covers and for no other, for half an hour in all;
-# says what is stale and what is old; writes what has passed; and refuses lists that it does not understand. The
-# repository is made here.
+# Tests tools/deep.py in a repository made here: it pulls suites forward only for files that they cover, up to half an
+# hour in all; reports stale and old suites; records runs; and rejects invalid lists.
 set -euo pipefail
 
 root=$(mktemp -d)
@@ -15,14 +14,14 @@ failed=0
 
 git() { command git -c init.defaultBranch=main -c commit.gpgsign=false "$@"; }
 
-# change FILE...: a commit that changes them.
+# change FILE...: commits a change of these files.
 change() {
     for file in "$@"; do echo x >> "$file"; done
     git add -A
     git commit -qm change
 }
 
-# due WORDS: exactly these suites are pulled forward; what else is said stays in err.
+# due WORDS: exactly these suites are pulled forward; messages go to err.
 due() {
     local found
     found=$(tools/deep.py due 2> err | tr '\n' ' ')
@@ -31,19 +30,19 @@ due() {
     failed=1
 }
 
-# says PATTERN: the last due said it.
+# says PATTERN: the messages of the last call match it.
 says() {
     grep -Eq "$1" err && return
     echo "line ${BASH_LINENO[0]}: does not say '$1': $(cat err)"
     failed=1
 }
 
-# refuses PATTERN LINE: the list with one more line.
+# refuses PATTERN LINE: the list with this line added is rejected.
 refuses() {
     cp .ci/deep.list list
     echo "$2" >> .ci/deep.list
     if tools/deep.py due > out 2> err; then
-        echo "line ${BASH_LINENO[0]}: takes '$2'"
+        echo "line ${BASH_LINENO[0]}: accepts '$2'"
         failed=1
     fi
     says "$1"
@@ -70,7 +69,7 @@ for suite in low deep net timed; do tools/deep.py record $suite 12; done
 due ''
 says '^deep: never is STALE \(never run\)'
 
-# A folder, and not what is below it; a file; what is not committed.
+# A folder without its subfolders; a file; uncommitted changes.
 change src/low/a.c
 due low
 says '^deep: low is pulled forward: 900 s \(since [0-9a-f]{12}, 1 commits ago\)'
@@ -82,14 +81,14 @@ change net/two.sh
 due net
 git reset -q --hard HEAD~1
 
-# In the order of the list, half an hour in all: the third one is stale.
+# In the order of the list, half an hour in all: the third suite is stale.
 change src/low/a.c src/low/deep/b.c net/one.sh
 due 'low deep'
 says '^deep: net is STALE \(since'
 tools/deep.py record low 1
 due 'deep net'
 
-# What nothing pulls forward is old one day; so is what nobody has touched.
+# Suites that nothing pulls forward, and unchanged ones, become old.
 for _ in $(seq 19); do git commit -q --allow-empty -m empty; done
 due 'deep net'
 grep -q 'timed is old' err && { echo "20 commits are not old"; failed=1; }
@@ -97,7 +96,7 @@ git commit -q --allow-empty -m empty
 due 'deep net'
 says '^deep: timed is old \(since [0-9a-f]{12}, 21 commits ago\)'
 
-# A commit that is not known here.
+# An unknown commit.
 sed -i 's/^low\t[0-9a-f]*/low\t0123456789ab/' .ci/deep.tsv
 due 'deep net'
 says '^deep: low is STALE \(since 0123456789ab, which is not known here\)'

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# tools/gpu-suite.sh where something stands for a GPU: it fills its tables, in a copy of the page, and
-# says what is wrong. Without a GPU it ends with status 77 and changes nothing.
+# Tests tools/gpu-suite.sh with a stand-in for a GPU: it fills its tables, in a copy of the page, and reports
+# unexpected results. Without a GPU it ends with status 77 and changes nothing.
 #
 #     gpu_suite.sh PROGRAM NCCL BUILD [CUDNN]
 set -u
@@ -17,7 +17,7 @@ page=$LONGHAUL_SOURCE_DIR/docs/results/gpu.md
 . "$(dirname "$0")/../launch/setup.sh"
 in_folder
 
-# suite STATUS ARGUMENTS...: on a copy of the page.
+# suite STATUS ARGUMENTS...: runs on a copy of the page; expects the exit status.
 suite() {
     local expected=$1 status
     shift
@@ -28,7 +28,7 @@ suite() {
 }
 
 STANDIN_DEVICES=0 suite 77 "$build"
-cmp -s page.md "$page" || fail 'without a device the page changes'
+cmp -s page.md "$page" || fail 'the page changes without a device'
 suite 2 "$build" everything
 suite 2 /nowhere
 cmp -s page.md "$page" || fail 'a wrong call changes the page'
@@ -49,11 +49,11 @@ for of in $kernels; do
     [ "$(grep -Ec "^\\| $of \\| (ring|zigzag|dfa-balanced|usp) \\| [0-7] \\| [0-9.]+ \\| [0-9.]+ \\| [-+][0-9.]+ \\| [0-9.]+ \\|\$" page.md)" -eq 4 ] ||
         fail "no rank alone, $of: $(cat page.md)"
 done
-[ "$(grep -c '<!-- gpu-suite' page.md)" -eq "$(grep -c '<!-- gpu-suite' "$page")" ] || fail 'tables are gone'
-[ "$(grep -vc '^|' page.md)" -eq "$(grep -vc '^|' "$page")" ] || fail 'there is more than tables'
+[ "$(grep -c '<!-- gpu-suite' page.md)" -eq "$(grep -c '<!-- gpu-suite' "$page")" ] || fail 'tables are missing'
+[ "$(grep -vc '^|' page.md)" -eq "$(grep -vc '^|' "$page")" ] || fail 'text beside the tables changed'
 
-# What is wrong shows in the status and in the page.
+# Unexpected results show in the exit status and in the page.
 LONGHAUL_NCCL=/nowhere suite 1 "$build" nccl
-grep -q 'ring | 2 |  |  |  | \*\*status 4\*\*: longhaul: error: ring: NCCL: cannot load' page.md || fail "not wrong: $(cat page.md)"
-grep -q 'gpu-suite: nccl: ring on 2 ranks: status 4' err || fail "not said: $(cat err)"
+grep -q 'ring | 2 |  |  |  | \*\*status 4\*\*: longhaul: error: ring: NCCL: cannot load' page.md || fail "no error in the page: $(cat page.md)"
+grep -q 'gpu-suite: nccl: ring on 2 ranks: status 4' err || fail "no message: $(cat err)"
 exit $failed

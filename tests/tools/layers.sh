@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# tools/check-layers.py finds an include upwards, a call upwards that no include shows, a circle of
-# includes, four files that call each other, a declaration in another file's header, a README that is
-# wrong and a folder that it does not know, and nothing where there is none. The sources are made here.
+# Tests tools/check-layers.py with sources made here. It finds an include upwards, a call upwards without an include,
+# a cycle of includes, four files that call each other, a declaration in another file's header, a wrong README and an
+# unknown folder; and nothing in a correct tree.
 set -euo pipefail
 
 check=$LONGHAUL_SOURCE_DIR/tools/check-layers.py
@@ -16,14 +16,14 @@ high:     low
 low = low/deep
 END
 
-# put FILE LINES...: makes a file of src.
+# put FILE LINES...: writes a file of src.
 put() {
     local file=$1
     shift
     printf '%s\n' "$@" > "$root/src/$file"
 }
 
-# A tree without a fault: high uses low, and the folders of low use each other.
+# Makes a correct tree: high uses low, and the folders of low use each other.
 plain() {
     rm -rf "$root"/src/other "$root"/src/low/ring?.[ch] "$root"/build/*.o
     put low/README.md 'May use: nothing else; begin with low.h.'
@@ -37,7 +37,7 @@ plain() {
     put high/high.c '#include "high/high.h"' 'int high(void) { return low(); }'
 }
 
-# Compiles everything, as Meson says that it did.
+# Compiles everything, with the compile_commands.json that Meson would write.
 compile() {
     local file object comma=
     echo '[' > "$root"/build/compile_commands.json
@@ -52,7 +52,7 @@ compile() {
 
 failures=0
 
-# expect WHAT TEXT: the check of the tree says just that, or nothing if TEXT is empty.
+# expect WHAT TEXT: the check of the tree prints exactly TEXT and fails; empty TEXT: passes. Restores the tree.
 expect() {
     local found status=0 wanted=0
     compile
@@ -80,7 +80,7 @@ sed -i '1i #pragma once' "$root"/src/low/low.h
 expect 'a circle' \
     'src/low/low.h:1: a circle of includes: low/low.h -> low/deep/deep.h -> low/low.h'
 
-# Four files in a circle; three are allowed.
+# Four files in a cycle; three are allowed.
 for i in 1 2 3 4; do
     put low/ring$i.h "int lh_ring$i(void);"
     put low/ring$i.c "#include \"low/ring$i.h\"" "int lh_ring$((i % 4 + 1))(void);" \

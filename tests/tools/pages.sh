@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Help and man pages of every command: help fits 80 columns, has colours where it should and nowhere
-# else, names every option; mandoc and groff find nothing to complain about.
+# Tests help and man pages of every command: help fits 80 columns and is coloured on terminals only; man pages have
+# every option, and mandoc and groff print no warnings.
 set -euo pipefail
 program=$(realpath "$1")
 folder=$(mktemp -d)
@@ -14,7 +14,7 @@ fail() {
     failures=$((failures + 1))
 }
 
-# on_terminal COMMAND: what it prints on a terminal, standard error too.
+# on_terminal COMMAND: its output on a terminal, including standard error.
 on_terminal() {
     TERM=${TERM_IS-xterm} script -qec "$1" /dev/null < /dev/null
 }
@@ -34,7 +34,7 @@ for command in '' $commands; do
         grep -qF -- "\\fB${option//-/\\-}\\fR" "$folder/page.1" ||
             fail "the man page of $command lacks $option"
     done
-    # A date would be that of the build.
+    # Without a date, which would be that of the build.
     if command -v mandoc > /dev/null; then
         mandoc -Tlint -W warning "$folder/page.1" > "$folder/lint" || true
         grep -v 'missing date' "$folder/lint" && fail "mandoc: $command"
@@ -47,7 +47,7 @@ done
 
 if command -v script > /dev/null; then
     unset NO_COLOR
-    # coloured COMMAND: whether there is an escape sequence in what it prints.
+    # coloured COMMAND: whether its output on a terminal has escape sequences.
     coloured() {
         [[ $(on_terminal "$1") == *$'\033['* ]]
     }

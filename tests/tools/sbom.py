@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Holds the bill of materials against what it lists: sbom.py PROGRAM SBOM.
+"""Checks the bill of materials: sbom.py PROGRAM SBOM.
 
-Every digest is that of the file, every file that the program's sources include or that git knows in those folders
-is there, and every library that the program is linked with. And it is the same when it is made again elsewhere.
+Every digest is that of its file. All files that git tracks in the source and data folders, and all linked libraries,
+are listed. The bill is reproducible: the same from a copy of the folders.
 """
 
 import hashlib
@@ -18,7 +18,7 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 FOLDERS = ["src", "topologies", "devices", "models", "frameworks", "scenarios"]
-# Which library an ELF name belongs to.
+# ELF name -> library.
 NAMES = {r"libglib-2\.0\.so": "glib-2.0", r"lib(c|m|dl|rt|pthread)\.so|ld-": "libc", r"libmpi\.so": "mpi",
          r"libcjson\.so": "cjson", r"libyaml-0\.so": "yaml", r"libz\.so": "zlib", r"libsqlite3\.so": "sqlite"}
 SANITIZERS = r"lib(asan|ubsan|tsan|lsan|gcc_s|stdc\+\+)\.so"
@@ -47,7 +47,7 @@ def hold_files(document):
 
 
 def hold_libraries(document, program):
-    """What the program needs is linked, and nothing else is said to be."""
+    """The listed dynamic libraries are exactly those of the program."""
     linked = {r["relatedSpdxElement"].removeprefix("SPDXRef-") for r in document["relationships"]
               if r["relationshipType"] == "DYNAMIC_LINK"}
     found = set()
@@ -68,7 +68,7 @@ def hold_libraries(document, program):
 
 
 def hold_repeats(document):
-    """The same from a copy of the folders; another with another byte."""
+    """A copy of the folders gives the same bill; a changed byte gives another one."""
     with tempfile.TemporaryDirectory() as folder:
         copy = pathlib.Path(folder) / "a copy"
         for name in FOLDERS + ["tools"]:

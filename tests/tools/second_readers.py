@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Holds the readers of TOML and of CSV against their standards and Python's tomllib and csv.
+"""Compares the readers of TOML and CSV with their standards and with Python's tomllib and csv.
 
-second_readers.py PRINT_READ [--count N] [--seed N]. Every document of toml_cases.py and csv_cases.py is read or refused
-as it says there, at that place. Then documents are put together of pieces of these, or damaged, and both readers must
-agree whether they can be read and what they say. Without tomllib, which Python has from 3.11 on, TOML is held against
-the table alone.
+second_readers.py PRINT_READ [--count N] [--seed N]. Every document of toml_cases.py and csv_cases.py must be read, or
+rejected at the given place. Then random documents are composed of pieces of these, or damaged, and both readers must
+agree whether they are valid, and on their content. Without tomllib (Python before 3.11), TOML is checked by the cases
+alone.
 """
 
 import argparse
@@ -28,7 +28,7 @@ try:
 except ImportError:
     tomllib = None
 
-# TOML that longhaul does not hold, and all of which its message says.
+# Errors for valid TOML beyond the limits of longhaul.
 BEYOND = re.compile(r"nested too deeply|too long|more than 10000|a NUL, which|64 bits")
 failures = []
 
@@ -43,7 +43,7 @@ def to_bytes(document):
 
 
 def ours(program, kind, documents):
-    """What PRINT_READ says of each."""
+    """The answers of PRINT_READ, one per document."""
     told = b"".join(b"%d\n%s" % (len(document), document) for document in documents)
     out = subprocess.run([program, kind], input=told, stdout=subprocess.PIPE, check=True).stdout
     answers = [json.loads(line) for line in out.decode().splitlines()]
@@ -68,7 +68,7 @@ def key_of(word):
 
 def flat_list(path, values, out):
     tables = [value for value in values if isinstance(value, dict)]
-    # [[a]] is no setting of its own; a = [{}] is one without values.
+    # [[a]] is not a setting; a = [{}] is a setting without values.
     if len(tables) != len(values) or not values:
         out[path] = [value for value in values if not isinstance(value, (dict, list))]
     for i, value in enumerate(values):
@@ -90,7 +90,7 @@ def flat_table(start, table, out):
 
 
 def is_same(text, value):
-    """Whether @text, as longhaul has it, is Python's @value."""
+    """Whether @text, longhaul's form of a value, equals Python's @value."""
     if isinstance(value, bool):
         return text == str(value).lower()
     if isinstance(value, int):
@@ -107,12 +107,12 @@ def is_same(text, value):
 
 
 def differs(read, document):
-    """How longhaul's settings are not those of tomllib; "": they are."""
+    """Difference between longhaul's settings and those of tomllib; "": none."""
     wanted = {}
     flat_table("", tomllib.loads(document.decode()), wanted)
     found = {path: (kind, values) for path, kind, *values in read}
     if len(found) != len(read):
-        return "a path stands twice"
+        return "duplicate path"
     found = {path: entry for path, entry in found.items() if entry != ("list", []) or path in wanted}
     if found.keys() != wanted.keys():
         return f"paths {sorted(found.keys() ^ wanted.keys())}"
@@ -150,12 +150,12 @@ def agree(document, answer):
 
 
 def toml_lines(cases):
-    """Parts of documents that can stand behind each other."""
+    """Documents that can be concatenated."""
     return [case for case in cases if isinstance(case, str) and 0 < len(case) < 200 and case[0] != "\ufeff"]
 
 
 def other_keys(rng, text):
-    """With keys of other names, so that documents can stand in one."""
+    """Renames keys, so that concatenated documents do not collide."""
     return re.sub(r"\b[abc]\b", lambda word: word[0] + rng.choice("abcd") if rng.random() < 0.5 else word[0], text)
 
 
@@ -190,7 +190,7 @@ def try_toml(program, rng, count):
     answers = ours(program, "toml", [to_bytes(case[0]) for case in refused])
     check_refusals("toml", refused, answers)
     if not tomllib:
-        print("without tomllib: TOML is held against the table alone")
+        print("without tomllib: TOML is checked by the cases alone")
         return
     for case, answer in zip(toml_cases.INVALID, answers):
         agree(to_bytes(case[0]), answer)
@@ -207,7 +207,7 @@ def try_toml(program, rng, count):
 # --- CSV ---
 
 def second_rows(document):
-    """Rows as Python's csv has them, without empty lines; an error's text, if it refuses."""
+    """Rows read by Python's csv, without empty lines; the error message if it rejects the document."""
     try:
         return [row for row in csv.reader(io.StringIO(document.decode(), newline=""), strict=True) if row]
     except (csv.Error, ValueError) as error:
@@ -231,7 +231,7 @@ def make_csv(rng):
     return to_bytes(text)
 
 
-# What longhaul refuses, and csv takes.
+# Errors of longhaul for documents that csv accepts.
 STRICTER = re.compile(r"a quote inside a cell|carriage return that does not end|control character|columns have names|"
                       r"has no name|both called|no line with the names")
 

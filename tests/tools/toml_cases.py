@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Documents for every rule of TOML 1.0 (https://toml.io/en/v1.0.0): what must be read, and what must be refused where.
+"""Test documents for every rule of TOML 1.0 (https://toml.io/en/v1.0.0): valid ones, and invalid ones with the place.
 
-Written for longhaul after the text of the standard. INVALID has the place and a part of what is said of it.
+Written for longhaul from the text of the standard. INVALID has the place and a part of the error message.
 """
 
 VALID = [
@@ -79,13 +79,13 @@ VALID = [
     "[true]\n[1]\n[1979-05-27]", "[a]\t# c\n\tb = 1", "[a.b.c]\nd = 1\n[a]\nb.x = 2\nb.y.z = 3",
     "[a.b.c.d]\n[a]\nb.c.x = 1", "[a.b.c]\n[a]\nb.x = 1\n[a.b.d]\ny = 2", "[\"a\\tb\"]\nc = 1", "['b'.a.\"c\"]\nd = 1",
     "[a]\r\nb = 1\r\n",
-    # Tables in a line
+    # Inline tables
     "a = {}", "a = { }", "a = { b = 1 }", "a = { b = 1, c = 2 }", "a = {b=1,c=2}", "a = { b.c = 1, b.d = 2 }",
     "a = { b = { c = { d = 1 } } }",
     "a = { b = [1,\n2] }", "a = { b = \"\"\"x\ny\"\"\" }", "a = { \"b.c\" = 1, b.c = 2 }", "[t]\na = { b = 1 }\nc = 2",
     "a = { b = [], c = {} }", "a.b = { c = 1 }\na.d = 2",
     "a = { '' = 1 }", "a = { b = 1 } # c", "a = [{ b = 1, c = [ { d = 2 } ] }]",
-    # Lists of tables
+    # Arrays of tables
     "[[a]]", "[[a]]\nb = 1\n[[a]]\nb = 2", "[[a]]\n[[a]]", "[[ a ]]\nb = 1", "[[a]]\n[a.b]\nc = 1\n[[a]]\n[a.b]\nc = 2",
     "[[a]]\n[[a.b]]\nc = 1\n[[a.b]]\nc = 2\n[[a]]\n[[a.b]]\nc = 3",
     "[[a.b]]\nc = 1\n[a]\nd = 2", "[a]\n[[a.b]]\nc = 1", "[[a]]\nb.c = 1\nb.d = 2\n[[a]]\nb.c = 3",
@@ -93,10 +93,10 @@ VALID = [
     "[[a]]\n[a.b.c]\nd = 1\n[a.b]\ne = 2", "[[\"a.b\"]]\nc = 1",
 ]
 
-# Read here, though Python's tomllib does not: a mark of UTF-8, a leap second, the year 0.
+# Read by longhaul, but not by Python's tomllib: a byte order mark, a leap second, the year 0.
 VALID_HERE = ["\ufeffa = 1", "\ufeff", "\ufeff# c\n[a]", "a = 1990-12-31T23:59:60Z", "a = 0000-02-29"]
 
-# TOML, but more than longhaul holds; all say so.
+# Valid TOML beyond the limits of longhaul, with errors that name the limit.
 REFUSED_HERE = [
     ("a = \"\\u0000\"", "1:12", "a NUL"),
     ("a = \"\"\"x\n\\U00000000\"\"\"", "2:11", "a NUL"),
@@ -254,7 +254,7 @@ INVALID = [
     ("[a.b.c]\n[a]\nb.c.x = 1", "3:5", "complete"), ("[fruit]\napple.color = 1\n[fruit.apple]", "3:14", "set twice"),
     ("[a]\n.b = 1", "2:1", "expected a key"), ("[\u00e4]", "1:2", "expected a key"),
     ("[a\n]", "1:3", "end of the line"), ("[a.\nb]", "1:4", "end of the line"),
-    # Tables in a line
+    # Inline tables
     ("a = {", "1:6", "end of the file"), ("a = { b = 1", "1:12", "a table in a line"),
     ("a = { b = 1,", "1:13", "end of the file"), ("a = { b = 1, }", "1:14", "expected a key"),
     ("a = {,}", "1:6", "expected a key"), ("a = { b = 1,, c = 2 }", "1:13", "expected a key"),
@@ -272,7 +272,7 @@ INVALID = [
     ("a.b = 1\na = { c = 2 }", "2:5", "set twice"), ("[a]\nb.c = { d = 1 }\nb.c.e = 2", "3:5", "complete"),
     ("a = [ { b = 1, b = 2 } ]", "1:20", "set twice"),
     ("a = { [b] = 1 }", "1:7", "expected a key"), ("a = {\r\n}", "1:6", "found \"\\r\""),
-    # Lists of tables
+    # Arrays of tables
     ("[[]]", "1:3", "expected a key"), ("[[a]", "1:4", "the header ends"), ("[[a] ]", "1:4", "the header ends"),
     ("[ [a]]", "1:3", "expected a key"), ("[[a]]]", "1:6", "should end here"),
     ("[[a]\n]", "1:4", "the header ends"), ("[a]\n[[a]]", "2:6", "set twice"), ("[[a]]\n[a]", "2:4", "set twice"),
