@@ -11,6 +11,8 @@
 #include <string.h>
 
 #define RANKS_MAX 16
+#define HEADS_MAX 1024  /* messages of thousands of slices at once take the square of their number \
+                         */
 #define WORK_MAX_S 0.15 /* of all schedules of an input, in a build that is not slowed down */
 
 static bool
@@ -31,7 +33,8 @@ play(const LhSetup *setup)
         g_autoptr(LhSimResult) result = NULL;
 
         fuzz_check(program != NULL, refusal, NULL);
-        if (program == NULL || lh_params_ranks(&setup->params) > RANKS_MAX)
+        if (program == NULL || lh_params_ranks(&setup->params) > RANKS_MAX ||
+            setup->params.attention.heads > HEADS_MAX)
             continue;
         if (work_s + lh_run_time_simulate(program) > WORK_MAX_S)
             continue;

@@ -46,7 +46,7 @@ replay(const char *path)
     fflush(stdout);
     if (!g_file_get_contents(path, &text, &length, NULL))
         return false;
-    exact = g_memdup2(text, length);
+    exact = g_memdup2(text, MAX(length, 1)); /* never NULL, as libFuzzer */
     LLVMFuzzerTestOneInput(exact, length);
     return true;
 }

@@ -9,7 +9,8 @@
 #include <inttypes.h>
 
 #define UNIT_MIN 1024
-#define SHORT_UNITS 16  /* length of the shorter of the two sequences; the other is twice as long  \
+#define SHORT_UNITS                                                                                \
+    16                  /* length of the shorter of the two sequences; the other is twice as long  \
                          */
 #define MOMENTS_BYTES 8 /* per parameter: Adam's two moments in fp32 */
 

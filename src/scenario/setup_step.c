@@ -174,7 +174,7 @@ set_micro_batches(const LhScenario *s, const LhStepSizes *sizes, LhStepParams *p
         return lh_scenario_error(
             s, "num_micro_batches", error,
             "%" PRIu64 " micro-batches of %u sequences on each of %u data-parallel ranks do not "
-                       "make the %" PRIu64 " sequences of a step",
+            "make the %" PRIu64 " sequences of a step",
             s->num_micro_batches, p->module.attention.batch, sizes->data, s->global_batch_size);
     if (s->num_micro_batches != 0 || s->global_batch_size == 0)
         return true;

@@ -10,9 +10,10 @@
 #include <unistd.h>
 
 #define GUARD_US 20000
-#define GUARD_US_MAX 1000000 /* most that one guard round counts, should the machine be suspended  \
-                              */
-#define ABORT_US 10000000    /* limit of MPI_Abort */
+#define GUARD_US_MAX                                                                               \
+    1000000               /* most that one guard round counts, should the machine be suspended     \
+                           */
+#define ABORT_US 10000000 /* limit of MPI_Abort */
 #define WORDS_GRACE_US 2000000 /* tolerance between the waits of ranks, and for their reports */
 
 static struct {
