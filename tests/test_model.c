@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Model files: every shipped one, Hugging Face files of each family, broken ones.
+ * Model files: every shipped one, Hugging Face files of every family, and broken ones.
  */
 #include "data_files.h"
 #include "model/families.h"
@@ -29,7 +29,7 @@ START_TEST(model_files_are_valid)
 }
 END_TEST
 
-/* Matrices only: norms and biases are below a thousandth. */
+/* Counts matrices only: norms and biases are less than a thousandth of the parameters. */
 static double
 parameters(const LhModel *m)
 {
@@ -66,7 +66,7 @@ START_TEST(model_shapes_give_published_sizes)
 }
 END_TEST
 
-/* "7 linear gate, 1 softmax": the pattern. */
+/* Formats the layer pattern, e.g. "7 linear gate, 1 softmax". */
 static char *
 describe_layers(const LhModel *m)
 {
@@ -213,8 +213,8 @@ folded_period(const LhModel *model)
     return period;
 }
 
-/* Every pattern of up to 12 layers against the definition; and many layers of which the last
- * differs. */
+/* Checks every pattern of up to 12 layers against the definition of a period, then a pattern of
+ * many layers whose last one differs. */
 START_TEST(model_folds_to_the_least_period)
 {
     for (guint layers = 1; layers <= 12; layers++) {
@@ -254,7 +254,7 @@ START_TEST(model_folds_many_layers)
 }
 END_TEST
 
-/* The same shape, whether it comes from our file or from Hugging Face. */
+/* A model has the same shape in our file and in Hugging Face's. */
 START_TEST(model_own_and_hugging_face_agree)
 {
     static const char *const names[] = { "llama-3-8b",  "qwen3-32b",       "qwen3-235b",
@@ -267,7 +267,7 @@ START_TEST(model_own_and_hugging_face_agree)
         g_autofree char *own_text = NULL;
         g_autofree char *hf_text = NULL;
 
-        own->max_position_embeddings = hf->max_position_embeddings; /* ours leave it out */
+        own->max_position_embeddings = hf->max_position_embeddings; /* our files omit it */
         own_text = describe(own);
         hf_text = describe(hf);
         ck_assert_str_eq(own_text, hf_text);
@@ -304,12 +304,12 @@ START_TEST(model_fills_in_defaults)
 }
 END_TEST
 
-/* Rotary positions: as stated, as a family has them, or none. */
+/* Rotary positions: stated in the file, implied by the family, or none. */
 START_TEST(model_knows_rotary_positions)
 {
     static const struct {
         const char *name;
-        bool published; /* the Hugging Face file, else ours */
+        bool published; /* true: the Hugging Face file; false: ours */
         double base;
     } models[] = {
         { "llama-3-8b", false, 500000 },
@@ -353,7 +353,7 @@ START_TEST(model_knows_rotary_positions)
 }
 END_TEST
 
-/* Baichuan's larger model has ALiBi in place of rotary positions, though no key says so. */
+/* The larger Baichuan model uses ALiBi instead of rotary positions although no key says so. */
 START_TEST(model_knows_positions_by_width)
 {
     static const char small[] = "{\"model_type\": \"baichuan\"}";
@@ -367,7 +367,7 @@ START_TEST(model_knows_positions_by_width)
 }
 END_TEST
 
-/* What is not in the answer is said. */
+/* The model lists what its estimate leaves out. */
 START_TEST(model_notes_what_is_left_out)
 {
     static const char text[] =
@@ -389,7 +389,7 @@ START_TEST(model_notes_what_is_left_out)
 }
 END_TEST
 
-/* Of latent attention's sizes none count where a file says that there is none. */
+/* The sizes of latent attention are ignored if the file says that it has none. */
 START_TEST(model_drops_latent_attention)
 {
     static const char with[] = "{\"model_type\": \"deepseek_v2\", \"n_routed_experts\": 0}";
@@ -547,7 +547,7 @@ START_TEST(model_rejects_broken_hugging_face)
 }
 END_TEST
 
-/* Two names of one size are no contradiction if both say the same. */
+/* Two names of one size do not contradict each other if both have the same value. */
 START_TEST(model_takes_two_names_that_agree)
 {
     static const char *const text = "{\"text_config\": {\"model_type\": \"gpt2\", \"hidden_size\": "
@@ -572,11 +572,11 @@ START_TEST(model_names_files_there_are)
 }
 END_TEST
 
-/* Counts as published with the weights (the sizes of their tensors), to the parameter. */
+/* Exact parameter counts, as published with the weights (from the sizes of their tensors). */
 START_TEST(model_counts_parameters)
 {
     static const struct {
-        const char *name; /* a file of models/, or of tests/data/hf with a "+" before it */
+        const char *name; /* a file of models/; with "+" in front, of tests/data/hf */
         uint64_t parameters;
     } published[] = {
         { "llama-7b", 6738415616 },       { "llama-13b", 13015864320 },
@@ -605,7 +605,7 @@ START_TEST(model_counts_parameters)
 }
 END_TEST
 
-/* A file of longhaul's own and the config.json that it was made from count alike. */
+/* longhaul's own file and the config.json that it was made from give equal counts. */
 START_TEST(model_counts_latent_attention_alike)
 {
     g_autofree char *path = hf_path("deepseek-v3");
@@ -616,7 +616,7 @@ START_TEST(model_counts_latent_attention_alike)
 }
 END_TEST
 
-/* Of the others only a rounded size is published, which is in the name or here. */
+/* Of these models only a rounded size is published, in the name or as listed here. */
 START_TEST(model_counts_about_as_many_parameters_as_its_name_says)
 {
     static const struct {
@@ -653,8 +653,8 @@ END_TEST
 
 /* ---- published models ---- */
 
-/* "7241732096 32+0 32/8 window 32x4096 chunk 0x0 experts 0": parameters, softmax and linear layers,
- * heads and key-value heads, layers by what they see, layers with experts. */
+/* Formats e.g. "32+0 32/8 window 32x4096 chunk 0x0 experts 0": softmax and linear layers, heads
+ * and key-value heads, layers with a window and with chunks, layers with experts. */
 static char *
 shape_of(const LhModel *m)
 {
@@ -670,7 +670,7 @@ shape_of(const LhModel *m)
         (unsigned)m->chunk_size, (unsigned)(m->num_layers - lh_model_dense(m)));
 }
 
-/* Where a number of parameters comes from, and how near it must be met; see the file. */
+/* Tolerance of a published parameter count by its origin; see the data file. */
 static const struct {
     const char *word;
     double share;
@@ -679,7 +679,8 @@ static const struct {
     { "recalled", 0.001 }, { "card", 0.03 },    { "name", 0.03 },
 };
 
-/* Within what its origin allows, or so near as is said ("7000000000/9%"). */
+/* Returns whether the count is within the tolerance of its origin, or within the one given
+ * explicitly ("7000000000/9%"). */
 static bool
 counts_as(const LhModel *model, const char *published, const char *origin)
 {
@@ -691,13 +692,13 @@ counts_as(const LhModel *model, const char *published, const char *origin)
         if (strcmp(origins[i].word, origin) == 0)
             share = origins[i].share;
     }
-    ck_assert_msg(share > 0, "no such origin: %s", origin);
+    ck_assert_msg(share > 0, "unknown origin: %s", origin);
     if (off != NULL)
         share = g_ascii_strtod(off + 1, NULL) / 100;
     return fabs((double)lh_model_parameters(model) / count - 1) < share;
 }
 
-/* The row of the family that @model was read by. */
+/* The family row that @model was read with. */
 static const LhHfFamily *
 family_of(const LhModel *model)
 {
@@ -706,7 +707,7 @@ family_of(const LhModel *model)
     return lh_hf_family(type) != NULL ? lh_hf_family(type) : lh_hf_family_of_architecture(type);
 }
 
-/* False: refused, as expected. */
+/* Returns false if the model was rejected as expected. */
 static bool
 check_published(char **columns, GHashTable *families)
 {
@@ -734,7 +735,7 @@ check_published(char **columns, GHashTable *families)
     return true;
 }
 
-/* What is off by more than it should be says why, and what is not does not. */
+/* A row states a reason if, and only if, it allows a deviation of its own. */
 static void
 check_reason(char **columns)
 {
@@ -744,7 +745,7 @@ check_reason(char **columns)
     ck_assert_msg(off == (g_strv_length(columns) == 5), "%s: %s", columns[0], count);
 }
 
-/* Every row that is not refused was asked for a number of parameters. */
+/* Every family that is not rejected has a row with a parameter count. */
 static void
 check_families(GHashTable *counted)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The mixture of experts that executed steps are compared with: its gradients are finite
- * differences, and what it is can be worked out where all experts are alike.
+ * The reference mixture of experts that executed steps are compared with: gradients against finite
+ * differences, and outputs in closed form where all experts are equal.
  */
 #include "base/rng.h"
 #include "reference/model_experts.h"
@@ -22,7 +22,7 @@ enum {
 
 #define STEP 1e-5
 
-/* Tensors with room for both kinds of MLP. */
+/* Tensors large enough for both kinds of MLP. */
 typedef struct {
     double router[HIDDEN * EXPERTS], up[MATRIX], down[MATRIX];
     double drouter[HIDDEN * EXPERTS], dup[MATRIX], ddown[MATRIX];
@@ -57,7 +57,7 @@ open_world(World *w, bool gated)
     w->mixture.down = &w->tensors[2];
 }
 
-/* The sum of all outputs, weighed by dy. */
+/* The sum of all outputs weighted by dy. */
 static double
 weighed_output(const World *w)
 {
@@ -113,7 +113,7 @@ START_TEST(mixture_gradients_are_finite_differences)
 }
 END_TEST
 
-/* Weights of equal experts add up to 1: whoever is chosen, it is one MLP. */
+/* Weights of the chosen experts add up to 1, so equal experts give one MLP whichever are chosen. */
 START_TEST(mixture_of_equal_experts_is_an_mlp)
 {
     double y[ROWS * HIDDEN] = { 0 }, want[ROWS * HIDDEN] = { 0 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Programs over NCCL, without GPUs: the backend's own code on a stand-in for NCCL and one for
- * CUDA's streams, with the kernels of the processor. What the stand-ins find is a failure, and so
- * is any bit that differs from a run on the processor.
+ * Programs over NCCL without GPUs: the backend's own code runs on a stand-in for NCCL and one for
+ * CUDA streams, with the CPU kernels. Any finding of the stand-ins fails the test, and so does any
+ * bit that differs from a CPU run.
  */
 #include "built.h"
 #include "over_links.h"
@@ -18,7 +18,7 @@
 #include <math.h>
 #include <string.h>
 
-#define SLACK_S 6 /* behind the deadline, on a machine with other load */
+#define SLACK_S 6 /* tolerance beyond the deadline, for loaded machines */
 
 #ifdef INTERPRETED
 #define HEAD_DIM 64
@@ -27,7 +27,7 @@ static const uint32_t ranks_of_runs[] = { 4 };
 #else
 #define HEAD_DIM 32
 #define HEADS 8
-/* tests/mutants/engine.py has many programs to run. */
+/* tests/mutants/engine.py runs many programs. */
 #ifdef FEW_RUNS
 static const uint32_t ranks_of_runs[] = { 3, 4 };
 static const bool few_runs = true;
@@ -37,7 +37,7 @@ static const bool few_runs = false;
 #endif
 #endif
 
-/* Communicators that nobody has given back. */
+/* Number of communicators not destroyed yet. */
 static unsigned
 end_of_nccl(void)
 {
@@ -72,7 +72,7 @@ run_on(const LhBackend *on, LhProgram *program, GError **error)
     return run_with(on, LH_COLLECTIVES_DIRECT, program, error);
 }
 
-/* How the stand-in behaves. */
+/* Behaviour of the stand-in. */
 typedef struct {
     uint32_t queues, eager;
     uint64_t seed;
@@ -111,7 +111,7 @@ check_run(const char *name, LhProgram *program, const char *digest, const Way *w
     ck_assert(!lh_executed_ok(executed));
 }
 
-/* What the outputs must be. */
+/* The expected outputs. */
 static char *
 digest_of(LhProgram *program)
 {
@@ -157,7 +157,7 @@ START_TEST(schedules_give_the_same_bits)
 END_TEST
 
 #ifndef INTERPRETED
-/* ---- collectives made in other ways, and NCCL's own ---- */
+/* ---- collectives lowered in other ways, and NCCL's own ---- */
 
 static bool
 has_collectives(const LhProgram *program)
@@ -170,8 +170,8 @@ has_collectives(const LhProgram *program)
     return any;
 }
 
-/* NCCL promises no order of a sum: then results are within the gates; else they are those of
- * threads. */
+/* NCCL guarantees no order of a sum: such results must be within the gates. All others must be
+ * bit-identical to those of threads. */
 static void
 check_collectives(LhProgram *program, LhCollectiveModel model, const Way *way)
 {
@@ -225,7 +225,7 @@ END_TEST
 /* ---- messages of several pieces ---- */
 
 enum { SMALL, LARGE, GATHERED_SMALL, GATHERED_LARGE, TEMP };
-#define PIECES 2 /* parts that each rank gives */
+#define PIECES 2 /* parts contributed by each rank */
 #define SMALL_BYTES 64
 #define LARGE_BYTES 4096
 
@@ -238,7 +238,8 @@ gather(LhEmitter *e, uint16_t from, uint16_t into)
     lh_emit_tensor(e, (LhRegion){ from, 0, PIECES }, (LhRegion){ into, 0, PIECES * ranks });
 }
 
-/* Small pieces, then large ones, and between these and the next small ones memory that is taken. */
+/* Gathers small pieces, then large ones; allocates and frees a buffer before the next small
+ * ones. */
 static LhProgram *
 program_of_pieces(uint32_t ranks)
 {
@@ -283,8 +284,8 @@ load_numbers(void *data, uint32_t rank, uint16_t slot, uint32_t part, unsigned c
         into[i] = (unsigned char)(100 * rank + 40 * part + 20 * slot + i);
 }
 
-/* A GPU that shares nothing out of larger pieces: what is given back is freed, and the stand-in
- * finds who still uses it. */
+/* An allocator of one device allocation per request: freed memory is really freed, so that the
+ * stand-in detects any later use. */
 static unsigned char *
 alloc_alone(LhDeviceState *device, uint64_t bytes, GError **error)
 {
@@ -345,11 +346,12 @@ START_TEST(messages_of_several_pieces)
 }
 END_TEST
 
-/* ---- every kind, one collective at a time, also those that no schedule has ---- */
+/* ---- every collective on its own, including those that no schedule uses ---- */
 
 enum { GIVEN, GOTTEN };
 
-/* Of the given tensor every member of @group has as many parts as there are members, or one. */
+/* Every member of @group has one part of the given tensor, or as many parts as there are
+ * members. */
 static LhProgram *
 program_of_kind(LhCollectiveKind kind, uint32_t ranks, LhGroup group)
 {
@@ -374,14 +376,14 @@ program_of_kind(LhCollectiveKind kind, uint32_t ranks, LhGroup group)
     return built_end(&b);
 }
 
-/* All ranks, and all but the first and the last one. */
+/* All ranks, or all except the first and the last. */
 static LhGroup
 group_of(uint32_t ranks, bool inner)
 {
     return inner ? (LhGroup){ 1, 1, ranks - 2, 0, 1 } : (LhGroup){ 0, 1, ranks, 0, 1 };
 }
 
-/* Integers, whose sums are the same in any order. */
+/* Integers: their sums are the same in any order. */
 static void
 load_integers(void *data, uint32_t rank, uint16_t slot, uint32_t part, unsigned char *into)
 {
@@ -463,7 +465,7 @@ run_time(const LhProgram *program, LhCollectiveWay way, const StandinTimes *time
     return result->makespan_ps;
 }
 
-/* Messages take as long as over links of that latency and bandwidth. */
+/* The time of messages over links of this latency and bandwidth. */
 static LhTime
 sim_time(const LhProgram *program, LhCollectiveModel model, const StandinTimes *times)
 {
@@ -500,7 +502,7 @@ START_TEST(times_are_those_of_the_simulator)
 }
 END_TEST
 
-/* In as many rounds as there: its messages of one round begin together. */
+/* As many rounds as in the simulator: the messages of one round start together. */
 START_TEST(times_of_collectives_are_those_of_the_simulator)
 {
     static const struct {
@@ -536,7 +538,7 @@ typedef struct {
     double deadline_s;
 } Trouble;
 
-/* Runs what must fail; in time, and with nothing left running. */
+/* Runs a program that must fail, within its deadline and with no thread left running. */
 static GError *
 expect_failure(const Trouble *t, const LhBackend *on)
 {
@@ -612,7 +614,7 @@ START_TEST(rank_that_never_joins)
 }
 END_TEST
 
-/* A device may be a rank's alone. */
+/* A rank may have a device to itself. */
 static LhDeviceState *
 open_first(const LhDeviceParams *params, GError **error)
 {
@@ -649,7 +651,7 @@ expect_no_library(const char *file, const char *words)
     g_setenv("LONGHAUL_NCCL", right, TRUE);
 }
 
-/* A ring whose ranks all send first. */
+/* A ring in which all ranks send first. */
 START_TEST(program_that_needs_streams_at_once)
 {
     Case c = small_case(lh_schedule_find("te-p2p", NULL), 3);
@@ -694,7 +696,7 @@ START_TEST(library_that_is_another)
 }
 END_TEST
 
-/* ---- mutants: the calls of NCCL that the backend makes are changed on their way ---- */
+/* ---- mutants: alter the backend's calls of NCCL on their way ---- */
 
 /* A send or receive, held back until its group ends. */
 typedef struct {
@@ -707,20 +709,20 @@ typedef struct {
 } Call;
 
 typedef struct {
-    uint32_t number;  /* of groups that this thread has ended since it joined, from 0 */
-    bool joining;     /* a group of bytes, before the run */
+    uint32_t number;  /* groups that this thread has ended since it joined, counted from 0 */
+    bool joining;     /* the current group exchanges bytes before the run */
     GArray *calls;    /* of Call */
-    GArray *previous; /* of the group before, if it was held back */
+    GArray *previous; /* the group before, if it was held back */
 } Group;
 
 typedef struct {
     const char *name, *schedule;
     uint32_t ranks;
-    /* Changes a group of rank 1; NULL: another function is changed. */
+    /* Alters a group of rank 1; NULL: the mutant replaces another function. */
     void (*change)(Group *group);
     void (*replace)(LhNccl *nccl);
-    bool everywhere;   /* groups of all ranks */
-    const char *found; /* what says so, in part: an error or a finding; "" the numbers */
+    bool everywhere;   /* alter the groups of all ranks */
+    const char *found; /* part of the error or finding that detects it; "": the numbers */
 } Mutant;
 
 static LhNccl right;
@@ -728,7 +730,7 @@ static const Mutant *mutant;
 static __thread Group group;
 static __thread bool is_rank_1;
 
-#define CHANGED_GROUP 2 /* of those of the run */
+#define CHANGED_GROUP 2 /* index among the groups of the run */
 
 static ncclResult_t
 hold_send(const void *memory, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
@@ -818,7 +820,7 @@ first_call(const Group *g, bool send)
     return NULL;
 }
 
-/* Two messages to one rank, of one size. */
+/* Two messages of one size to one rank. */
 static void
 swap_messages(Group *g)
 {
@@ -907,7 +909,7 @@ sends_for_receives(Group *g)
         g_array_index(g->calls, Call, i).send ^= true;
 }
 
-/* The host's stream, which the first group was on. */
+/* The host's stream, on which the first group ran. */
 static void
 other_stream(Group *g)
 {
@@ -919,7 +921,7 @@ other_stream(Group *g)
         g_array_index(g->calls, Call, i).stream = host;
 }
 
-/* One of those that were connected first and last. */
+/* The communicator connected first, or the one connected last. */
 static void
 other_communicator(Group *g)
 {
@@ -934,7 +936,7 @@ other_communicator(Group *g)
         g_array_index(g->calls, Call, i).comm = own == first ? last : first;
 }
 
-/* This group after the next one. */
+/* Runs this group after the next one. */
 static void
 later(Group *g)
 {
@@ -951,7 +953,7 @@ later(Group *g)
     }
 }
 
-/* Every call alone. */
+/* Runs every call on its own. */
 static void
 no_group(Group *g)
 {
@@ -1083,7 +1085,7 @@ static const Mutant mutants[] = {
 static void
 mutate(const Mutant *m)
 {
-    LhNccl *nccl = (LhNccl *)lh_nccl_load(NULL); /* it is not const where it is kept */
+    LhNccl *nccl = (LhNccl *)lh_nccl_load(NULL); /* not const where it is stored */
 
     ck_assert_ptr_nonnull(nccl);
     right = *nccl;
@@ -1097,7 +1099,8 @@ mutate(const Mutant *m)
         m->replace(nccl);
 }
 
-/* What a run of the mutant says: an error, findings, or that numbers differ; "" if nothing. */
+/* Returns what a run of the mutant reports: an error, findings, or that numbers differ; "" if
+ * nothing. */
 static char *
 run_mutant(const Mutant *m, const char *digest, LhProgram *program)
 {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Refusals name neighbours, and these are legal: whatever is wrong at random, the values that the
- * message names are no two alike, none of them is 0, and with each of them in place of the wrong
- * one that refusal is gone.
+ * The nearest legal values that refusals suggest are legal: for random wrong values, the suggested
+ * ones are distinct and not 0, and replacing the wrong value by any of them removes that refusal.
  */
 #include "base/error.h"
 #include "run_tests.h"
@@ -16,8 +15,8 @@
 
 static const char mark[] = "nearest legal ";
 
-/* Which option the values are of, by what stands behind the mark; else the message begins with it.
- */
+/* The option that suggested values belong to, by the words after the mark; without a match the
+ * message begins with the option. */
 static const struct {
     const char *words, *option;
 } about[] = {
@@ -33,7 +32,7 @@ static const struct {
     { "sizes", "--inner-ring" },
 };
 
-/* Something to ask, of which one or two values are drawn. */
+/* Questions; one or two of their values are drawn at random. */
 static const struct {
     const char *options;
     const char *drawn[3];
@@ -94,7 +93,7 @@ scenario_of(const char *options)
     return s;
 }
 
-/* Why there is no such program; NULL if there is. Caller frees. */
+/* Returns the reason that there is no such program; NULL if there is one. Caller frees. */
 static char *
 refusal_of(const LhScenario *s)
 {
@@ -107,7 +106,8 @@ refusal_of(const LhScenario *s)
     return program != NULL ? NULL : g_strdup(error->message);
 }
 
-/* The sentence without its numbers and what it names. Caller frees. */
+/* Returns the message without numbers and the names after the mark, to compare kinds of refusal.
+ * Caller frees. */
 static char *
 family_of(const char *refusal)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One number for one quantity: what plan finds of a way is what sim and compare find of it, asked
- * with options alone; and no two ways of a plan are described alike.
+ * One number for one quantity: a configuration has the same numbers in plan, sim and compare, when
+ * given to these by options alone; and no two configurations of a plan have the same description.
  */
 #include "compare/compare.h"
 #include "compare/error_bar.h"
@@ -20,7 +20,7 @@
 #define WAYS 3
 
 static const struct {
-    const char *members; /* of a scenario, after the first */
+    const char *members; /* further members of the scenario */
     uint64_t sequences;
 } questions[] = {
     { "\"model\": \"llama-2h\", \"cluster\": \"hgx-h100:1\", \"ranks\": 4, \"seq_length\": \"32K\"",
@@ -36,7 +36,7 @@ static const struct {
       8 },
 };
 
-/* Of the question that names none: a model with both kinds of attention. */
+/* The model of questions that name none: it has both kinds of attention. */
 static const char hybrid[] =
     "{\"schema\": \"longhaul.model/1\", \"name\": \"hybrid\", \"source\": \"this test\", "
     "\"num_layers\": 8, \"layers\": [{\"attention\": \"linear\", \"count\": 3}, "
@@ -74,7 +74,7 @@ case_clear(Case *c)
     lh_scenario_free(c->scenario);
 }
 
-/* ---- what others say of a way ---- */
+/* ---- what sim and compare say of a configuration ---- */
 
 static void
 set(LhScenario *s, const char *option, const char *text)
@@ -94,7 +94,7 @@ set_number(LhScenario *s, const char *option, uint64_t number)
     set(s, option, text);
 }
 
-/* The question with the way in options, as one would ask sim. */
+/* The question with the configuration as options, as a user would give it to sim. */
 static LhScenario *
 asked_of_sim(const Case *c, guint point)
 {
@@ -136,7 +136,7 @@ asked_of_sim(const Case *c, guint point)
     return s;
 }
 
-/* What a table of fields writes of a struct. */
+/* Prints a member of a struct by its table of fields. */
 typedef struct {
     const LhField *fields;
     const void *of;
@@ -165,7 +165,7 @@ check_field(const Written *plan, const char *key, const Written *sim, const char
     ck_assert_msg(strcmp(of_plan, of_sim) == 0, "%s: plan has %s, sim %s", key, of_plan, of_sim);
 }
 
-/* To the digit. */
+/* Both print the same digits. */
 static void
 check_way(const Case *c, const LhPlanAnswer *answer, const LhPlanWay *way)
 {
@@ -274,7 +274,7 @@ START_TEST(one_number_names_the_frameworks)
 }
 END_TEST
 
-/* ---- all of them ---- */
+/* ---- all questions ---- */
 
 LH_TEST_MAIN_OF_LOOPS("one_number", { one_number_of_plan_and_sim, G_N_ELEMENTS(questions) },
                       { one_number_no_two_ways_alike, G_N_ELEMENTS(questions) },

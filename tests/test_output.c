@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writing results: whole or not at all, in place of what was there, with reasons that say what is
- * wrong; children that end in time. (Full disks and the like: tests/cli/outputs.sh.)
+ * Writing results: completely or not at all, replacing what was there, with errors that name the
+ * cause; child processes end in time. (Full disks and the like: tests/cli/outputs.sh.)
  */
 #include "base/error.h"
 #include "base/files/append_log.h"
@@ -20,7 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* A folder that must be empty in the end. */
+/* A folder that must be empty at the end of the test. */
 static char *
 new_folder(void)
 {
@@ -64,7 +64,7 @@ START_TEST(output_replaces_whole_files)
     before = info_of(path).st_ino;
     write_text(path, "2nd");
     check_text(path, "2nd");
-    ck_assert(info_of(path).st_ino != before); /* whoever reads the old one still has it */
+    ck_assert(info_of(path).st_ino != before); /* a reader of the old file still has it */
     g_unlink(path);
     ck_assert_int_eq(g_rmdir(folder), 0);
 }
@@ -111,9 +111,8 @@ START_TEST(output_keeps_mode_and_hard_links)
 }
 END_TEST
 
-/* A name that can be foreseen could be a link to somewhere else. */
-/* Piece by piece, a file is what it was until the end, and that is what it stays if there is none.
- */
+/* A predictable name could be a symbolic link to another place. */
+/* A file written piece by piece appears at the end; without an end the old one stays. */
 START_TEST(output_streams_appear_at_the_end)
 {
     g_autofree char *folder = new_folder();
@@ -225,7 +224,7 @@ START_TEST(output_says_what_is_wrong)
 }
 END_TEST
 
-/* Holds that no function here writes to @path, and that they say @expected. */
+/* Checks that no function here writes to @path, and that each reports @expected. */
 static void
 check_spared(const char *path, const char *expected)
 {
@@ -244,7 +243,7 @@ check_spared(const char *path, const char *expected)
     }
 }
 
-/* What is read is never written: by another path, a symbolic link or a hard link. */
+/* An input is never overwritten: neither by another path, nor a symbolic link, nor a hard link. */
 START_TEST(output_spares_what_is_read)
 {
     g_autofree char *folder = new_folder();
@@ -266,7 +265,7 @@ START_TEST(output_spares_what_is_read)
     check_spared(link, "would overwrite the file of --from");
     write_text(other, "anything");
     check_text(path, "precious");
-    /* What has been replaced under the same name is still what was named. */
+    /* The name refers to its input even if the file was replaced. */
     g_unlink(path);
     check_spared(path, "would overwrite the file of --from");
     lh_file_uses_clear();
@@ -279,7 +278,7 @@ START_TEST(output_spares_what_is_read)
 }
 END_TEST
 
-/* File systems give the inode of a file that is gone to the next one. */
+/* File systems reuse the inode of a deleted file. */
 START_TEST(output_is_not_what_is_gone)
 {
     g_autofree char *folder = new_folder();
@@ -292,7 +291,7 @@ START_TEST(output_is_not_what_is_gone)
     inode = info_of(gone).st_ino;
     g_free(lh_input_read(gone, 1 << 20, &length, NULL));
     g_unlink(gone);
-    g_usleep(50000); /* longer than clocks of file systems take */
+    g_usleep(50000); /* longer than the resolution of file system clocks */
     write_text(path, "new");
     for (int i = 0; i < 20 && info_of(path).st_ino != inode; i++)
         write_text(path, "new again");
@@ -304,7 +303,7 @@ START_TEST(output_is_not_what_is_gone)
 }
 END_TEST
 
-/* A file that is opened to be read between the beginning of an output and its end. */
+/* An input opened between the start and the end of an output. */
 START_TEST(output_spares_what_is_read_late)
 {
     g_autofree char *folder = new_folder();
@@ -328,7 +327,7 @@ START_TEST(output_spares_what_is_read_late)
 }
 END_TEST
 
-/* An output that the command line names is refused where it is opened to be read, too. */
+/* An output named on the command line is also rejected when it is opened for reading. */
 START_TEST(output_has_one_use)
 {
     g_autofree char *folder = new_folder();
@@ -366,8 +365,8 @@ START_TEST(output_has_one_use)
 }
 END_TEST
 
-/* Two processes write to one file, by replacing it and by overwriting it: each reads one whole
- * text, of either. */
+/* Two processes write one file, by replacing and by overwriting it: a reader always gets one
+ * complete text, from either. */
 static void
 write_often(const char *path, char letter)
 {
@@ -422,10 +421,9 @@ START_TEST(output_writers_do_not_mix)
 }
 END_TEST
 
-/* --- children -----------------------------------------------------------------------------------
- */
+/* ---- child processes ---- */
 
-/* Runs @script in a shell, and returns what it prints; NULL with @error. */
+/* Runs @script in a shell and returns its output; NULL with @error. */
 static char *
 shell(const char *script, const char *input, unsigned deadline_s, GError **error)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Heads that ranks share evenly because they are padded: a step with so many more heads, and as
- * much wider, is that of a model that has them.
+ * Padded heads: a step whose heads are padded to divide among the ranks equals the step of a model
+ * with that many more heads and that much larger width.
  */
 #include "program/explicit/digest.h"
 #include "run_tests.h"
@@ -10,9 +10,9 @@
 
 typedef struct {
     const char *scenario; /* of a model with the first number of heads */
-    const char *heads;    /* "33 33", query and key-value heads */
+    const char *heads;    /* query and key-value heads, e.g. "33 33" */
     uint64_t hidden_size;
-    const char *padded; /* what they become ... */
+    const char *padded; /* what they are padded to ... */
     uint64_t padded_hidden_size;
 } Row;
 
@@ -29,7 +29,7 @@ static const Row rows[] = {
     { ULYSSES PAD_HEADS, "6 2", 48, "8 2", 48 }, /* four ranks share a key-value head */
     { ULYSSES PAD_HEADS TENSOR_2, "5 5", 40, "8 8", 40 },
     { ULYSSES PAD_WIDTH TENSOR_2, "9 9", 72, "16 16", 128 },
-    /* Rows of a ring are all heads'. */
+    /* Rows of a ring hold all heads. */
     { RING PAD_HEADS, "9 9", 72, "9 9", 72 },
     { RING PAD_WIDTH TENSOR_2, "9 9", 72, "10 10", 80 },
     { "\"ranks\": 8, \"seq_length\": 64, \"schedule\": [\"usp\"], "
@@ -84,7 +84,7 @@ START_TEST(padded_step_is_the_wider_models)
 }
 END_TEST
 
-/* Each schedule of a comparison pads for itself. */
+/* Each schedule of a comparison is padded separately. */
 START_TEST(schedules_pad_for_themselves)
 {
     Case both = case_of("\"step\": true, \"cluster\": \"dfa-2node:2\", \"ranks\": 16, "
@@ -103,7 +103,8 @@ START_TEST(schedules_pad_for_themselves)
 }
 END_TEST
 
-/* What is tensor parallelism is the step that the option says, heads padded for it, too. */
+/* A schedule that is tensor parallelism itself equals the step with that option, padded heads
+ * included. */
 START_TEST(a_schedule_may_be_tensor_parallelism)
 {
 #define SAME "\"framework\": \"megatron-lm\", "

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pairs of schedules, of models that have layers of linear and of softmax attention: how they are
- * named, and that no row depends on the order of names.
+ * Pairs of schedules, for models with layers of linear and of softmax attention: their names, and
+ * that no row depends on the order in which schedules are named.
  */
 #include "compare/compare.h"
 #include "data_files.h"
@@ -23,8 +23,8 @@ set(LhScenario *scenario, const char *option, const char *text)
     ck_assert(lh_scenario_set(scenario, field, text, NULL));
 }
 
-/* A step of four GPUs of a model with both kinds of attention, of which two are context-parallel,
- * or as many as @context says. */
+/* A step on four GPUs of a model with both kinds of attention; two GPUs, or @context, are
+ * context-parallel. */
 static LhScenario *
 hybrid_step(const char *context)
 {
@@ -55,7 +55,7 @@ schedule_at(const LhSetup *setup, guint index)
     return g_ptr_array_index(setup->schedules, index);
 }
 
-/* "a, b, ...": what is in question. */
+/* Lists the candidates, "a, b, ...". */
 static char *
 names_of(const LhSetup *setup)
 {
@@ -81,7 +81,7 @@ START_TEST(pairs_are_found_by_name)
     ck_assert(lh_schedule_takes(pair, true) && lh_schedule_takes(pair, false));
     for (guint i = 0; i < G_N_ELEMENTS(names); i++)
         ck_assert_ptr_eq(lh_schedule_find(names[i], NULL), pair);
-    /* Either is for both kinds: the first is for linear attention. */
+    /* Both support both kinds: the first one is for linear attention. */
     ck_assert_str_eq(lh_schedule_find("te-a2a+ulysses", NULL)->name, "te-a2a + ulysses");
     ck_assert_str_eq(lh_schedule_find("ulysses+te-a2a", NULL)->name, "ulysses + te-a2a");
     ck_assert_str_eq(lh_schedule_find("ulysses+ulysses", NULL)->name, "ulysses");
@@ -129,7 +129,7 @@ START_TEST(pairs_that_are_none_are_refused)
 }
 END_TEST
 
-/* ---- what is in question ---- */
+/* ---- candidates ---- */
 
 START_TEST(pairs_are_those_of_what_is_named)
 {
@@ -141,7 +141,7 @@ START_TEST(pairs_are_those_of_what_is_named)
         { { "ulysses" }, "ulysses" },
         { { "ulysses", "lasp" }, "ulysses, lasp + ulysses" },
         { { "zeco+ring", "lasp2", "dfa-balanced" }, "lasp2 + dfa-balanced, zeco + ring" },
-        /* Those that nobody named go along if they place tokens alike. */
+        /* Schedules that were not named are added if they place tokens alike. */
         { { "ring" }, "ulysses + ring, lasp + ring, lasp2 + ring, zeco + ring" },
         { { "zigzag" }, "te-a2a + zigzag" },
         { { "striped" }, "lasp2 + striped" },
@@ -161,7 +161,7 @@ START_TEST(pairs_are_those_of_what_is_named)
 }
 END_TEST
 
-/* Without a name there is every pair that a step can have, and each has a program. */
+/* Without a name the candidates are all pairs that a step can have, and each has a program. */
 START_TEST(pairs_of_no_name_are_all)
 {
     g_autoptr(LhScenario) s = hybrid_step("2");
@@ -181,7 +181,7 @@ START_TEST(pairs_of_no_name_are_all)
 }
 END_TEST
 
-/* Where nothing is spread, what is not named has one schedule that stands for all. */
+/* Without context parallelism one schedule represents all that are not named. */
 START_TEST(pairs_of_one_rank_are_few)
 {
     g_autoptr(LhScenario) s = hybrid_step("1");
@@ -195,7 +195,7 @@ START_TEST(pairs_of_one_rank_are_few)
 }
 END_TEST
 
-/* Names in @order, a permutation by a seed. */
+/* Names in @order, a permutation given by a seed. */
 static LhScenario *
 in_order(const char *const *names, guint count, uint32_t seed)
 {
@@ -232,7 +232,7 @@ START_TEST(pairs_do_not_depend_on_the_order_of_names)
 }
 END_TEST
 
-/* A row is what its name says, wherever it is asked for: alone, or among others. */
+/* A row is the same whether its pair is asked for alone or among others. */
 START_TEST(pairs_are_what_they_are_called)
 {
     g_autoptr(LhScenario) s = hybrid_step("2");
@@ -265,7 +265,7 @@ START_TEST(pairs_are_what_they_are_called)
 }
 END_TEST
 
-/* ---- where there are none ---- */
+/* ---- rejected pairs ---- */
 
 static void
 check_refused(const char *schedule, const char *model, bool step, const char *words)
@@ -295,7 +295,7 @@ START_TEST(pairs_of_one_kind_are_refused)
 }
 END_TEST
 
-/* ---- one of them ---- */
+/* ---- a single pair ---- */
 
 static void
 check_joined(const char *first, const char *second, const char *words)
@@ -340,7 +340,7 @@ START_TEST(pairs_of_one_name_are_told_where_one_is_asked_for)
 }
 END_TEST
 
-/* A length is rounded to one that both of a pair can cut. */
+/* Lengths are rounded so that both schedules of a pair can split them. */
 START_TEST(pairs_round_lengths_for_both)
 {
     g_autoptr(LhScenario) s = hybrid_step("2");

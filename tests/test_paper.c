@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Published tables: their descriptions, what rows mean, what is predicted of them, and what is said
- * of broken ones.
+ * Published tables: descriptions, the meaning of rows, predictions, and errors for broken ones.
  */
 #include "data_files.h"
 #include "papers/reproduce.h"
@@ -10,10 +9,10 @@
 
 #include <stdio.h>
 
-/* What tables of pipelines wait for. */
+/* Options that tables of pipelines name but scenarios do not have yet. */
 static const char *const awaited[] = { "pipeline_model_parallel_size", NULL };
 
-/* Of one collective. */
+/* Options of tables of a single collective. */
 static const char *const collective_options[] = { "collective", "bytes", "nccl", "edited_from",
                                                   NULL };
 
@@ -29,8 +28,8 @@ is_option(const char *name)
     return g_strv_contains(awaited, name);
 }
 
-/* Whether somebody notices if predictions of this metric get worse, or is told that they are bad.
- */
+/* Whether a metric has a tolerance, so that a regression is noticed, or a note that its error is
+ * not explained. */
 static bool
 is_bounded(const LhPaper *paper, guint metric)
 {
@@ -42,7 +41,7 @@ is_bounded(const LhPaper *paper, guint metric)
            paper->group_tolerance.mean > 0;
 }
 
-/* Shipped descriptions can be read, fit their rows, and name options that there are. */
+/* Shipped descriptions can be read, match their rows, and name existing options only. */
 START_TEST(papers_fit_their_rows)
 {
     g_auto(GStrv) names = lh_paper_list();
@@ -181,7 +180,7 @@ START_TEST(paper_rows_become_options)
 }
 END_TEST
 
-/* Other numbers of the source go with the rows and columns that they are of. */
+/* Other numbers of the source belong to specific rows and columns. */
 START_TEST(contradictions_are_of_rows)
 {
     static const BrokenInput with = {
@@ -209,7 +208,7 @@ START_TEST(contradictions_are_of_rows)
 }
 END_TEST
 
-/* A row is a case for each of those that its cells stand for, in every combination. */
+/* A row with cells of several values is one case for every combination of them. */
 START_TEST(paper_rows_stand_for_several_cases)
 {
     static const BrokenInput several[] = {
@@ -273,7 +272,7 @@ START_TEST(paper_patterns_match)
 }
 END_TEST
 
-/* What is broken is named with file and line, in rows as in descriptions. */
+/* Errors name file and line, in rows and in descriptions. */
 START_TEST(paper_rows_that_are_broken_are_named)
 {
     static const struct {
@@ -442,8 +441,8 @@ check_predicted(const GPtrArray *cases, guint index, guint metric, LhCaseState s
     ck_assert_double_eq_tol(c->predicted, us, 1e-9 * us);
 }
 
-/* By another cluster's file, into which the rate of this one's NVLink is typed: all that links take
- * of a time goes with it, and half of the rest above the first size. */
+/* With another cluster's file edited to this one's NVLink rate, the links' part of a time scales
+ * with the rate, and so does half of the rest above the first size. */
 START_TEST(collectives_are_predicted_by_edited_files)
 {
     const BrokenInput edits[] = {
@@ -465,14 +464,14 @@ START_TEST(collectives_are_predicted_by_edited_files)
     edited_us = ((const LhPaperCase *)g_ptr_array_index(cases, 1))->predicted;
     as_is_us = ((const LhPaperCase *)g_ptr_array_index(cases, 2))->predicted;
     same_us = ((const LhPaperCase *)g_ptr_array_index(cases, 3))->predicted;
-    ck_assert(same_us == as_is_us); /* of the same links */
+    ck_assert(same_us == as_is_us); /* the links are the same */
     ck_assert_double_gt(edited_us, as_is_us * 240 / 371);
     ck_assert_double_lt(edited_us, as_is_us * 240 / 371 * 1.05);
 }
 END_TEST
 
-/* Knots, lines between them, a size left out, and what nothing says; metrics have rows of theirs.
- */
+/* Measured sizes, interpolation between them, a size that is skipped, and what has no
+ * prediction; metrics have rows of their own. */
 START_TEST(collectives_are_predicted)
 {
     g_autoptr(LhPaper) paper = parse_paper(collective_text);
@@ -484,7 +483,7 @@ START_TEST(collectives_are_predicted)
                                                  "hgx-h100,all-gather,3,1024,OOM\n"
                                                  "single-gpu,all-gather,2,1024,1\n");
 
-    /* Of 64 KiB, from 16 and 256 KiB, and from those and 1 MiB. */
+    /* Of 64 KiB: interpolated from 16 and 256 KiB, and from those and 1 MiB. */
     const double straight = 11.19 + (13.55 - 11.19) * 49152 / 245760;
     const double after = 13.55 - (17.08 - 13.55) * 196608 / 786432;
 
@@ -540,7 +539,8 @@ START_TEST(collectives_that_are_broken_are_named)
 }
 END_TEST
 
-/* Of a version of NCCL that the cluster has times of, and else of those that hold by default. */
+/* Predictions use the times of the given NCCL version if the cluster has them, else the default
+ * ones. */
 START_TEST(collectives_have_versions)
 {
     g_auto(GStrv) parts = g_strsplit(collective_text, "[\"bytes=*\"] } ] }", 2);
@@ -567,7 +567,7 @@ START_TEST(collectives_have_versions)
 }
 END_TEST
 
-/* A module's time is that of a simulation of it; its rate is flops of the mask over time. */
+/* A module's time is that of its simulation; its rate is the flops of the mask over the time. */
 START_TEST(modules_are_predicted)
 {
     static const char text[] =
@@ -607,7 +607,8 @@ START_TEST(modules_are_predicted)
 }
 END_TEST
 
-/* Eight workers at one second a block: 36 blocks in 5 steps of 8 places, without communication. */
+/* Eight workers at one second a block, without communication: 36 blocks take 5 steps of 8
+ * places. */
 START_TEST(modules_are_taken_apart)
 {
     static const char text[] =
@@ -641,8 +642,9 @@ START_TEST(modules_are_taken_apart)
 }
 END_TEST
 
-/* A layer whose activations are computed again gathers and scatters them 14 times, embedding, head
- * and their gradients do four times in all; twelve layers of 768, and 12 heads padded to 16. */
+/* With recomputation a layer gathers and scatters activations 14 times; embedding, head and
+ * their gradients four times in total. The model: twelve layers of width 768, 12 heads padded to
+ * 16. */
 START_TEST(steps_are_counted)
 {
     static const char text[] =
@@ -669,13 +671,14 @@ START_TEST(steps_are_counted)
 }
 END_TEST
 
-/* The constants that the files of a case have change nothing; others change it in their direction.
- * A module and a step of linear attention have something of each of them. */
+/* A constant that a case's files already contain changes nothing; any other value changes the
+ * prediction in its direction. Between them a module and a step of linear attention depend on
+ * all constants. */
 START_TEST(constants_are_laid_over_files)
 {
     static const struct {
         const char *base, *metric;
-        double faster[LH_CONSTANTS]; /* what the constant is multiplied by; 0: it plays no part */
+        double faster[LH_CONSTANTS]; /* multiple of the constant; 0: the constant is not used */
     } of[] = {
         { "\"cluster=dfa-2node:2\", \"seq_length=64K\", \"schedule=zigzag\"",
           "attention_s",
@@ -729,7 +732,7 @@ START_TEST(constants_are_laid_over_files)
 }
 END_TEST
 
-/* The longest sequence fits, and the next of that granularity, or the double, does not. */
+/* The longest sequence fits; the next longer one, by granularity or by doubling, does not. */
 START_TEST(longest_sequences_are_found)
 {
     static const char text[] =
@@ -769,7 +772,7 @@ START_TEST(longest_sequences_are_found)
 }
 END_TEST
 
-/* Of a pipeline's stages each has its own peak; the whole step's is the largest. */
+/* Each pipeline stage has its own peak memory; the step's peak is the largest of them. */
 START_TEST(memory_is_of_one_gpu_or_of_the_fullest)
 {
     static const char text[] =
@@ -801,7 +804,7 @@ END_TEST
 /* --- summaries ----------------------------------------------------------------------------------
  */
 
-/* Writes a table and its description into a new folder; caller frees its path. */
+/* Writes a table and its description into a new folder. Caller frees the returned path. */
 static char *
 write_table(const char *paper, const char *rows)
 {
@@ -851,19 +854,19 @@ cross_fit(const char *folder)
     return reproduce_with(folder, (LhReproduceParams){ .cross_fit = true });
 }
 
-/* --- rows of one's own, in tables that longhaul knows -------------------------------------------
- */
+/* --- a user's own rows in tables that longhaul knows
+ * -------------------------------------------- */
 
-/* Of one table: its columns, and rows whose last cell is the published value. */
+/* A table: its columns, and rows whose last cell is the published value. */
 typedef struct {
     const char *name, *header;
     const char *rows[2];
-    const char *after; /* cells behind the published one */
+    const char *after; /* cells after the published one */
     guint pairs;
 } OwnRows;
 
 static const OwnRows own_rows[] = {
-    /* Modules, of which two are a pair. */
+    /* Modules; two of them are a pair. */
     { .name = "usp_attention",
       .header = "gpu,gpus,pass,batch,seq_total,q_heads,kv_heads,head_dim,dtype,mask,ulysses_degree,"
                 "ring_degree,ring_type,qkv,published_it_per_s",
@@ -882,8 +885,7 @@ static const OwnRows own_rows[] = {
       .rows = { "NVIDIA H100 80GB HBM3,sglang,fa3,3,5000,24,8,128,bf16,",
                 "NVIDIA H100 80GB HBM3,sglang,fa3,3,7000,24,8,128,bf16," },
       .after = ",1" },
-    /* Collectives, of sizes between those that were measured, and of a GPU for which no other one's
-     * file is edited. */
+    /* Collectives: sizes between the measured ones, and a GPU for which no other file is edited. */
     { .name = "nccl_tests",
       .header = "gpu,op,num_gpus,nccl_version,size_bytes_nccl_tests,time_us,algbw_gb_s",
       .rows = { "NVIDIA GB200,all_gather,4,2.23,2097152,",
@@ -891,7 +893,7 @@ static const OwnRows own_rows[] = {
       .after = ",1" },
 };
 
-/* Reproduces the table with these published values of its two rows, from its file or the folder. */
+/* Reproduces the table with these published values of its two rows, from the file or its folder. */
 static GPtrArray *
 reproduce_own(const OwnRows *own, double first, double second, bool by_folder)
 {
@@ -931,8 +933,8 @@ predictions(const GPtrArray *tables, double predicted[2])
     }
 }
 
-/* Of every kind of table: what is published is found, and how far off the predictions are follows.
- */
+/* For every kind of table: the published value is read, and the relative error is that of the
+ * prediction to it. */
 START_TEST(rows_of_ones_own_are_judged)
 {
     for (gsize i = 0; i < G_N_ELEMENTS(own_rows); i++) {
@@ -959,7 +961,7 @@ START_TEST(rows_of_ones_own_are_judged)
 }
 END_TEST
 
-/* A broken row of every kind of table is named by file, line and column. */
+/* Errors name file, line and column of a broken row, for every kind of table. */
 START_TEST(broken_rows_of_ones_own_are_named)
 {
     static const char *const columns[] = { "published_it_per_s", "remat_aware_s", "time_ms",
@@ -1001,7 +1003,7 @@ END_TEST
     "\"fitted_on\": [ { \"where\": [\"n=16K\"] } ], \"constants\": [\"attention_slowdown\"],\n"    \
     "\"tolerance\": { \"mean\": 0.1, \"worst\": 0.2 } }"
 
-/* Errors of 10 %, -30 % and one that is fitted: mean 20, worst 30, bias -10, beyond the bounds. */
+/* Errors of 10 % and -30 %, and a fitted case: mean 20, worst 30, bias -10, outside the bounds. */
 START_TEST(summaries_are_right)
 {
     g_autofree char *folder = write_table(FITTED_PAPER, "n,a\n8K,1\n32K,1\n16K,1\n");
@@ -1049,7 +1051,7 @@ END_TEST
     "{ \"column\": \"c\", \"cell\": \"faster\", \"metric\": \"attention_s\", \"number\": 1, "      \
     "\"at_least\": true, \"against\": [\"schedule=ring\"] } ]%s }"
 
-/* A claim's table; caller frees and removes the folder of it. */
+/* A table of claims. Caller frees it and removes its folder. */
 static GPtrArray *
 reproduce_claim(const char *claim, const char *more, bool fit)
 {
@@ -1068,8 +1070,8 @@ only_table(const GPtrArray *tables)
     return g_ptr_array_index(tables, 0);
 }
 
-/* A bound is held or not by each of its cases, and has no error; it may be missed as far as the
- * tolerance says. */
+/* Each case meets a bound or not; bounds have no relative error. A bound may be missed by its
+ * tolerance. */
 START_TEST(bounds_hold_or_do_not)
 {
     g_autoptr(GPtrArray) words = reproduce_claim("faster", "", false);
@@ -1107,8 +1109,8 @@ START_TEST(bounds_hold_or_do_not)
 }
 END_TEST
 
-/* Of the cases of "up to" the greatest is judged, wherever it is and however often they are played;
- * bounds and numbers are told apart in what is printed. */
+/* Of the cases of "up to" the greatest is judged, regardless of order and repetition; the output
+ * distinguishes bounds from numbers. */
 START_TEST(up_to_is_the_greatest)
 {
     static const char fitted[] =
@@ -1139,7 +1141,7 @@ START_TEST(up_to_is_the_greatest)
 }
 END_TEST
 
-/* A bound that holds pulls at no constant; one that does not does. */
+/* The fit ignores a bound that holds; one that does not pulls the constants. */
 START_TEST(bounds_are_fitted_until_they_hold)
 {
     static const char fitted[] =
@@ -1161,15 +1163,15 @@ END_TEST
     "{ \"pairs\": 0.6 } }, { \"column\": \"b\", \"metric\": \"attention_s\" } ] }"
 
 /*
- * Of one length a zigzag ring is faster than a plain one. Pairs are of one length and one column,
- * and more than 2 % apart; the same schedule twice is none.
+ * Pairs have the same length and column, and published values more than 2 % apart. At the same
+ * length a zigzag ring is faster than a plain one; a schedule is no pair with itself.
  */
 START_TEST(pairs_are_of_one_question)
 {
     static const struct {
         const char *rows;
         guint pairs, in_order;
-        bool beyond; /* less than 0.6 of those of a */
+        bool beyond; /* less than 0.6 times those of a */
     } known[] = {
         { "n,s,a,b\n32K,ring,2,\n32K,zigzag,1,\n", 1, 1, false },
         { "n,s,a,b\n32K,ring,1,\n32K,zigzag,2,\n", 1, 0, true },
@@ -1209,7 +1211,8 @@ END_TEST
     "\"metrics\": [ { \"column\": \"a\", \"metric\": \"attention_s\" } ],\n"                       \
     "\"groups\": [\"g\", \"h\"], \"group_tolerance\": { \"mean\": 0.2 } }"
 
-/* One group is right, the other twice too fast: beyond its bound, and so is the table. */
+/* One group is right; the other is predicted twice too fast. It is outside its tolerance, and so
+ * is the table. */
 START_TEST(groups_are_summed_up)
 {
     g_autofree char *folder = write_table(GROUPED_PAPER, "g,h,a\nx,1,1\n");
@@ -1237,8 +1240,8 @@ START_TEST(groups_are_summed_up)
 }
 END_TEST
 
-/* Rows of FITTED_PAPER, of which the first is fitted: predicted times that many times as long.
- * Caller frees. */
+/* Rows of FITTED_PAPER, of which the first is used for the fit: the predicted times multiplied
+ * by @first and @second. Caller frees. */
 static char *
 slower_rows(double first, double second)
 {
@@ -1255,7 +1258,7 @@ slower_rows(double first, double second)
                            cases[1]->predicted * second);
 }
 
-/* Times of kernels that are 1.25 times as slow are found again. */
+/* The fit recovers a slowdown of 1.25. */
 START_TEST(constants_are_fitted)
 {
     g_autofree char *rows = slower_rows(1.25, 1.25);
@@ -1285,7 +1288,7 @@ END_TEST
     "\"fitted_on\": [ { \"where\": [\"n=*\"] } ], "                                                \
     "\"constants\": [\"attention_slowdown\", \"product_slowdown\"] }"
 
-/* Two constants at once, of which short sequences tell one and long ones the other. */
+/* Fits two constants at once: short sequences determine one, long ones the other. */
 START_TEST(constants_are_fitted_together)
 {
     static const char *const lengths[] = { "16K", "64K", "256K" };
@@ -1320,8 +1323,9 @@ START_TEST(constants_are_fitted_together)
 }
 END_TEST
 
-/* A constant whose best is beyond its range ends at its end, and the other is fitted beside it: of
- * kernels faster than the device's, whose slowdown is 1, since files allow no less. */
+/* A constant whose optimum is outside its range ends at the limit, and the other is still
+ * fitted. Here kernels are faster than the device's, whose slowdown is 1, the least that files
+ * allow. */
 START_TEST(constants_stay_in_their_range)
 {
     g_autofree char *folder = write_table(TWO_FITTED_PAPER, "n,a\n16K,1\n64K,1\n256K,1\n");
@@ -1352,8 +1356,9 @@ START_TEST(constants_stay_in_their_range)
 }
 END_TEST
 
-/* Constants that are fitted to the rows that are judged, and what the others are off by them: rows
- * of kernels 1.25 times as slow and, those that the files' constants are for, 1.1 times. */
+/* Cross fit: constants are fitted to the judged rows, and their error on the other rows is
+ * reported. Kernels of the judged rows are 1.25 times as slow, those of the rows behind the
+ * files' constants 1.1 times. */
 START_TEST(constants_are_fitted_the_other_way)
 {
     g_autofree char *rows = slower_rows(1.1, 1.25);
@@ -1370,7 +1375,7 @@ START_TEST(constants_are_fitted_the_other_way)
     ck_assert_double_eq_tol(table->cross.mean_abs_error, 1.25 / 1.1 - 1, 0.01);
     ck_assert_uint_eq(table->own.judged, 1);
     ck_assert_double_eq_tol(table->own.mean_abs_error, 1 - 1 / 1.1, 0.001);
-    /* The table itself is judged as ever. */
+    /* The normal summary of the table is unchanged. */
     ck_assert_uint_eq(table->all.judged, 1);
     ck_assert_double_eq_tol(table->all.mean_abs_error, 1 - 1 / 1.25, 0.01);
     remove_table(folder);

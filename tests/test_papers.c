@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Predictions against published measurements: the decomposition that the text of DistFlashAttention
- * (arXiv 2310.03294) gives, and the benchmark table of zhuzilin/ring-flash-attention's README. No
- * constant of a device or a cluster was fitted to the rows judged here, except that the split of
- * A100's forward and backward curves is the single-GPU row of the second source.
+ * Predictions against published measurements: the decomposition given in the text of
+ * DistFlashAttention (arXiv 2310.03294), and the benchmark table of zhuzilin/ring-flash-attention's
+ * README. The rows are held-out: no constant of a device or cluster was fitted to them, except that
+ * the split of A100's forward and backward curves is the single-GPU row of the second source.
  * docs/results/accuracy.md shows the numbers side by side.
  */
 #include "run_tests.h"
@@ -25,7 +25,7 @@ typedef struct {
     uint32_t head_dim;
 } Run;
 
-/* 32 heads, as LLaMA-7B has (of 128) and GPT-3 2.7B (of 80). */
+/* 32 heads: of width 128 as in LLaMA-7B, or 80 as in GPT-3 2.7B. */
 static LhSimResult *
 play(const Run *run)
 {
@@ -100,8 +100,8 @@ START_TEST(dfa_decomposition_is_met)
 }
 END_TEST
 
-/* The public code sends dead k, v and waits for its device in every step: still within the same
- * bounds. */
+/* The public code sends unneeded k, v and synchronises with its device in every step: the same
+ * bounds hold. */
 START_TEST(dfa_published_code_is_met)
 {
     const Run run = { "dfa-2node", 16, "dfa-balanced", 65536, 32, LH_PASS_BOTH, true, true, 128 };
@@ -111,8 +111,8 @@ START_TEST(dfa_published_code_is_met)
 }
 END_TEST
 
-/* Overlap must hide most of the smaller side: the papers' ablation says 105 % exposed without and
- * 44 % with. */
+/* Overlap must hide most of the smaller side. The paper's ablation: exposed communication is 105
+ * % without overlap and 44 % with it. */
 START_TEST(dfa_overlap_hides_more_than_half)
 {
     Run run = { "dfa-2node", 16, "dfa-balanced", 131072, 32, LH_PASS_BOTH, true, false, 128 };
@@ -150,9 +150,10 @@ START_TEST(ring_flash_attention_table_is_met)
 }
 END_TEST
 
-/* Attention2D (arXiv 2503.15758), A100s on Ethernet, GPT-3 2.7B: whole steps at least 2.4 (16 GPUs)
- * and 4 times (64) as fast as with a zigzag ring. Of one attention module, judged here, more than
- * 1.6 and 2.8 come out at every length; docs/results/accuracy.md says what is missing. */
+/* Attention2D (arXiv 2503.15758), A100s on Ethernet, GPT-3 2.7B: whole steps are at least 2.4
+ * (16 GPUs) and 4 times (64) as fast as with a zigzag ring. The single attention module judged
+ * here is predicted more than 1.6 and 2.8 times as fast at every length;
+ * docs/results/accuracy.md explains the gap. */
 START_TEST(attention2d_beats_the_ring_on_ethernet)
 {
     for (uint64_t length = 8192; length <= 131072; length *= 2) {
@@ -180,8 +181,8 @@ START_TEST(attention2d_beats_the_ring_on_ethernet)
         }
         ck_assert_double_gt(ring_ms[0] / grid_ms[0], 1.6);
         ck_assert_double_gt(ring_ms[1] / grid_ms[1], 2.8);
-        /* From 16 to 64 GPUs 1/sqrt(P) is a half. Bytes of a rank fall from 14/16 to 30/64 chunks;
-         * more of them cross boxes. A ring's do not fall. */
+        /* From 16 to 64 GPUs 1/sqrt(P) halves. Bytes per rank fall from 14/16 to 30/64 chunks,
+         * but more of them cross nodes. A ring's do not fall. */
         ck_assert_double_lt(grid_communication[1], 0.7 * grid_communication[0]);
         ck_assert_double_gt(ring_communication[1], ring_communication[0]);
     }

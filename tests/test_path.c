@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What waits for what: the events of a run happen when all is over that they wait for, over
- * schedules, steps, clusters, networks and collectives; and what is late by its slack, and by a
- * picosecond more, by playing random programs again.
+ * Critical paths: every event of a run happens when all its predecessors are over (schedules,
+ * steps, clusters, networks, collectives). Slack: delaying an op by its slack keeps the makespan,
+ * and a picosecond more lengthens it, by replaying random programs.
  */
 #include "base/rng.h"
 #include "critical_path/critical.h"
@@ -19,7 +19,7 @@
 /* --- events -------------------------------------------------------------------------------------
  */
 
-/* The chain fills the makespan; its ops have no slack, and nothing has less than none. */
+/* The critical path fills the makespan, its ops have no slack, and no slack is negative. */
 static void
 check_result(const LhSimResult *r, const char *what)
 {
@@ -50,7 +50,7 @@ static const char *const clusters[] = { "hgx-h100:2", "dgx-a100-80g:2", "azure-n
 static const char *const networks[] = { "fair", "fifo", "alpha-beta" };
 static const char *const models[] = { "llama-3-8b", "tnl-1b" };
 
-/* @more: further members of the scenario, with a comma before them. */
+/* @more: further members of the scenario, beginning with a comma. */
 static Case
 case_with(const char *cluster, const char *model, const char *more)
 {
@@ -60,7 +60,7 @@ case_with(const char *cluster, const char *model, const char *more)
     return case_of(members);
 }
 
-/* Returns how many were played. */
+/* Returns how many cases were simulated. */
 static guint
 check_case(const Case *c, const char *what, uint64_t number)
 {
@@ -88,7 +88,7 @@ START_TEST(path_fills_the_makespan_of_every_schedule)
     static const char *const passes[] = { "fwd", "bwd", "both" };
     guint played = 0;
 
-    /* Of 5, 3, 2, 3 and 8: in 40 cases every pair is met often. */
+    /* Options of 5, 3, 2, 3 and 8 values: in 40 cases every pair occurs often. */
     for (unsigned i = 0; i < 40; i++) {
         g_autofree char *more = g_strdup_printf(
             ", \"seq_length\": \"32K\", \"ranks\": %s, \"network\": \"%s\", \"pass\": \"%s\","
@@ -136,7 +136,7 @@ END_TEST
 /* --- slack --------------------------------------------------------------------------------------
  */
 
-/* One op, of one rank, that takes longer; every kernel takes a time of its own. */
+/* Delays one op of one rank; every kernel has its own duration. */
 typedef struct {
     uint64_t seed;
     uint32_t rank, op;
@@ -153,8 +153,8 @@ late_time(void *data, uint32_t rank, const LhOp *op)
     return time_ps + (rank == late->rank && op->id == late->op ? late->more_ps : 0);
 }
 
-/* Kernels of several streams share a device's SMs, so that each changes how long the others take:
- * all go to one stream, in program order, which is an order of the whole program. */
+/* Moves all kernels to one stream, in program order. Kernels of several streams share a device's
+ * SMs, so that each changes the duration of the others. */
 static LhProgram *
 program_of_one_stream(uint64_t seed)
 {
@@ -193,7 +193,7 @@ late_makespan(World *w, Late *late, uint32_t rank, uint32_t op, LhTime more_ps)
     return result->makespan_ps;
 }
 
-/* Returns how many ops were late. */
+/* Returns how many ops were delayed. */
 static uint32_t
 check_slack(World *w, Late *late, const LhSimResult *r, bool exact)
 {
@@ -270,8 +270,8 @@ sum_of(const LhCritical *c)
     return sum_ps;
 }
 
-/* What is predicted is found, or there is a reason; where nothing is shared it is never contention.
- */
+/* Predicted savings are achieved, or a reason is given; contention is a reason only if something
+ * is shared. */
 static void
 check_speed_ups(const GArray *all, bool shared, const char *what, uint32_t *states)
 {
@@ -284,7 +284,7 @@ check_speed_ups(const GArray *all, bool shared, const char *what, uint32_t *stat
         ck_assert_msg(shared || s->state != LH_SAVING_CONTENTION,
                       "%s: group %u, op %u: saved %" G_GINT64_FORMAT " of %" G_GINT64_FORMAT, what,
                       s->group, s->op, s->saved_ps, s->predicted_ps);
-        if (!shared) /* bytes and times are rounded, a picosecond or so in each op */
+        if (!shared) /* bytes and times are rounded by about a picosecond per op */
             ck_assert_msg(s->saved_ps <= s->predicted_ps + 1000,
                           "%s: group %u, op %u: saved %" G_GINT64_FORMAT " of %" G_GINT64_FORMAT,
                           what, s->group, s->op, s->saved_ps, s->predicted_ps);
@@ -300,7 +300,7 @@ check_critical(const Case *c, const LhSchedule *schedule, bool shared, uint32_t 
     g_autoptr(LhCritical) critical = NULL;
     LhHooks hooks = { 0 };
     LhTime phases_ps = 0, ranks_ps = 0;
-    uint32_t kernels = 0; /* streams of them: these share SMs */
+    uint32_t kernels = 0; /* streams with kernels, which share SMs */
 
     lh_critical_hooks(&hooks);
     row = lh_compare_run(c->setup, schedule, &hooks);
@@ -347,7 +347,7 @@ START_TEST(path_savings_are_found_by_playing_again)
 }
 END_TEST
 
-/* In a ring over two nodes of eight, the ranks at the nodes' ends have a peer in each. */
+/* In a ring over two nodes of eight, the end ranks of each node have a peer in either node. */
 START_TEST(path_exchanges_count_by_their_farthest_message)
 {
     Case c = case_with("dgx-a100-80g:2", models[0], ", \"seq_length\": \"16K\", \"ranks\": 16");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * PCIe as a tree: routes, shares and bounds by hand, files that cannot be, what collectives were
- * measured on, and random trees on which nothing that is played beats its bound.
+ * PCIe as a tree: routes, shares and bounds by hand, rejected files, the hardware that collectives
+ * were measured on, and random trees on which no simulation is faster than its lower bound.
  */
 #include "hand_networks.h"
 #include "run_tests.h"
@@ -47,11 +47,15 @@ START_TEST(tree_shares_links)
         size_t count;
         double gbps;
     } cases[] = {
-        { USUAL, { { 0, 1 } }, 1, 24 },                              /* one switch: directly */
-        { USUAL, { { 0, 2 } }, 1, 16 },                              /* farther: through memory */
-        { USUAL, { { 0, 2 }, { 1, 3 } }, 2, 12 },                    /* a switch's link outwards */
-        { USUAL, { { 0, 4 }, { 1, 5 }, { 2, 6 }, { 3, 7 } }, 4, 5 }, /* a socket's */
-        /* Memory of a socket, which neither messages within switches nor the other's cross. */
+        { USUAL, { { 0, 1 } }, 1, 24 },           /* one switch: peer to peer */
+        { USUAL, { { 0, 2 } }, 1, 16 },           /* two switches: through memory */
+        { USUAL, { { 0, 2 }, { 1, 3 } }, 2, 12 }, /* limited by a switch's uplink */
+        { USUAL,
+          { { 0, 4 }, { 1, 5 }, { 2, 6 }, { 3, 7 } },
+          4,
+          5 }, /* limited by a socket's link */
+        /* Memory of a socket: not used by messages within a switch, nor by those of the other
+         * socket. */
         { USUAL, { { 0, 2 }, { 1, 3 }, { 2, 0 }, { 3, 1 } }, 4, 12 },
         { BOX(SCALE_UP_NONE, "\"p2p\": \"none\", " HOST),
           { { 0, 1 }, { 1, 2 }, { 2, 3 }, { 3, 0 }, { 4, 5 }, { 5, 6 }, { 6, 7 }, { 7, 4 } },
@@ -60,7 +64,7 @@ START_TEST(tree_shares_links)
         { BOX(SCALE_UP_NONE, "\"p2p\": \"none\", " HOST), { { 0, 5 }, { 1, 2 } }, 2, 16 },
         { BRIDGES, { { 2, 3 } }, 1, 100 }, /* bridges join pairs */
         { BRIDGES, { { 1, 2 } }, 1, 16 },
-        { USUAL, { { 0, 8 }, { 1, 10 } }, 2, 5 }, /* to other nodes: a NIC, no level */
+        { USUAL, { { 0, 8 }, { 1, 10 } }, 2, 5 }, /* to other nodes: through NICs, not the tree */
         { USUAL, { { 0, 8 }, { 2, 10 }, { 4, 12 } }, 3, 10 },
     };
 
@@ -79,7 +83,7 @@ END_TEST
 
 #define LEVEL(name, gpus) "{\"name\": \"" name "\", \"gpus\": " gpus ", \"up\": \"24GB/s\"" SAID "}"
 
-/* Through all levels and memory, and still a message has a limit of its own. */
+/* A route through all levels and memory still has room for the message's own limit. */
 START_TEST(longest_route_of_a_tree_has_room_for_a_limit)
 {
     g_autoptr(GString) text = g_string_new(
@@ -147,7 +151,7 @@ bound_s(const LhNetwork *n, LhGroup group, LhCollectiveKind kind, double bytes)
     return lh_link_bound_s_per_byte(n, &group, kind, LH_ALGORITHM_DEFAULT) * bytes;
 }
 
-/* Groups that are not in a row: rings go through one and then through the other. */
+/* Groups of non-consecutive GPUs: a ring visits all of one group, then the other. */
 #define CROSSED                                                                                    \
     "\"levels\": [{\"name\": \"socket\", \"of_gpu\": [0, 1, 0, 1, 0, 1, 0, 1], \"up\": "           \
     "\"20GB/s\"" SAID "}]"
@@ -163,7 +167,7 @@ START_TEST(tree_bounds_collectives)
     network_of(&n, t, 1);
     /* 16 of 56 pieces of 1 GB leave each socket. */
     ck_assert_double_eq_tol(bound_s(&n, all, LH_COLL_ALL_TO_ALL, 8e9), 16 / 20.0, 1e-12);
-    /* A ring: a hop leaves each socket, and each switch, through memory. */
+    /* A ring: one hop leaves each socket and each switch, through memory. */
     ck_assert_double_eq_tol(bound_s(&n, all, LH_COLL_ALL_GATHER, 8e9), 7 / 16.0, 1e-12);
     network_of(&n, crossed, 1);
     ck_assert_double_eq_tol(bound_s(&n, all, LH_COLL_ALL_GATHER, 8e9), 7 / 20.0, 1e-12);
@@ -176,8 +180,8 @@ START_TEST(tree_bounds_collectives)
 }
 END_TEST
 
-/* Bridges across sockets: a ring that closes is faster group by group, a chain in order of ranks.
- */
+/* Bridges across sockets: a closed ring is faster group by group, an open chain in order of
+ * ranks. */
 START_TEST(tree_bounds_chains_in_any_order)
 {
     static const char text[] =
@@ -197,12 +201,13 @@ START_TEST(tree_bounds_chains_in_any_order)
     LhNetwork n;
 
     network_of(&n, t, 1);
-    /* 1 to 2, 3 to 4 and 5 to 6 go from board to board; the bridges do the rest. */
+    /* The hops 1-2, 3-4 and 5-6 cross boards; the bridges carry the rest. */
     ck_assert_double_eq_tol(bound_s(&n, first_ranks(7), LH_COLL_BROADCAST, 1e9), 1 / 12.0, 1e-12);
 }
 END_TEST
 
-/* Exactly two GPUs of a node in the communicator: other nodes do not matter. */
+/* Peer-to-peer links apply to a communicator with exactly two GPUs of a node, whatever it has in
+ * other nodes. */
 START_TEST(tree_joins_two_directly)
 {
     static const struct {
@@ -227,14 +232,14 @@ START_TEST(tree_joins_two_directly)
                             cases[i].directly ? 20e9 : 16e9);
         ck_assert_int_eq(route.latency_ps, 1500000);
         ck_assert_uint_eq(route.links_count, cases[i].directly ? 6 : 9);
-        lh_network_route(&n, 0, 8, &route); /* between nodes nothing changes */
+        lh_network_route(&n, 0, 8, &route); /* routes between nodes do not change */
         lh_network_route_in(&n, &cases[i].group, &route);
         ck_assert_uint_eq(route.links_count, 4);
     }
 }
 END_TEST
 
-/* Of a program's messages the communicator is its group of ranks. */
+/* For messages of a program the communicator is its group of ranks. */
 START_TEST(tree_joins_programs_of_two)
 {
     static const char text[] =
@@ -261,7 +266,7 @@ START_TEST(tree_joins_programs_of_two)
 }
 END_TEST
 
-/* And of a collective it is the collective's group, whoever else runs. */
+/* For a collective the communicator is the collective's group, whatever else runs. */
 START_TEST(tree_joins_collectives_of_two)
 {
     g_autoptr(LhTopology) t =
@@ -291,7 +296,7 @@ START_TEST(tree_joins_collectives_of_two)
 }
 END_TEST
 
-/* NCCL's model takes what its rings reach together with each other. */
+/* NCCL's model uses the joint bandwidth of its rings. */
 START_TEST(tree_limits_the_rings_of_nccl)
 {
     static const struct {
@@ -338,7 +343,7 @@ START_TEST(tree_fails_with_pcie)
         ck_assert_double_eq(lh_network_link(&faulty, id).bandwidth_bytes_per_s,
                             link.bandwidth_bytes_per_s * (slow ? 0.5 : 1));
     }
-    /* A quarter of the GPUs' links are those of switches up and down, and so on. */
+    /* Links of GPUs, of switches up and down, and so on. */
     ck_assert_uint_eq(sound.links_count, 2 * (2 * 8 + 2 * 4 + 2 * 2 + 2 * 8 + 2 + 2 * 4));
 }
 END_TEST
@@ -448,7 +453,7 @@ END_TEST
     CARRIED(", \"scale_up\": {\"bandwidth\": \"100GB/s\", \"latency\": \"9us\"}}, "                \
             "\"scale_up\": {\"kind\": \"" kind "\", \"bandwidth\": \"100GB/s\", " LINK("9us") "}")
 
-/* A row of @op that @algorithm is said to have carried, where others are allowed. */
+/* A row of @op carried by @algorithm, where other algorithms are allowed. */
 static void
 check_carried(const char *box, const char *op, const char *algorithm, const char *allowed)
 {
@@ -477,7 +482,7 @@ START_TEST(rows_are_of_what_can_carry_them)
     static const char *const without[] = { CARRIED("}, " SCALE_UP_NONE), ON_NVLINK("pairs") };
     static const char on_switch[] = ON_NVLINK("nvswitch");
     static const struct {
-        const char *op, *without, *with; /* a switch */
+        const char *op, *without, *with; /* for a node with a switch */
     } cases[] = { { "all-gather", no_switch, no_switch },     { "all-reduce", no_switch, all },
                   { "reduce-scatter", no_switch, no_switch }, { "broadcast", no_pairs, no_pairs },
                   { "all-to-all", no_rings, no_rings },       { "sendrecv", no_pairs, no_pairs } };
@@ -494,7 +499,7 @@ START_TEST(rows_are_of_what_can_carry_them)
 }
 END_TEST
 
-/* Whatever the node's PCIe has, times need what it was where they were measured. */
+/* Measured times need a record of the PCIe that they were measured on, whatever the node has. */
 START_TEST(tree_needs_what_it_was_measured_on)
 {
     static const struct {
@@ -526,7 +531,7 @@ START_TEST(tree_needs_what_it_was_measured_on)
                          "\"24GB/s\"}, {\"name\": \"socket\", \"up\": \"20GB/s\", \"latency\": "
                          "\"500ns\"}]"),
           "\"node.measured_on.pcie.p2p\" is \"rack\"" },
-        /* The node no longer has what it had. */
+        /* The node's PCIe has changed since the measurement. */
         { BOX(MEASURED(WHOLE), LEVELS), NULL },
     };
 
@@ -544,7 +549,7 @@ START_TEST(tree_needs_what_it_was_measured_on)
 }
 END_TEST
 
-/* A row's bound is that of the tree that it was measured on, whatever the node has now. */
+/* A row's bound is that of the PCIe tree it was measured on, whatever the node has now. */
 START_TEST(tree_keeps_what_it_was_measured_on)
 {
     g_autoptr(LhTopology) through = parse(MEASURED_USUAL(WHOLE));
@@ -565,7 +570,7 @@ START_TEST(tree_keeps_what_it_was_measured_on)
 }
 END_TEST
 
-/* Of a public box every row on more than two GPUs is explained by two numbers. */
+/* Two numbers explain every row on more than two GPUs of a public measurement. */
 START_TEST(tree_explains_a_measured_box)
 {
     g_autoptr(LhTopology) t = lh_topology_load("pcie-rtx-pro-6000", NULL);
@@ -594,7 +599,7 @@ add_rate(GString *text, const char *name, uint64_t *drawn)
     g_string_append_printf(text, "\"%s\": \"%uGB/s\"", name, 1 + (unsigned)below(drawn, 60));
 }
 
-/* Levels of GPUs in any order, each of pairs of groups of the one before. */
+/* Levels over GPUs in random order; each level pairs the groups of the one below. */
 static uint32_t
 add_levels(GString *text, uint32_t gpus, uint64_t *drawn)
 {
@@ -686,7 +691,7 @@ START_TEST(random_trees_are_no_faster_than_they_allow)
         check_symmetric(&n, &drawn);
         played = play(t, &p, &bound);
         near += bound > 0.5 * played;
-        /* More of everything that PCIe has: never slower, and bytes in proportion. */
+        /* Twice the bandwidth of all of PCIe: never slower, and bytes in proportion. */
         raised.pcie.bandwidth *= 2;
         lh_pcie_scale_rates(&raised.tree.rates, 2);
         ck_assert_double_le(play(&raised, &p, &bound_raised), played * (1 + 1e-9));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Placements and masks, against counting token by token.
+ * Placements and masks, compared with counting token by token.
  */
 #include "program/placement.h"
 #include "run_tests.h"
@@ -104,7 +104,7 @@ START_TEST(placement_counts_causal_pairs)
 }
 END_TEST
 
-static const uint64_t documents[] = { 1, 5, 6, 12, 13 }; /* and the end */
+static const uint64_t documents[] = { 1, 5, 6, 12, 13 }; /* the sequence end is added */
 
 static LhMaskRule
 rule_of(unsigned index, uint64_t length, uint64_t ends[])
@@ -123,7 +123,7 @@ rule_of(unsigned index, uint64_t length, uint64_t ends[])
 
 #define RULES 6
 
-/* Both ways that the rule is told, against its words. */
+/* Checks the two queries of a rule (keys of a query, visibility) against its definition. */
 static bool
 sees(const LhMaskRule *rule, uint64_t q, uint64_t k, uint64_t length)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Plans: what points take at least against what simulations find, searches against simulating every
- * point, what fits against trying every length, files of points, and scenarios as text.
+ * Plans: lower bounds of points against simulations, searches against simulating every point, the
+ * longest length that fits against trying every length, files of points, and scenarios as text.
  *
- * LONGHAUL_TEST_ALL makes all of the points; without it there is a share of them.
+ * With LONGHAUL_TEST_ALL all points are tested, otherwise a share of them.
  */
 #include "base/error.h"
 #include "base/files/append_log.h"
@@ -30,13 +30,13 @@ take_all(void)
 
 /* ---- spaces ---- */
 
-/* A space and what it borrows. */
+/* A space and the data that it borrows. */
 typedef struct {
     LhScenario *scenario;
     LhPlanSpace *space;
 } Case;
 
-/* Members of a scenario, after the first. */
+/* Whether the tests run in full. */
 static bool
 case_try(Case *c, const char *members, uint64_t sequences, GError **error)
 {
@@ -66,7 +66,7 @@ only_fsdp(void)
     return test_is_short() ? ", \"shard\": \"fsdp\"" : "";
 }
 
-/* Of fewer points where tests are short. */
+/* A case with fewer points for short test runs. */
 static Case
 case_of_few(const char *members, uint64_t sequences)
 {
@@ -82,9 +82,9 @@ case_clear(Case *c)
     lh_scenario_free(c->scenario);
 }
 
-/* What simulating a point finds. */
+/* The simulated result of a point. */
 typedef struct {
-    LhTime time_ps; /* 0: it is refused, or failed */
+    LhTime time_ps; /* 0: refused or failed */
     uint64_t peak_bytes;
     bool fits;
 } Truth;
@@ -114,7 +114,8 @@ simulate(const LhPlanSpace *space, guint point)
 
 /* ---- estimates ---- */
 
-/* Whether the program ends if it may take so long, and is given up as early as may be if not. */
+/* Whether the program ends within @time_ps; if not, its simulation must stop as early as
+ * possible. */
 static bool
 ends_within(const LhPlanCase *c, const LhProgram *program, LhTime time_ps)
 {
@@ -126,7 +127,7 @@ ends_within(const LhPlanCase *c, const LhProgram *program, LhTime time_ps)
     return result != NULL;
 }
 
-/* Looks at a point; false if it is refused. */
+/* Checks the estimates of a point; returns false if the point is refused. */
 static bool
 check_estimates(const LhPlanSpace *space, guint point)
 {
@@ -162,7 +163,7 @@ check_estimates(const LhPlanSpace *space, guint point)
     if (point % 4 == 0)
         ck_assert_msg(ends_within(&c, program, truth.time_ps) &&
                           !ends_within(&c, program, truth.time_ps - 1),
-                      "%s: given up too early, or too late", text);
+                      "%s: cut off too early or too late", text);
     return true;
 }
 
@@ -172,7 +173,7 @@ pick(const char *const *words, uint64_t seed, uint32_t what)
     return words[lh_rng_bits(seed, what, 0) % g_strv_length((char **)words)];
 }
 
-/* A question at random; some have no answer. */
+/* A random question; some have no answer. */
 static char *
 random_members(uint64_t seed)
 {
@@ -217,7 +218,7 @@ random_members(uint64_t seed)
         pick(frameworks, seed, 7), pick(jitters, seed, 8), pick(pipelines, seed, 11));
 }
 
-/* Points of one question, spread over its shapes. Returns how many were looked at. */
+/* Checks points of one question, spread over its shapes. Returns how many were checked. */
 static guint
 check_question(uint64_t seed, guint points)
 {
@@ -234,7 +235,7 @@ check_question(uint64_t seed, guint points)
     return looked;
 }
 
-/* The gradients of an embedding begin with zeros in the first of eight micro-batches. */
+/* A question whose embedding gradients are zeroed in the first of eight micro-batches. */
 #define ZEROS_ONCE 276
 
 START_TEST(estimates_never_exceed_simulations)
@@ -249,15 +250,16 @@ START_TEST(estimates_never_exceed_simulations)
 }
 END_TEST
 
-/* What is found of each point of a space together. */
+/* The results of a space, estimated together. */
 typedef struct {
     const LhPlanSpace *space;
-    guint *found; /* by point: how often */
+    guint *found; /* by point: number of results */
     bool messages;
-    guint step; /* of so many points one is compared */
+    guint step; /* every @step-th point is compared */
 } Each;
 
-/* The same as of the point alone, and refused for the same reason. */
+/* Estimating a point together with others gives the same estimate, or the same refusal, as
+ * alone. */
 static void
 compare_with_alone(void *data, guint point, const LhPlanEstimate *estimate, const char *reason)
 {
@@ -281,7 +283,7 @@ compare_with_alone(void *data, guint point, const LhPlanEstimate *estimate, cons
     ck_assert_msg(estimate != NULL && estimate->time_ps == alone.time_ps &&
                       estimate->peak_bytes == alone.peak_bytes &&
                       estimate->limit_bytes == alone.limit_bytes,
-                  "%s: together it is another", text);
+                  "%s: differs from the estimate alone", text);
 }
 
 START_TEST(estimates_of_all_points_are_those_of_each)
@@ -312,8 +314,8 @@ START_TEST(estimates_of_all_points_are_those_of_each)
 }
 END_TEST
 
-/* Sums of two layers more are those of two more: what the quick estimate continues is a line, and
- * its estimate of kernels that nothing delays is exact. */
+/* The quick estimate extrapolates linearly in the number of layers; for kernels that nothing
+ * delays it is exact. */
 START_TEST(estimates_of_one_rank_are_exact)
 {
     Case c = case_of("\"model\": \"gpt3-125m\", \"cluster\": \"hgx-h100:1\", \"ranks\": 1, "
@@ -359,7 +361,7 @@ by_time(gconstpointer a, gconstpointer b)
     return x->peak_bytes < y->peak_bytes ? -1 : x->peak_bytes > y->peak_bytes;
 }
 
-/* Those that fit, by time; caller unrefs. */
+/* The points that fit, by time. Caller unrefs. */
 static GArray *
 fitting(const Brute *brute)
 {
@@ -373,7 +375,8 @@ fitting(const Brute *brute)
     return found;
 }
 
-/* Every search finds the same states of the points that are not a matter of how far it went. */
+/* States of points that do not depend on the progress of the search are the same in every
+ * search. */
 static void
 check_states(const LhPlanSearch *search, const Brute *brute)
 {
@@ -395,7 +398,7 @@ check_states(const LhPlanSearch *search, const Brute *brute)
     }
 }
 
-/* The front, from the definition: less memory than all that are faster. */
+/* The Pareto front, by definition: each point needs less memory than all faster ones. */
 static void
 check_front(const LhPlanSearch *search, const GArray *truths)
 {
@@ -436,7 +439,7 @@ check_search(const Brute *brute, guint top, bool front)
     }
     if (front)
         check_front(search, truths);
-    else if (truths->len > 100) /* else it would be no search */
+    else if (truths->len > 100) /* else there is nothing to prune */
         ck_assert_uint_lt(search->counts[LH_POINT_RAN], truths->len / 2);
 }
 
@@ -455,7 +458,7 @@ check_brute(const char *members, uint64_t sequences, guint at_least)
     case_clear(&c);
 }
 
-/* Without context parallelism a schedule that is refused does not stand for one that is not. */
+/* Without context parallelism a schedule that is refused does not represent one that is not. */
 START_TEST(any_schedule_stands_for_all_that_spread_nothing)
 {
     Case c = case_of("\"model\": \"gpt3-125m\", \"cluster\": \"dfa-2node:1\", \"ranks\": 4, "
@@ -476,12 +479,12 @@ START_TEST(any_schedule_stands_for_all_that_spread_nothing)
 }
 END_TEST
 
-#define LARGE 2000 /* points of a space, where all are taken */
+#define LARGE 2000 /* points of a space in full tests */
 
 START_TEST(searches_find_what_simulating_all_finds)
 {
     static const struct {
-        const char *all, *few; /* members of the scenario */
+        const char *all, *few; /* members of the scenario, in full and in short tests */
         uint64_t sequences;
     } questions[] = {
         { "\"model\": \"llama-3.1-405b-4l\", \"cluster\": \"dfa-2node:2\", "
@@ -569,7 +572,7 @@ START_TEST(searches_do_not_depend_on_threads)
 }
 END_TEST
 
-/* Ends the search when so many points were simulated. */
+/* Ends the search after a number of simulated points. */
 static bool
 end_early(void *data, const LhProgress *at)
 {
@@ -591,12 +594,12 @@ START_TEST(searches_end_when_they_are_told_to)
     ck_assert(search->interrupted);
     ck_assert_uint_ge(search->counts[LH_POINT_RAN], 3);
     ck_assert_uint_gt(search->counts[LH_POINT_OPEN], 0);
-    lh_plan_search_free(search); /* before the space that it borrows */
+    lh_plan_search_free(search); /* before the space, which it borrows */
     case_clear(&c);
 }
 END_TEST
 
-/* ---- what fits ---- */
+/* ---- longest sequences ---- */
 
 static bool
 any_fits(const char *members, uint64_t tokens)
@@ -704,7 +707,8 @@ put(const char *path, const char *text, gsize length)
     ck_assert(g_file_set_contents(path, text, (gssize)length, NULL));
 }
 
-/* What the file of a plan is, and how many points it had to simulate: its journal goes on. */
+/* Runs a plan with a file of points; returns the file's text and sets how many points it had to
+ * simulate, which is none for those of the journal. */
 static char *
 run_with_file(const char *path, gsize *length)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Profiles compare what they measured with what a topology's file says of the same measurement
- * (scenario/profile_links.h): of every shipped file.
+ * Profiles scale links by the ratio of measured to predicted rates of the same measurement
+ * (scenario/profile_links.h), for every shipped topology file.
  */
 #include "base/files/data_files.h"
 #include "run_tests.h"
@@ -13,7 +13,7 @@
 
 static const char *const class_names[] = { "nvlink", "pcie", "nic" };
 
-/* What two ranks alone that meet over links of @tier first reach; 0: no two do. */
+/* Bandwidth of two ranks alone whose route is over links of @tier; 0: there are none. */
 static double
 reached_alone(const LhTopology *t, int tier)
 {
@@ -30,7 +30,7 @@ reached_alone(const LhTopology *t, int tier)
     return 0;
 }
 
-/* A profile of all links of @t that two ranks meet over, which reach @factor of what it says. */
+/* A profile of all classes of links of @t, measured at @factor times the file's prediction. */
 static LhProfile *
 profile_of(const LhTopology *t, double factor)
 {
@@ -109,8 +109,8 @@ gather_seconds(const LhTopology *t)
     return seconds;
 }
 
-/* A profile of a machine that does what the file says changes no link and nothing that collectives
- * take; one of half of its links halves them, and doubles what links take of collectives. */
+/* A profile equal to the file's prediction changes no link and no time of collectives. At half
+ * of it, links have half the bandwidth and the links' part of collectives doubles. */
 START_TEST(profiles_are_beside_what_files_say)
 {
     g_auto(GStrv) names = lh_data_list("topologies");
@@ -138,7 +138,7 @@ START_TEST(profiles_are_beside_what_files_say)
 }
 END_TEST
 
-/* The note has the class, how much, and of which file. */
+/* The note gives the class of links, the factor, and the name of the file. */
 START_TEST(profiles_that_differ_are_told)
 {
     g_autoptr(LhTopology) half = with_profile("hgx-h100", 0.5);
@@ -152,8 +152,8 @@ START_TEST(profiles_that_differ_are_told)
 }
 END_TEST
 
-/* Where sends of two GPUs are timed at half of what their links let through, a profile of a message
- * at that rate changes nothing. */
+/* If measured sends of two GPUs reach half of the link bandwidth, a profile of messages at that
+ * rate changes nothing. */
 START_TEST(profiles_measure_what_sends_reach)
 {
     static const char file[] =

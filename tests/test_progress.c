@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is shown while a command goes on, where standard error is no terminal: a line a minute, and
- * of a plan what is finished.
+ * Progress where standard error is no terminal: one line a minute, and the results of a plan as
+ * they are finished.
  */
 #include "base/error.h"
 #include "cli/plan_live.h"
@@ -13,7 +13,7 @@
 
 #define MINUTE_US INT64_C(60000000)
 
-/* Standard error, as a file. */
+/* Standard error, redirected to a file. */
 typedef struct {
     char *path;
     int kept;
@@ -65,7 +65,7 @@ START_TEST(a_log_has_a_line_a_minute)
 
     lh_progress_start(&line, 500);
     ck_assert(!lh_progress_is_long(&line));
-    for (int i = 0; i < 3; i++) /* soon */
+    for (int i = 0; i < 3; i++) /* too early for another line */
         lh_progress_draw(&line, &soon);
     pass_time(&line, MINUTE_US);
     ck_assert(lh_progress_is_long(&line));
@@ -89,7 +89,7 @@ END_TEST
 
 /* ---- plans ---- */
 
-/* A minute later, and what is told another minute before the end. */
+/* Sets the clock a minute ahead, and another minute before the end. */
 static void
 finish_late(void *data, const LhPlanAnswer *answer, guint index)
 {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * That schedules tell the truth of their options and masks, and proving them with what was not told
- * varied.
+ * The declared options and masks of schedules are true, and proofs vary whatever was not fixed.
  */
 #include "options.h"
 #include "program/explicit/explicit_write.h"
@@ -20,14 +19,14 @@ set(LhScenario *scenario, const char *option, const char *text)
         lh_scenario_set(scenario, lh_setting_find(lh_scenario_options(), option), text, NULL));
 }
 
-/* --- what schedules say of themselves -----------------------------------------------------------
- */
+/* --- declarations of schedules
+ * ------------------------------------------------------------------ */
 
 #define RANKS 4
 
-/* Heads that divide among the ranks, and heads that do not, of both kinds of attention; heads that
- * are exchanged among all ranks though they do not divide; and nodes of two ranks, on which rings
- * within a node are not the whole ring. */
+/* Shapes: heads that divide among the ranks and heads that do not, with both kinds of attention;
+ * heads exchanged among all ranks although they do not divide; and nodes of two ranks, so that a
+ * ring within a node is not the whole ring. */
 static const struct {
     bool linear;
     uint32_t heads, groups;
@@ -61,7 +60,8 @@ base_params(guint base)
     return p;
 }
 
-/* Values that differ from any default that a schedule may have on four ranks. */
+/* Sets the @i-th value of an option; values differ from any default of a schedule on four ranks.
+ * Returns false behind the last. */
 static bool
 value_of(const LhOption *option, guint i, LhOptionValue *value)
 {
@@ -85,11 +85,11 @@ value_of(const LhOption *option, guint i, LhOptionValue *value)
         *value = (LhOptionValue){ power, RANKS / power };
         return power <= RANKS;
     }
-    ck_abort_msg("%s has no such type", option->name);
+    ck_abort_msg("%s has an unknown type", option->name);
 }
 
-/* What the schedule makes of @p: its program but for the parameters, which repeat the options, or
- * its refusal. Caller frees. */
+/* Returns the program for @p without its parameters (they repeat the options), or the refusal.
+ * Caller frees. */
 static char *
 outcome(const LhSchedule *schedule, const LhProgramParams *p)
 {
@@ -105,8 +105,8 @@ outcome(const LhSchedule *schedule, const LhProgramParams *p)
     return g_strdup(placement);
 }
 
-/* Whether some value of the option changes what the schedule makes of a shape: @plain without it.
- */
+/* Whether some value of the option changes the outcome of a shape; @plain is the outcome without
+ * it. */
 static bool
 changes(const LhSchedule *schedule, guint base, const char *plain, const LhOption *option)
 {
@@ -125,7 +125,7 @@ changes(const LhSchedule *schedule, guint base, const char *plain, const LhOptio
     return false;
 }
 
-/* Likewise of some shape with this kind of attention. */
+/* Whether some value changes the outcome of some shape with this kind of attention. */
 static bool
 listens(const LhSchedule *schedule, bool linear, char *const *plain, const LhOption *option)
 {
@@ -136,8 +136,8 @@ listens(const LhSchedule *schedule, bool linear, char *const *plain, const LhOpt
     return false;
 }
 
-/* Whether an option is listed that shows with the other kind of attention only. What versions of
- * te-a2a differ in is that some gather o again, which linear attention's gradients do without. */
+/* Whether a listed option has an effect with the other kind of attention only. Versions of
+ * te-a2a differ in gathering o again, which gradients of linear attention do not need. */
 static bool
 is_of_other_kind(const LhSchedule *schedule, bool linear, const LhOption *option)
 {
@@ -146,7 +146,7 @@ is_of_other_kind(const LhSchedule *schedule, bool linear, const LhOption *option
     return strcmp(schedule->name, "te-a2a") == 0 && strcmp(option->name, "te_version") == 0;
 }
 
-/* Of a schedule that may have been changed, against the lists of the table. */
+/* Compares a schedule, which may have been altered, with the lists of the original. */
 static void
 check_options(const LhSchedule *schedule, const LhSchedule *listed, bool linear)
 {
@@ -170,8 +170,8 @@ check_options(const LhSchedule *schedule, const LhSchedule *listed, bool linear)
         g_free(plain[base]);
 }
 
-/* With each kind of attention that it takes, a schedule listens to the options that it lists and to
- * no others: not even if it is given them all, as one is here whose list has them all. */
+/* With each kind of attention it supports, a schedule depends on exactly the options that it
+ * lists, even if it is given all of them: here the lists are replaced by one of all options. */
 START_TEST(prove_option_lists_are_true)
 {
     for (guint i = 0; lh_schedules[i] != NULL; i++) {
@@ -189,7 +189,7 @@ START_TEST(prove_option_lists_are_true)
 }
 END_TEST
 
-/* So that the lists cannot all be empty. */
+/* Not all lists are empty. */
 START_TEST(prove_options_are_listed)
 {
     const LhSchedule *ring = lh_schedule_find("ring", NULL);
@@ -203,7 +203,7 @@ START_TEST(prove_options_are_listed)
 }
 END_TEST
 
-/* Every option is one of the scenario's, once, and some schedule lists it once. */
+/* Every option is a field of the scenario, occurs once, and is listed once by some schedule. */
 START_TEST(prove_options_are_those_of_the_scenario)
 {
     const LhOption *const *options = lh_schedule_options();
@@ -234,7 +234,7 @@ START_TEST(prove_options_are_those_of_the_scenario)
 }
 END_TEST
 
-/* The decay is no schedule's: it changes every program of linear attention, and no other. */
+/* The decay belongs to no schedule: it changes every program of linear attention and no other. */
 START_TEST(prove_decay_is_of_linear_attention)
 {
     for (guint i = 0; lh_schedules[i] != NULL; i++) {
@@ -255,14 +255,15 @@ START_TEST(prove_decay_is_of_linear_attention)
 }
 END_TEST
 
-/* The full mask, and each other mask, is refused by those that say so, for the reason they say. */
+/* A schedule refuses the masks that it declares unsupported, for the declared reason, and no
+ * others. */
 START_TEST(prove_mask_lists_are_true)
 {
     static const uint64_t ends[] = { 100, 256 };
     static const struct {
         LhMaskRule mask;
         unsigned support;
-        const char *refusal; /* before the reason */
+        const char *refusal; /* text before the reason */
     } masks[] = {
         { { .causal = false }, 0, "" },
         { { .causal = true, .window = 50 },
@@ -340,7 +341,7 @@ prove(const Case *c, const char *schedule, const uint64_t *ranks, guint count)
     return proven;
 }
 
-/* Every schedule is proven for some numbers of ranks, without help. */
+/* Every schedule is proven for some numbers of ranks, without further options. */
 START_TEST(prove_proves_every_schedule)
 {
     static const uint64_t ranks[] = { 1, 2, 3, 4, 6, 8 };
@@ -357,14 +358,15 @@ START_TEST(prove_proves_every_schedule)
                           : g_array_index(proven->findings, LhProofFinding, 0).message);
         ck_assert_uint_ge(proven->proven->len, 3);
         ck_assert_uint_eq(proven->proven->len + proven->refused->len, ranks_count);
-        ck_assert_uint_gt(proven->programs, proven->proven->len); /* masks and options came too */
+        ck_assert_uint_gt(proven->programs, proven->proven->len); /* masks and options were varied
+                                                                   * too */
         ck_assert((proven->refusals > 0) == (proven->refusal != NULL));
     }
     case_clear(&c);
 }
 END_TEST
 
-/* What is told is not varied: one program for each pass. */
+/* Given values are not varied: one program per pass. */
 START_TEST(prove_takes_what_is_told)
 {
     static const uint64_t ranks[] = { 4 };
@@ -403,7 +405,8 @@ START_TEST(prove_counts_refusals)
 }
 END_TEST
 
-/* Whoever adds a schedule says what it is, what it should cost, and where to read of it. */
+/* Every schedule has a description, closed forms of its costs, and a section of the
+ * documentation. */
 START_TEST(prove_every_schedule_is_described)
 {
     g_autofree char *path = g_build_filename(g_getenv("LONGHAUL_SOURCE_DIR"), "docs", "reference",
@@ -429,8 +432,8 @@ START_TEST(prove_every_schedule_is_described)
 }
 END_TEST
 
-/* The published code of the balanced schedule loses blocks for odd numbers of ranks; asked for,
- * that is found. */
+/* The published code of the balanced schedule loses blocks for odd numbers of ranks: requesting
+ * it reports that. */
 START_TEST(prove_reports_what_is_not_proven)
 {
     static const uint64_t ranks[] = { 4, 5 };
