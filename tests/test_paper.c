@@ -671,14 +671,14 @@ START_TEST(steps_are_counted)
 }
 END_TEST
 
-/* A constant that a case's files already contain changes nothing; any other value changes the
- * prediction in its direction. Between them a module and a step of linear attention depend on
- * all constants. */
+/* Setting a constant to the value in the case's files changes nothing; a slower value lengthens
+ * the prediction. Together a module and a step of linear attention depend on every constant. */
 START_TEST(constants_are_laid_over_files)
 {
     static const struct {
         const char *base, *metric;
-        double faster[LH_CONSTANTS]; /* multiple of the constant; 0: the constant is not used */
+        double faster[LH_CONSTANTS]; /* a faster value / the value of the files; 0: the constant
+                                      * is not used */
     } of[] = {
         { "\"cluster=dfa-2node:2\", \"seq_length=64K\", \"schedule=zigzag\"",
           "attention_s",
@@ -1070,8 +1070,8 @@ only_table(const GPtrArray *tables)
     return g_ptr_array_index(tables, 0);
 }
 
-/* Each case meets a bound or not; bounds have no relative error. A bound may be missed by its
- * tolerance. */
+/* Each case meets a bound or not; summaries have no error of bounds. A bound may be missed by
+ * the tolerance. */
 START_TEST(bounds_hold_or_do_not)
 {
     g_autoptr(GPtrArray) words = reproduce_claim("faster", "", false);

@@ -343,7 +343,7 @@ START_TEST(tree_fails_with_pcie)
         ck_assert_double_eq(lh_network_link(&faulty, id).bandwidth_bytes_per_s,
                             link.bandwidth_bytes_per_s * (slow ? 0.5 : 1));
     }
-    /* Links of GPUs, of switches up and down, and so on. */
+    /* Per node: up and down links of 8 GPUs, of 4 switches, of 2 sockets, and so on. */
     ck_assert_uint_eq(sound.links_count, 2 * (2 * 8 + 2 * 4 + 2 * 2 + 2 * 8 + 2 + 2 * 4));
 }
 END_TEST
@@ -453,7 +453,7 @@ END_TEST
     CARRIED(", \"scale_up\": {\"bandwidth\": \"100GB/s\", \"latency\": \"9us\"}}, "                \
             "\"scale_up\": {\"kind\": \"" kind "\", \"bandwidth\": \"100GB/s\", " LINK("9us") "}")
 
-/* A row of @op carried by @algorithm, where other algorithms are allowed. */
+/* Checks whether a row of @op measured with @algorithm is accepted: only those of @allowed are. */
 static void
 check_carried(const char *box, const char *op, const char *algorithm, const char *allowed)
 {

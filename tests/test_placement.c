@@ -123,7 +123,8 @@ rule_of(unsigned index, uint64_t length, uint64_t ends[])
 
 #define RULES 6
 
-/* Checks the two queries of a rule (keys of a query, visibility) against its definition. */
+/* Checks lh_mask_keys() and lh_mask_sees() against the definition of the rule; returns whether
+ * @q sees @k. */
 static bool
 sees(const LhMaskRule *rule, uint64_t q, uint64_t k, uint64_t length)
 {

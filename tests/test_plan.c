@@ -36,7 +36,7 @@ typedef struct {
     LhPlanSpace *space;
 } Case;
 
-/* Whether the tests run in full. */
+/* Builds a case; @members: further members of the scenario. Returns false with @error. */
 static bool
 case_try(Case *c, const char *members, uint64_t sequences, GError **error)
 {
@@ -707,8 +707,7 @@ put(const char *path, const char *text, gsize length)
     ck_assert(g_file_set_contents(path, text, (gssize)length, NULL));
 }
 
-/* Runs a plan with a file of points; returns the file's text and sets how many points it had to
- * simulate, which is none for those of the journal. */
+/* Plans with a file of points, continuing its journal; returns the file's text and @length. */
 static char *
 run_with_file(const char *path, gsize *length)
 {

@@ -89,7 +89,7 @@ END_TEST
 
 /* ---- plans ---- */
 
-/* Sets the clock a minute ahead, and another minute before the end. */
+/* Reports progress after a minute, and the end of the cluster after another one. */
 static void
 finish_late(void *data, const LhPlanAnswer *answer, guint index)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The interpreter of PTX against C: every family of instructions on random and on extreme bits,
- * what it must find (races, ends of memory, copies that were not waited for), what it counts, and
- * texts that it must refuse. References here are written from the manual, not from the interpreter.
+ * The PTX interpreter compared with C: every family of instructions on random and on extreme bits,
+ * faults that it must detect (races, accesses out of bounds, copies not waited for), its counters,
+ * and programs that it must reject. The references here are written from the manual, not from the
+ * interpreter.
  */
 #include "ptx.h"
 
@@ -41,14 +42,14 @@ rng_unit(Rng *rng)
     return lh_rng_uniform(rng->seed, rng->drawn++, 0);
 }
 
-/* @text with each # replaced by the next of the strings, which end in NULL. */
+/* Replaces each # in @text by the next of the strings, which end with NULL. */
 static char *
 made(const char *text, ...)
 {
     GString *all = g_string_new(NULL);
     va_list list;
 
-    /* NOLINTBEGIN(clang-analyzer-valist.Uninitialized): va_start() is not seen here. */
+    /* NOLINTBEGIN(clang-analyzer-valist.Uninitialized): the analyzer misses va_start(). */
     va_start(list, text);
     for (; *text != 0; text++)
         if (*text == '#')
@@ -61,12 +62,12 @@ made(const char *text, ...)
     return g_string_free(all, FALSE);
 }
 
-/* ---- running a text ---- */
+/* ---- running a program ---- */
 
 #define HEAD ".version 9.0\n.target sm_90\n.address_size 64\n"
 #define ENTRY ".visible .entry k(.param .u64 in, .param .u64 out)\n{\n"
 #define REGISTERS ".reg .pred %p<16>;\n.reg .b16 %h<32>;\n.reg .b32 %w<64>;\n.reg .b64 %d<64>;\n"
-/* %d0: in, %d1: out, %w0: the thread */
+/* %d0: in, %d1: out, %w0: thread */
 #define START                                                                                      \
     "ld.param.u64 %d0, [in];\nld.param.u64 %d1, [out];\nmov.u32 %w0, %tid.x;\n"                    \
     "cvta.to.global.u64 %d0, %d0;\ncvta.to.global.u64 %d1, %d1;\n"
@@ -119,7 +120,7 @@ typedef struct {
     uint64_t seed;
 } Launch;
 
-/* Runs k(in, out) of @text. */
+/* Runs kernel k(in, out) of @text. */
 static bool
 run_launch(const char *text, Memory *memory, const Launch *l, ptx_counts *counts, char error[256])
 {
@@ -138,7 +139,7 @@ run_launch(const char *text, Memory *memory, const Launch *l, ptx_counts *counts
     return good;
 }
 
-/* In one block. */
+/* Runs it in one block. */
 static bool
 run_text(const char *text, Memory *memory, uint32_t threads, uint64_t seed, ptx_counts *counts,
          char error[256])
@@ -154,7 +155,7 @@ run_well(const char *text, Memory *memory, uint32_t threads, ptx_counts *counts)
     ck_assert_msg(run_text(text, memory, threads, 1, counts, error), "%s\nin\n%s", error, text);
 }
 
-/* It must stop with a reason that holds @reason, whatever the seed. */
+/* Checks that it stops with an error that contains @reason, for every seed. */
 static void
 run_badly(const char *text, uint32_t threads, const char *reason)
 {
@@ -183,13 +184,13 @@ run_well_always(const char *text, uint32_t threads)
     free(memory);
 }
 
-/* ---- an instruction against C ---- */
+/* ---- one instruction against C ---- */
 
 typedef uint64_t (*Reference)(const uint64_t *x);
-enum kind { BITS, FLOAT, DOUBLE, HALF, BHALF }; /* what operands are made of */
+enum kind { BITS, FLOAT, DOUBLE, HALF, BHALF }; /* type of the operands */
 
 typedef struct {
-    const char *instruction; /* with D for the result and A, B, C for operands */
+    const char *instruction; /* D is the result; A, B, C are operands */
     const char *widths;      /* of D, A, B, C: h w d, p for the result */
     Reference reference;
     uint8_t kind;
@@ -244,7 +245,7 @@ double_at(uint64_t x)
     return d;
 }
 
-/* A half by its definition: sign, 5 bits of exponent, 10 of fraction. */
+/* The value of a half by definition: sign, 5 bits of exponent, 10 of fraction. */
 static double
 half_at(uint64_t x)
 {
@@ -263,7 +264,7 @@ bhalf_at(uint64_t x)
     return (double)float_at((x & 0xffff) << 16);
 }
 
-/* The number of a 16-bit format that is nearest: searched for among all of them. */
+/* The nearest number of a 16-bit format, by binary search among all of them. */
 static uint64_t
 nearest_16(double x, double (*at)(uint64_t), uint64_t infinity)
 {
@@ -285,7 +286,7 @@ nearest_16(double x, double (*at)(uint64_t), uint64_t infinity)
             high = middle;
     }
     below = x - at(low);
-    /* As if the exponent went on above the largest number. */
+    /* as if the exponent range continued above the largest number */
     above = (high == infinity ? 2 * at(infinity - 1) - at(infinity - 2) : at(high)) - x;
     if (below < above || (below == above && (low & 1) == 0))
         return sign | low;
@@ -343,7 +344,7 @@ operand(Rng *rng, uint8_t kind, char width)
                : kind == DOUBLE ? of_double((double)f)
                : kind == HALF   ? of_half((double)f)
                                 : of_bhalf((double)f);
-    if (choice % 3 == 1 && kind == FLOAT) /* of one size, so that sums matter */
+    if (choice % 3 == 1 && kind == FLOAT) /* of similar size, so that sums matter */
         return of_float((float)((double)(int32_t)bits * 0x1p-28));
     if (choice % 3 == 1 && kind == DOUBLE)
         return of_double((double)(int64_t)bits * 0x1p-58);
@@ -365,7 +366,7 @@ is_nan(uint64_t x, uint8_t kind, char width)
     return kind == HALF ? half_at(x) != half_at(x) : bhalf_at(x) != bhalf_at(x);
 }
 
-/* The kernel that loads A, B, C of each thread, does the instruction and stores D. */
+/* A kernel that loads A, B, C of each thread, executes the instruction and stores D. */
 static char *
 case_text(const Case *c)
 {
@@ -420,7 +421,7 @@ check_case(const Case *c, uint64_t seed)
             memcpy(&got, memory->out + 32 * lane, bytes_of(c->widths[0]));
             if (is_nan(got, c->kind, c->widths[0]) && is_nan(due, c->kind, c->widths[0]))
                 continue;
-            ck_assert_msg(got == due, "%s of %llx, %llx, %llx: %llx, due %llx", c->instruction,
+            ck_assert_msg(got == due, "%s of %llx, %llx, %llx: %llx, expected %llx", c->instruction,
                           (unsigned long long)x[lane][0], (unsigned long long)x[lane][1],
                           (unsigned long long)x[lane][2], (unsigned long long)got,
                           (unsigned long long)due);
@@ -453,7 +454,7 @@ REF(mad, a *b + c)
 REF(mad_wide_s32, (uint64_t)(S32(a) * S32(b)) + c)
 REF(mad_hi_u32, (a * b >> 32) + c)
 
-/* The upper half of a product of 64 bits, by its four parts. */
+/* The upper half of a 64-bit product, from its four partial products. */
 static uint64_t
 high_of(uint64_t a, uint64_t b)
 {
@@ -537,7 +538,7 @@ REF(clz_64, leading_zeros(a, 64))
 REF(bfind_u32, 31 - leading_zeros(a, 32))
 REF(bfind_s32, 31 - leading_zeros(S32(a) < 0 ? U32(~a) : a, 32))
 
-/* The manual's own text, bit by bit. */
+/* Transcribed from the manual, bit by bit. */
 static uint64_t
 field_of(uint64_t a, uint64_t b, uint64_t c, uint32_t bits, bool sign)
 {
@@ -682,7 +683,7 @@ flush(float x)
     return fabsf(x) < 0x1p-126f ? copysignf(0.0f, x) : x;
 }
 
-/* The result of the double, rounded to float in a direction: exact for one product or sum. */
+/* Rounds a double result to float in a direction; exact for one product or sum. */
 static float
 toward(long double x, int direction)
 {
@@ -717,7 +718,7 @@ REF(fneg, of_float(-FA))
 REF(fabs, of_float(fabsf(FA)))
 REF(fsqrt, of_float(sqrtf(FA)))
 REF(frcp, of_float(1.0f / FA))
-/* NaN loses; the smaller zero is the negative one. */
+/* The other operand replaces NaN; of two zeros the negative one is smaller. */
 REF(fmin, FA != FA                 ? b
           : FB != FB               ? a
           : FA == FB && FA == 0.0f ? (signbit(FA) ? a : b)
@@ -796,7 +797,8 @@ static const Case float_cases[] = {
     { "mul.bf16 D, A, B", "hhh", ref_bmul, BHALF },
 };
 
-/* Sums of products: one rounding where both texts leave it open and all is as it was, else two. */
+/* Sums of products are contracted to a single rounding if both instructions leave the rounding
+ * open and are otherwise unmodified; else they round twice. */
 #define MUL "mul.f32 %w50, A, B;\n"
 
 static const Case contracted_cases[] = {
@@ -837,7 +839,7 @@ END_TEST
 
 /* ---- conversions ---- */
 
-/* To an integer of a range, toward zero; NaN to @nan. */
+/* Rounds towards zero to an integer of a range; NaN becomes @nan. */
 static int64_t
 clamped(double x, double least, double most, int64_t least_int, int64_t most_int)
 {
@@ -870,7 +872,7 @@ REF(s16_of_s32_sat, S32(a) > INT16_MAX ? INT16_MAX : S32(a) < INT16_MIN ? INT16_
 REF(u8_of_s32_sat, S32(a) > 255 ? 255 : S32(a) < 0 ? 0 : S32(a))
 REF(f_rni, of_float(rintf(FA)))
 REF(f_sat, of_float(FA > 0 ? (FA < 1 ? FA : 1.0f) : 0.0f))
-/* Ties away from zero, at bit 13. */
+/* Rounds at bit 13, ties away from zero. */
 REF(tf32, FA != FA ? 0x7fffe000 : (a & 0x7f800000) == 0x7f800000 ? a : (a + 0x1000) & 0xffffe000)
 
 static const Case conversion_cases[] = {
@@ -1021,7 +1023,8 @@ END_TEST
 
 /* ---- carries ---- */
 
-/* a + b, a - b, a * b of 128 bits in halves of 64 and of 32 bits, and what a subtraction leaves. */
+/* a + b, a - b and a * b of 128 bits from halves of 64 and of 32 bits, and the borrow of a
+ * subtraction. */
 START_TEST(carries_as_c)
 {
     const char *text = KERNEL(
@@ -1058,7 +1061,7 @@ START_TEST(carries_as_c)
                 less = x[0] - x[2];
                 ck_assert(got[0] == sum && got[1] == x[1] + x[3] + (sum < x[0]));
                 ck_assert(got[2] == less && got[3] == x[1] - x[3] - (x[0] < x[2]));
-                /* 1 if the whole did not borrow */
+                /* 1 if the whole subtraction did not borrow */
                 ck_assert(got[4] == (x[1] > x[3] || (x[1] == x[3] && x[0] >= x[2])));
                 ck_assert(got[6] == x[0] * x[2] && got[7] == high_of(x[0], x[2]));
             }
@@ -1068,13 +1071,13 @@ START_TEST(carries_as_c)
 }
 END_TEST
 
-/* ---- approximations: within their bounds, not exact, and drawn by the seed ---- */
+/* ---- approximations: within their bounds, inexact, and dependent on the seed ---- */
 
 typedef struct {
     const char *instruction;
     double (*exact)(double);
-    double ulps;     /* of the result, or */
-    double absolute; /* of the value */
+    double ulps;     /* error bound relative to the result, or */
+    double absolute; /* absolute */
     double low, high;
 } Approximation;
 
@@ -1141,12 +1144,11 @@ START_TEST(approximations_within_bounds)
             }
             free(memory);
         }
-        ck_assert_msg(worst <= 1.0, "%s is off by %.3f of its bound", approximation->instruction,
+        ck_assert_msg(worst <= 1.0, "%s: error is %.3f of its bound", approximation->instruction,
                       worst);
-        ck_assert_msg(worst > 0.45, "%s is off by %.3f of its bound only",
+        ck_assert_msg(worst > 0.45, "%s: error is only %.3f of its bound",
                       approximation->instruction, worst);
-        ck_assert_msg(fabs(sum) / (200 * LANES) < 0.05, "%s leans to one side",
-                      approximation->instruction);
+        ck_assert_msg(fabs(sum) / (200 * LANES) < 0.05, "%s is biased", approximation->instruction);
         ck_assert_msg(differ > 150, "%s does not depend on the seed", approximation->instruction);
     }
 }
@@ -1154,7 +1156,7 @@ END_TEST
 
 /* ---- moves, calls, variables ---- */
 
-/* Each thread's word of out. */
+/* Checks each thread's word of out. */
 static void
 check_words(const char *text, uint32_t threads,
             uint32_t (*due)(const Memory *memory, uint32_t thread))
@@ -1167,8 +1169,8 @@ check_words(const char *text, uint32_t threads,
         uint32_t got;
 
         memcpy(&got, memory->out + 4 * i, 4);
-        ck_assert_msg(got == due(memory, i), "thread %u: %u, due %u in\n%s", i, got, due(memory, i),
-                      text);
+        ck_assert_msg(got == due(memory, i), "thread %u: %u, expected %u in\n%s", i, got,
+                      due(memory, i), text);
     }
     free(memory);
 }
@@ -1192,7 +1194,7 @@ due_power(const Memory *memory, uint32_t i)
     return (uint32_t)of_float(ldexpf(1.0f, (int)i - 16));
 }
 
-/* CUDA's own functions of doubles count on whole powers of two. */
+/* CUDA's own functions of doubles rely on exact powers of two. */
 START_TEST(powers_of_two_are_exact)
 {
     check_words(KERNEL(OWN "add.s32 %w1, %w0, -16;\ncvt.rn.f32.s32 %w2, %w1;\n"
@@ -1278,7 +1280,7 @@ START_TEST(moves_calls_and_variables)
 }
 END_TEST
 
-/* ---- lanes apart, and together ---- */
+/* ---- divergence and reconvergence of lanes ---- */
 
 static uint32_t
 due_collatz(const Memory *memory, uint32_t i)
@@ -1372,7 +1374,7 @@ START_TEST(lanes_apart_and_together)
     check_words(
         KERNEL(OWN "ld.global.b32 %w1, [%d4];\nredux.sync.add.s32 %w2, %w1, -1;\n" STORE("%w2")),
         LANES, due_redux);
-    /* Each half of the warp by its own mask, in two branches and in one instruction. */
+    /* Each half of the warp with its own mask, in two branches and in one instruction. */
     check_words(
         KERNEL(OWN
                "ld.global.b32 %w1, [%d4];\nsetp.lt.u32 %p1, %w0, 16;\n"
@@ -1383,7 +1385,7 @@ START_TEST(lanes_apart_and_together)
                            "selp.b32 %w4, 0xffff, 0xffff0000, %p1;\n"
                            "shfl.sync.bfly.b32 %w2, %w1, 1, 31, %w4;\n" STORE("%w2")),
                 LANES, due_halves);
-    /* Lanes that come late are waited for. */
+    /* A shuffle waits for diverged lanes. */
     check_words(KERNEL(OWN "ld.global.b32 %w1, [%d4];\nsetp.lt.u32 %p1, %w0, 7;\n@%p1 bra late;\n"
                            "here:\nshfl.sync.bfly.b32 %w2, %w1, 5, 31, -1;\n" STORE(
                                "%w2") "ret;\nlate:\nadd.u32 %w9, %w0, 1;\nbra here;\n"),
@@ -1405,7 +1407,7 @@ END_TEST
 #define SHARED                                                                                     \
     ".shared .align 16 .b8 s[2048];\nmov.u32 %w40, s;\nshl.b32 %w41, %w0, 2;\n"                    \
     "add.u32 %w42, %w40, %w41;\n"
-/* The word of the thread 32 on, and of the next lane. */
+/* Address of the word of the thread 32 away, and of the neighbouring lane. */
 #define OTHER "xor.b32 %w43, %w41, 128;\nadd.u32 %w44, %w40, %w43;\n"
 #define NEXT "xor.b32 %w43, %w41, 4;\nadd.u32 %w44, %w40, %w43;\n"
 
@@ -1440,7 +1442,7 @@ START_TEST(barriers_order_shared_memory)
     check_words(KERNEL(OWN SHARED OTHER "st.shared.u32 [%w42], %w0;\nbarrier.sync 3;\n"
                                         "ld.shared.u32 %w1, [%w44];\n" STORE("%w1")),
                 128, due_other);
-    /* Warps by twos at barriers of their own. */
+    /* Pairs of warps at barriers of their own. */
     check_words(KERNEL(OWN SHARED OTHER "st.shared.u32 [%w42], %w0;\nshr.u32 %w2, %w0, 6;\n"
                                         "add.u32 %w2, %w2, 1;\nbar.sync %w2, 64;\n"
                                         "ld.shared.u32 %w1, [%w44];\n" STORE("%w1")),
@@ -1452,7 +1454,8 @@ START_TEST(barriers_order_shared_memory)
                            "selp.u32 %w3, 1000, 0, %p3;\nadd.u32 %w2, %w2, %w3;\n"
                            "@!%p5 add.u32 %w2, %w2, 7;\nadd.u32 %w2, %w2, 1;\n" STORE("%w2")),
                 64, due_reduced);
-    /* All but one is not all, in its own warp and in the other; none is not one. */
+    /* bar.red: all but one is not "all", neither in that warp nor in the other; none is not
+     * "any". */
     check_words(KERNEL(OWN "setp.ne.u32 %p2, %w0, 40;\nbar.red.and.pred %p3, 0, %p2;\n"
                            "setp.gt.u32 %p4, %w0, 63;\nbar.red.or.pred %p5, 0, %p4;\n"
                            "bar.red.popc.u32 %w4, 0, %p4;\n"
@@ -1462,7 +1465,7 @@ START_TEST(barriers_order_shared_memory)
     run_well_always(KERNEL(SHARED NEXT "st.shared.u32 [%w42], %w0;\nbar.warp.sync -1;\n"
                                        "ld.shared.u32 %w1, [%w44];\n"),
                     128);
-    /* One warp produces, the other takes: arrive and sync, twice around. */
+    /* One warp produces, the other consumes: bar.arrive and bar.sync, two rounds. */
     run_well_always(
         KERNEL(SHARED OTHER
                "mov.u32 %w5, 0;\nsetp.lt.u32 %p1, %w0, 32;\n@!%p1 bra taker;\nmaker:\n"
@@ -1484,8 +1487,8 @@ START_TEST(barriers_order_shared_memory)
 }
 END_TEST
 
-/* Shared memory is a block's own: what one block did orders nothing in the next, is no race with it
- * and leaves nothing behind. Every other block writes the words of other warps. */
+/* Shared memory is private to a block: accesses of one block neither order nor race with those
+ * of the next, and leave nothing behind. Every other block writes the words of other warps. */
 START_TEST(blocks_share_no_shared_memory)
 {
     const uint32_t blocks = 6, threads = 64;
@@ -1518,13 +1521,13 @@ END_TEST
 
 START_TEST(races_are_found)
 {
-    /* Of warps: read after write, write after read, write after write; no barrier between. */
+    /* Between warps: read after write, write after read, write after write, without a barrier. */
     run_badly(KERNEL(SHARED OTHER "st.shared.u32 [%w42], %w0;\nld.shared.u32 %w1, [%w44];\n"), 64,
               "race");
     run_badly(KERNEL(SHARED OTHER "ld.shared.u32 %w1, [%w44];\nst.shared.u32 [%w42], %w0;\n"), 64,
               "race");
     run_badly(KERNEL(SHARED "st.shared.u32 [s], 7;\n"), 64, "race");
-    /* Of lanes of a warp, which run in step here but need not on the device. */
+    /* Between lanes of a warp: they run in lockstep here, which a device does not guarantee. */
     run_badly(KERNEL(SHARED NEXT "st.shared.u32 [%w42], %w0;\nld.shared.u32 %w1, [%w44];\n"), 32,
               "reads what was written by warp 0");
     run_badly(KERNEL(SHARED NEXT "ld.shared.u32 %w1, [%w44];\nst.shared.u32 [%w42], %w0;\n"), 32,
@@ -1532,7 +1535,7 @@ START_TEST(races_are_found)
     run_badly(KERNEL(SHARED "ld.shared.u32 %w1, [s];\nsetp.eq.u32 %p1, %w0, 3;\n"
                             "@%p1 st.shared.u32 [s], 7;\n"),
               32, "overwrites what was read by");
-    /* Only half of the warp was synchronised. */
+    /* Only half of the warp is synchronised. */
     run_badly(KERNEL(SHARED "xor.b32 %w43, %w41, 64;\nadd.u32 %w44, %w40, %w43;\n"
                             "st.shared.u32 [%w42], %w0;\nsetp.lt.u32 %p1, %w0, 16;\n"
                             "selp.b32 %w4, 0xffff, 0xffff0000, %p1;\nbar.warp.sync %w4;\n"
@@ -1542,21 +1545,21 @@ START_TEST(races_are_found)
                                        "selp.b32 %w4, 0xffff, 0xffff0000, %p1;\n"
                                        "bar.warp.sync %w4;\nld.shared.u32 %w1, [%w44];\n"),
                     32);
-    /* A barrier of the others does not order these. */
+    /* A barrier of other warps does not order these. */
     run_badly(KERNEL(SHARED OTHER
                      "st.shared.u32 [%w42], %w0;\nshr.u32 %w2, %w0, 6;\n"
                      "add.u32 %w2, %w2, 1;\nbar.sync %w2, 64;\nxor.b32 %w44, %w44, 256;\n"
                      "ld.shared.u32 %w1, [%w44];\n"),
               128, "race");
-    /* Neighbouring halves of a word are not one place. */
+    /* Adjacent halves of a word do not conflict. */
     run_well_always(KERNEL(SHARED "shl.b32 %w5, %w0, 1;\nadd.u32 %w6, %w40, %w5;\n"
                                   "cvt.u16.u32 %h1, %w0;\nst.shared.u16 [%w6], %h1;\n"),
                     64);
-    /* Atomics do not race with each other, but with plain accesses. */
+    /* Atomics race with plain accesses but not with each other. */
     run_well_always(KERNEL(SHARED "atom.shared.add.u32 %w1, [s], 1;\n"), 64);
     run_badly(KERNEL(SHARED "atom.shared.add.u32 %w1, [s], 1;\nld.shared.u32 %w2, [s];\n"), 64,
               "race");
-    /* Matrices are for all lanes of the warp. */
+    /* Matrix instructions need all lanes of the warp. */
     run_badly(KERNEL(SHARED
                      "shl.b32 %w5, %w0, 4;\nadd.u32 %w6, %w40, %w5;\n"
                      "st.shared.v4.u32 [%w6], {%w0, %w0, %w0, %w0};\n"
@@ -1567,13 +1570,13 @@ START_TEST(races_are_found)
                       "st.shared.v4.u32 [%w6], {%w0, %w0, %w0, %w0};\nbar.warp.sync -1;\n"
                       "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%w1, %w2, %w3, %w4}, [%w6];\n"),
         32);
-    /* Two lanes, one address, two values. */
+    /* Two lanes write different values to one address. */
     run_badly(KERNEL("st.global.u32 [%d1], %w0;\n"), 32, "write different values");
     run_well_always(KERNEL("st.global.u32 [%d1], 5;\n"), 32);
 }
 END_TEST
 
-/* ---- ends of memory ---- */
+/* ---- out of bounds ---- */
 
 START_TEST(ends_of_memory_are_found)
 {
@@ -1602,7 +1605,7 @@ START_TEST(ends_of_memory_are_found)
 }
 END_TEST
 
-/* ---- copies ---- */
+/* ---- asynchronous copies ---- */
 
 #define COPY                                                                                       \
     "mul.wide.u32 %d3, %w0, 16;\nadd.s64 %d4, %d0, %d3;\nadd.s64 %d5, %d1, %d3;\n"                 \
@@ -1622,7 +1625,7 @@ START_TEST(copies_land_late)
     memset(memory->out, 0, 1024);
     run_well(KERNEL(SHARED COPY "cp.async.wait_all;\n" TAKE), memory, 64, NULL);
     ck_assert(memcmp(memory->in, memory->out, 1024) == 0);
-    /* Nothing is read where 0 bytes are said, and zeros come. */
+    /* A copy of 0 source bytes reads nothing and fills with zeros. */
     run_well(KERNEL(SHARED "shl.b32 %w5, %w0, 4;\nadd.u32 %w6, %w40, %w5;\nmov.u64 %d4, 0;\n"
                            "mul.wide.u32 %d3, %w0, 16;\nadd.s64 %d5, %d1, %d3;\nmov.u32 %w9, 0;\n"
                            "cp.async.cg.shared.global [%w6], [%d4], 16, %w9;\n"
@@ -1643,19 +1646,19 @@ START_TEST(copies_land_late)
     run_badly(KERNEL(SHARED COPY "cp.async.wait_group 1;\n" TAKE "cp.async.wait_all;\n"), 32,
               "cp.async is on its way");
     run_badly(KERNEL(SHARED COPY), 32, "ends with a cp.async on its way");
-    /* What was copied is the own lane's only, until a barrier. */
+    /* Copied data is visible to the copying lane only, until a barrier. */
     run_badly(KERNEL(SHARED COPY "cp.async.wait_all;\nxor.b32 %w6, %w6, 16;\n" TAKE), 32, "race");
     run_badly(KERNEL(SHARED COPY "cp.async.wait_all;\nxor.b32 %w6, %w6, 512;\n" TAKE), 64, "race");
     run_well_always(
         KERNEL(SHARED COPY "cp.async.wait_all;\nbar.sync 0;\nxor.b32 %w6, %w6, 512;\n" TAKE), 64);
-    /* Overwriting what another warp still reads. */
+    /* Overwrites data that another warp still reads. */
     run_badly(KERNEL(SHARED "ld.shared.u32 %w30, [%w42];\n" COPY "cp.async.wait_all;\n"), 64,
               "race");
     run_badly(KERNEL(SHARED "mov.u64 %d4, 16;\ncp.async.cg.shared.global [%w40], [%d4], 16;\n"), 32,
               "reads");
     run_badly(KERNEL(SHARED "add.s64 %d4, %d0, 8;\ncp.async.cg.shared.global [%w40], [%d4], 16;\n"),
               32, "no multiple of 16");
-    /* A group that is kept is the last one. */
+    /* wait_group 1 leaves only the last group pending. */
     run_well_always(KERNEL(SHARED COPY "add.u32 %w7, %w6, 1024;\n"
                                        "cp.async.cg.shared.global [%w7], [%d4], 16;\n"
                                        "cp.async.commit_group;\ncp.async.wait_group 1;\n" TAKE
@@ -1666,7 +1669,7 @@ END_TEST
 
 /* ---- matrices ---- */
 
-/* 8 x 8 halves: the four matrices that ldmatrix brings, against where the manual says they lie. */
+/* 8 x 8 halves: the registers of ldmatrix for four matrices, against the layout of the manual. */
 START_TEST(ldmatrix_by_the_manual)
 {
     for (uint32_t transposed = 0; transposed < 2; transposed++) {
@@ -1700,7 +1703,7 @@ END_TEST
 
 typedef struct {
     const char *words;
-    uint32_t depth, a, b; /* registers of a and b */
+    uint32_t depth, a, b; /* number of registers of a and b */
     char type;            /* b: bf16, h: f16, t: tf32 */
 } Product;
 
@@ -1736,16 +1739,16 @@ product_text(const Product *product)
     return g_string_free(text, FALSE);
 }
 
-/* Where the manual has an element: register, half and lane of a[row][column]. */
+/* Layout of the manual: lane, register and half of a[row][column]. */
 static void
 place_of_a(const Product *product, uint32_t row, uint32_t column, uint32_t *lane, uint32_t *part)
 {
     const uint32_t group = row % 8, below = row / 8;
 
-    if (product->type == 't') { /* a0 (g, t) a1 (g + 8, t) a2 (g, t + 4) a3 (g + 8, t + 4) */
+    if (product->type == 't') { /* tf32: a0 (g, t) a1 (g + 8, t) a2 (g, t + 4) a3 (g + 8, t + 4) */
         *lane = 4 * group + column % 4;
         *part = 2 * (below + 2 * (column / 4));
-    } else { /* two neighbours a register: left above, left below, right above, right below */
+    } else { /* two neighbours per register: top left, bottom left, top right, bottom right */
         *lane = 4 * group + column % 8 / 2;
         *part = 2 * (below + 2 * (column / 8)) + column % 2;
     }
@@ -1781,7 +1784,7 @@ put_element(Memory *memory, const Product *product, uint32_t lane, uint32_t word
     return product->type == 'b' ? bhalf_at(bits) : half_at(bits);
 }
 
-/* What a product is made of: c + a b. */
+/* Operands of a product c + a b. */
 typedef struct {
     double a[16][16], b[16][8], c[16][8];
 } Factors;
@@ -1857,17 +1860,18 @@ START_TEST(mma_against_fp64)
             differ += memcmp(before, memory->out, sizeof(before)) != 0;
             free(memory);
         }
-        ck_assert_msg(differ > 10, "%s: the order of sums is not drawn", product->words);
+        ck_assert_msg(differ > 10, "%s: the order of sums does not depend on the seed",
+                      product->words);
     }
 }
 END_TEST
 
 /*
- * Where the elements of a fragment are, as CUTLASS publishes it for the same instructions
- * (include/cute/atom/mma_traits_sm80.hpp): strides in a matrix that is stored by columns, of the
- * lane's lowest two bits, of its others, and of each bit of the element's number within the lane.
- * b is transposed there. It is a second source beside the manual, from which place_of_a() and its
- * like are written.
+ * Layout of fragments as published by CUTLASS for the same instructions
+ * (include/cute/atom/mma_traits_sm80.hpp). Strides in a column-major matrix of: the lowest two bits
+ * of the lane, its other bits, and each bit of the element's number within the lane. CUTLASS
+ * transposes b. This is a second source beside the manual, from which place_of_a() and the like are
+ * written.
  */
 typedef struct {
     uint32_t lane, group, bits[3];
@@ -1876,7 +1880,7 @@ typedef struct {
 static const struct {
     Strides a, b;
 } cutlass[] = {
-    { { 32, 1, { 16, 8, 128 } }, { 16, 1, { 8, 64 } } }, /* of 16 bits, depth 16 */
+    { { 32, 1, { 16, 8, 128 } }, { 16, 1, { 8, 64 } } }, /* 16-bit types, depth 16 */
     { { 32, 1, { 16, 8 } }, { 16, 1, { 8 } } },
     { { 32, 1, { 16, 8, 128 } }, { 16, 1, { 8, 64 } } },
     { { 32, 1, { 16, 8 } }, { 16, 1, { 8 } } },
@@ -1895,8 +1899,7 @@ place_in(const Strides *s, uint32_t lane, uint32_t element)
     return place;
 }
 
-/* Whole numbers, of which products and sums are exact in any order, in every element of a factor.
- */
+/* Integers, whose products and sums are exact in any order, in every element of a factor. */
 static void
 put_fragment(const Product *product, const Strides *s, uint32_t word, Rng *rng, Memory *memory,
              int32_t *matrix)
@@ -1941,7 +1944,7 @@ START_TEST(mma_fragments_as_cutlass_has_them)
                 for (uint32_t n = 0; n < product->depth; n++)
                     due += a[place % 16 + 16 * n] * b[place / 16 + 8 * n];
                 memcpy(&got, memory->out + 64 * lane + 4 * i, 4);
-                ck_assert_msg(got == (float)due, "%s lane %u element %u: %g, due %d",
+                ck_assert_msg(got == (float)due, "%s lane %u element %u: %g, expected %d",
                               product->words, lane, i, (double)got, due);
             }
         free(memory);
@@ -1983,7 +1986,7 @@ START_TEST(atomics_add_up)
 }
 END_TEST
 
-/* ---- what is counted ---- */
+/* ---- counters ---- */
 
 static ptx_counts
 counts_of(const char *text)
@@ -1997,7 +2000,7 @@ counts_of(const char *text)
     return counts;
 }
 
-/* Words of 4 bytes at a stride of @stride bytes: by hand, 32 banks of 4 bytes. */
+/* Words of 4 bytes at a stride of @stride bytes; expectations by hand for 32 banks of 4 bytes. */
 static void
 check_waves(const char *access, uint32_t stride, uint64_t waves, uint64_t least)
 {
@@ -2031,11 +2034,11 @@ check_sectors(const char *access, uint32_t stride, uint64_t sectors, uint64_t le
 START_TEST(waves_and_sectors_by_hand)
 {
     check_waves("ld.shared.u32 %w1, [%w6];", 4, 1, 1);
-    check_waves("ld.shared.u32 %w1, [%w6];", 0, 1, 1);  /* all read one word */
+    check_waves("ld.shared.u32 %w1, [%w6];", 0, 1, 1);  /* all lanes read one word */
     check_waves("ld.shared.u32 %w1, [%w6];", 8, 2, 1);  /* even banks only */
     check_waves("ld.shared.u32 %w1, [%w6];", 12, 1, 1); /* odd strides reach all banks */
     check_waves("ld.shared.u32 %w1, [%w6];", 64, 16, 1);
-    check_waves("ld.shared.u16 %h1, [%w6];", 2, 1, 1); /* two lanes a word */
+    check_waves("ld.shared.u16 %h1, [%w6];", 2, 1, 1); /* two lanes per word */
     check_waves("ld.shared.v2.u32 {%w1, %w2}, [%w6];", 8, 2, 2);
     check_waves("ld.shared.v2.u32 {%w1, %w2}, [%w6];", 16, 4, 2);
     check_waves("ld.shared.v4.u32 {%w1, %w2, %w3, %w4}, [%w6];", 16, 4, 4);
@@ -2046,12 +2049,12 @@ START_TEST(waves_and_sectors_by_hand)
     check_waves("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%w1, %w2, %w3, %w4}, [%w6];", 144, 4, 4);
     check_sectors("ld.global.u32 %w1, [%d4];", 4, 4, 4);
     check_sectors("ld.global.u32 %w1, [%d4];", 0, 1, 1);
-    check_sectors("ld.global.u32 %w1, [%d4+4];", 4, 5, 4); /* one sector more at the end */
+    check_sectors("ld.global.u32 %w1, [%d4+4];", 4, 5, 4); /* unaligned: one sector more */
     check_sectors("ld.global.u32 %w1, [%d4];", 8, 8, 4);
     check_sectors("ld.global.u32 %w1, [%d4];", 32, 32, 4);
     check_sectors("ld.global.v4.u32 {%w1, %w2, %w3, %w4}, [%d4];", 16, 16, 16);
     ck_assert_uint_eq(counts_of(KERNEL("")).instructions, 6);
-    /* A guard that is false is an instruction too; lanes apart count twice. */
+    /* An instruction whose guard is false counts; diverged lanes count twice. */
     ck_assert_uint_eq(
         counts_of(KERNEL("setp.lt.u32 %p1, %w0, 8;\n@%p1 bra a;\nadd.u32 %w1, %w0, 1;\n"
                          "a:\n"))
@@ -2063,7 +2066,7 @@ START_TEST(waves_and_sectors_by_hand)
 }
 END_TEST
 
-/* ---- texts that are refused ---- */
+/* ---- rejected programs ---- */
 
 static void
 refuse(const char *text, const char *reason)
@@ -2071,7 +2074,7 @@ refuse(const char *text, const char *reason)
     char error[256];
     ptx_module *module = ptx_module_new(text, strlen(text), error);
 
-    ck_assert_msg(module == NULL, "taken:\n%s", text);
+    ck_assert_msg(module == NULL, "accepted:\n%s", text);
     ck_assert_msg(strstr(error, reason) != NULL, "\"%s\" is not in \"%s\"", reason, error);
 }
 
@@ -2129,7 +2132,7 @@ END_TEST
         "mov.u32 %w7, more;\nst.shared.u32 [%w7], 3;\nret;\n}\n"
 #define COPY_TEXT SHARED COPY "cp.async.wait_all;\n"
 
-/* Neither a text that ends early nor one of wrong letters does harm; it may even run. */
+/* A truncated or corrupted program does no harm; it may even run. */
 START_TEST(broken_texts_do_no_harm)
 {
     const size_t length = strlen(WHOLE);
@@ -2140,7 +2143,7 @@ START_TEST(broken_texts_do_no_harm)
     char error[256];
 
     for (size_t cut_at = 0; cut_at < length; cut_at++) {
-        /* In memory of just that length, so that a sanitizer sees what is read beyond it. */
+        /* In a buffer of exactly that length, so that a sanitizer detects reads beyond it. */
         g_autofree char *text = g_memdup2(WHOLE, cut_at);
         ptx_module *module = ptx_module_new(text, cut_at, error);
 
@@ -2179,7 +2182,7 @@ START_TEST(broken_texts_do_no_harm)
 }
 END_TEST
 
-/* ---- what is said of a kernel, and launches that do not fit ---- */
+/* ---- attributes of kernels, and invalid launches ---- */
 
 START_TEST(says_what_a_kernel_needs)
 {

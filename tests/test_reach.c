@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Hosts answer that take a connection or refuse it; one that lets nobody in says nothing. */
+/* Host reachability: a host that accepts or refuses a connection is reachable; one whose backlog
+ * is full is not. */
 #include "run_tests.h"
 #include "runtime/process/reachability.h"
 
@@ -10,9 +11,9 @@
 #include <unistd.h>
 
 #define WAIT_US 300000
-#define CALLERS 8 /* more than a backlog of none lets in */
+#define CALLERS 8 /* more than an empty backlog admits */
 
-/* A socket at a port of this machine; it listens if @backlog is not negative. */
+/* Binds a socket to a port of this machine; it listens if @backlog is not negative. */
 static int
 take_port(int backlog, struct sockaddr_storage *address)
 {
@@ -43,13 +44,13 @@ START_TEST(hosts_answer_or_do_not)
         (void)connect(callers[i], (const struct sockaddr *)&addresses[2],
                       sizeof(struct sockaddr_in));
     }
-    addresses[3].ss_family = AF_UNSPEC; /* none at all */
+    addresses[3].ss_family = AF_UNSPEC; /* no address */
     began_us = g_get_monotonic_time();
     lh_hosts_reachable(addresses, 4, WAIT_US, reached);
     ck_assert(g_get_monotonic_time() - began_us >= WAIT_US);
     ck_assert(reached[0] && reached[1]);
     ck_assert(!reached[2] && !reached[3]);
-    /* Where all answer, nothing is waited for; nor for nobody. */
+    /* Returns at once if all are reachable, and if there are no hosts. */
     lh_hosts_reachable(addresses, 2, G_MAXINT32, reached);
     ck_assert(reached[0] && reached[1]);
     lh_hosts_reachable(NULL, 0, G_MAXINT32, NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The blocked fp64 reference against attention written out from its definition, on every level of
- * the processor; and whatever rows it is asked for, in whatever room, they are the same.
+ * The blocked fp64 reference: equal to attention written out from its definition, at every
+ * instruction level of the CPU, and bit-identical for any selection of rows and any memory limit.
  */
 #include "kernels/cpu/cpu.h"
 #include "plain_reference.h"
@@ -80,10 +80,10 @@ copy_inputs(LhReference *to, const LhReference *from)
     memcpy(to->v, from->v, k * sizeof(double));
 }
 
-/* To 1e-12 of what a row is a sum of. */
+/* Rows must agree to 1e-12 of the magnitude of their terms. */
 typedef struct {
     const char *name;
-    const double *found, *want, *size2; /* of all rows; their squared sizes */
+    const double *found, *want, *size2; /* of all rows; squared magnitudes */
     uint64_t rows;
 } Compared;
 
@@ -99,8 +99,8 @@ check_rows(int index, const Compared *c, uint32_t stride)
             error2 += error * error;
         }
         ck_assert_msg(error2 <= 1e-24 * c->size2[row] + 1e-200,
-                      "case %d, %s: row %d off by %g of %g", index, c->name, (int)row, sqrt(error2),
-                      sqrt(c->size2[row]));
+                      "case %d, %s: row %d has an error of %g of %g", index, c->name, (int)row,
+                      sqrt(error2), sqrt(c->size2[row]));
     }
 }
 
@@ -165,8 +165,8 @@ START_TEST(reference_is_attention)
 }
 END_TEST
 
-/* Which of the fields that come of queries (or of keys) have other bits, in rows that are @wanted
- * (NULL: all). */
+/* Checks that the fields of queries (or of keys) are bit-identical in the rows @wanted (NULL:
+ * all). */
 static void
 check_bits(const LhReference *found, const LhReference *want, bool keys, const uint8_t *wanted)
 {
@@ -199,12 +199,13 @@ check_bits(const LhReference *found, const LhReference *want, bool keys, const u
             ck_assert_msg((wanted != NULL && !wanted[row]) ||
                               memcmp(fields[f].found + at, fields[f].want + at,
                                      fields[f].numbers * sizeof(double)) == 0,
-                          "%s: row %d has other bits", fields[f].name, (int)row);
+                          "%s: bits of row %d differ", fields[f].name, (int)row);
         }
     }
 }
 
-/* Every third row, as in another process's tiles: others tell it what it does not compute. */
+/* Computes every third row, as a process does that owns some tiles; other rows' results come
+ * from @all. */
 static void
 check_some_rows(const LhReference *all, uint64_t room_bytes)
 {
@@ -234,7 +235,7 @@ check_some_rows(const LhReference *all, uint64_t room_bytes)
     lh_reference_clear(&some);
 }
 
-/* The forward pass alone: dq is not of it. */
+/* Forward pass alone, which does not compute dq. */
 static void
 check_forward(const LhReference *all, uint64_t room_bytes)
 {
@@ -250,7 +251,7 @@ check_forward(const LhReference *all, uint64_t room_bytes)
     lh_reference_clear(&forward);
 }
 
-/* With room for no pairs, for those of a few tiles, and for all; twice each. */
+/* With memory for no tile's pairs, for a few tiles' and for all; twice each. */
 static void
 check_all_rows(const LhReference *once, unsigned threads)
 {
@@ -291,7 +292,7 @@ START_TEST(reference_is_the_same_however_it_is_computed)
 }
 END_TEST
 
-/* Two processes: the second hears what the first has told. */
+/* All-gather of two processes: the second call also receives the data of the first. */
 static bool
 share(void *control, const GByteArray *mine, gsize limit, GByteArray *all, GError **error)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What would help where nothing fits: every change that is told is one that sim takes, and its peak
- * is the one that sim finds.
+ * Suggestions where nothing fits: sim accepts every suggested change and simulates the stated peak
+ * memory.
  */
 #include "base/json/json_encode.h"
 #include "compare/compare.h"
@@ -16,7 +16,7 @@
 
 #include <string.h>
 
-/* Options of steps, and of a module, that do not fit. */
+/* Options of steps and of a module that do not fit. */
 static const char *const cases[] = {
     "--step --cluster hgx-h100:1 --model llama-7b --seq-length 512K --schedule ring",
     "--step --cluster dgx-a100-80g:1 --model llama-3-8b --seq-length 64K --schedule ulysses "
@@ -47,7 +47,7 @@ set_options(LhScenario *s, const char *options)
     }
 }
 
-/* What sim says of these options, over those of a case. */
+/* Peak memory that sim reports for these options, added to those of a case. */
 static uint64_t
 peak_of(const char *options, const char *over, bool *fits)
 {
@@ -102,7 +102,7 @@ START_TEST(relief_is_what_sim_finds)
         const LhRelief *relief = g_ptr_array_index(reliefs->tried, i);
 
         if (_i == 4 && relief->kind == LH_RELIEF_GPUS && checked > 2)
-            continue; /* takes long */
+            continue; /* slow */
         ck_assert_uint_eq(peak_of(cases[_i], relief->options, &fits), relief->peak_bytes);
         ck_assert_int_eq(fits, relief->fits);
         checked++;
@@ -112,7 +112,8 @@ START_TEST(relief_is_what_sim_finds)
 }
 END_TEST
 
-/* One that fits of each kind; or those that need least, and a length that fits. */
+/* Suggests the best fitting change of each kind; if none fits, those that need least memory, and
+ * a length that fits. */
 START_TEST(relief_names_the_best)
 {
     LhScenario *scenario;
@@ -157,7 +158,7 @@ interrupt(void *data, const LhProgress *at)
     return false;
 }
 
-/* What fits needs none, nor what is interrupted, nor times that are no machine's. */
+/* There are no suggestions for a step that fits, for an interrupted run, and for unit costs. */
 START_TEST(relief_is_of_what_does_not_fit)
 {
     static const char *const fine[] = {
@@ -181,7 +182,7 @@ START_TEST(relief_is_of_what_does_not_fit)
 }
 END_TEST
 
-/* compare says it of the row that needs least, in words and in JSON. */
+/* compare prints suggestions for the row that needs least memory, as text and as JSON. */
 START_TEST(relief_is_told_by_compare)
 {
     g_autoptr(LhScenario) s = lh_scenario_new();
@@ -209,7 +210,7 @@ START_TEST(relief_is_told_by_compare)
 }
 END_TEST
 
-/* Whatever way needs least, plan and sim say the same of it. */
+/* For the configuration that needs least memory, plan and sim give the same suggestions. */
 START_TEST(relief_of_points_is_that_of_their_scenarios)
 {
     static const char text[] =

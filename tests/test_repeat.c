@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Layers and micro-batches that repeat: a step of which they are left out has the results of the
- * same step simulated op by op, to the picosecond.
+ * Skipping of repeated layers and micro-batches: a step simulated with skipping has the same
+ * results as the step simulated op by op, to the picosecond.
  */
 #include "program/emit.h"
 #include "scenario/setup_step.h"
 #include "share.h"
 #include "step_results.h"
 
-#define SHARING 6 /* one in so many is simulated on cores that ranks share, too */
+#define SHARING 6 /* every n-th case is also simulated with shared cores */
 
-/* What share of its ops was left out, if a host takes so long to launch a kernel, and so many ranks
- * share half as many cores (0: none do); -1: the step is refused. */
+/* Returns the share of ops skipped, for this launch time and with @machine_ranks ranks sharing
+ * half as many cores (0: no sharing); -1: the step is refused. */
 static double
 check(const char *members, LhTime launch_ps, uint64_t machine_ranks)
 {
@@ -45,7 +45,7 @@ check(const char *members, LhTime launch_ps, uint64_t machine_ranks)
         for (uint32_t r = 0; r < whole->ranks_count; r++)
             ck_assert_msg(memcmp(skipping->ranks[r].idle_ps, whole->ranks[r].idle_ps,
                                  sizeof(whole->ranks[r].idle_ps)) == 0,
-                          "%s: what rank %u was idle for", members, r);
+                          "%s: idle times of rank %u", members, r);
         share = (double)skipping->skipped_ops / (double)skipping->ops;
     }
     lh_setup_free(g_steal_pointer(&setup));
@@ -96,7 +96,7 @@ random_members(uint64_t seed)
         slow ? ", \"straggler\": [{\"rank\": 0, \"factor\": 1.7}]" : "");
 }
 
-/* Hosts are ahead of their devices, or just so, or not. */
+/* Launch times: the host is ahead of its device, about equal, or behind. */
 START_TEST(steps_in_short_are_whole_steps)
 {
     static const LhTime launches_ps[] = { 0, 4000000, 30000000, 100000000 };
@@ -122,8 +122,8 @@ START_TEST(steps_in_short_are_whole_steps)
 }
 END_TEST
 
-/* The optimizer's kernels are short: devices wait for hosts there, as soon as what these were ahead
- * by is used up. */
+/* The optimizer's kernels are short: there a device waits for its host as soon as the host's
+ * lead is used up. */
 START_TEST(hosts_are_as_far_ahead)
 {
     static const char members[] =
@@ -138,7 +138,7 @@ START_TEST(hosts_are_as_far_ahead)
 }
 END_TEST
 
-/* Of collectives that are simulated whole, hops go between ranks that others stand for. */
+/* Simulated collectives have hops between ranks that are represented by others. */
 START_TEST(folded_steps_have_less_to_do)
 {
     ck_assert_double_gt(check("\"model\": \"llama-7b\", \"cluster\": \"hgx-h100\", \"ranks\": 8, "
@@ -152,14 +152,14 @@ END_TEST
 
 /* ---- programs by hand ---- */
 
-/* What is different from the middle on, or all along, in a program whose layers are an alloc and a
- * kernel. */
+/* What differs between layers, from the middle on or throughout, in a program whose layers are
+ * an alloc and a kernel. */
 typedef enum {
     ODD_NOTHING,
-    ODD_LABELS,  /* layers come again after four */
-    ODD_STEPS,   /* two layers are one step */
-    ODD_OPERAND, /* of another type, with as many bytes */
-    ODD_TIME,    /* it goes on beyond the end of time */
+    ODD_LABELS,  /* labels repeat after four layers */
+    ODD_STEPS,   /* a step is two layers */
+    ODD_OPERAND, /* an operand of another type with the same size */
+    ODD_TIME,    /* the run exceeds the largest time */
     ODDS
 } Odd;
 
@@ -231,7 +231,8 @@ program_by_hand(const LhProgramParams *params)
     return program;
 }
 
-/* Anything that differs between layers ends what is left out, or is as it is op by op. */
+/* Any difference between layers ends the skipping, or has the results of the simulation op by
+ * op. */
 static void
 check_odd(const LhSetup *setup, const LhProgramParams *of)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ranks that run alone on a processor: which one is chosen, when messages are over, and that every
- * rank of every schedule runs by itself, whose messages are never over too early. That they are not
- * over too late, either, tests test_replay_gpu.c, in virtual time.
+ * Single-rank replay on a CPU: the choice of the rank, the completion of messages, and that every
+ * rank of every schedule runs alone with no message completing early. test_replay_gpu.c tests in
+ * virtual time that none completes late.
  */
 #include "alone.h"
 #include "measure/measure_collective.h"
@@ -11,7 +11,7 @@
 
 /* ---- which rank ---- */
 
-/* Of two ops each, the first of which ends last. */
+/* Records of two ops per rank; the first of them ends last. */
 static GArray *
 records_of_ends(const LhTime *ends, uint32_t ranks)
 {
@@ -56,7 +56,7 @@ START_TEST(replay_chooses_a_rank)
     }
     ck_assert(lh_single_rank_parse("5", &alone, NULL));
     ck_assert(!lh_single_rank_choose(&alone, records, &rank, &error));
-    g_array_set_size(records, 2 * 4); /* of four, the median is the second */
+    g_array_set_size(records, 2 * 4); /* the median of four is the second */
     ck_assert(lh_single_rank_parse("median", &alone, NULL));
     ck_assert(lh_single_rank_choose(&alone, records, &rank, NULL));
     ck_assert_uint_eq(rank, 0);
@@ -133,7 +133,7 @@ poll_until_still(void *transport)
         ;
 }
 
-/* Two ops are under way at a time; of one, messages are posted in two rounds. */
+/* Two ops are in flight at a time; the messages of one are posted in two rounds. */
 START_TEST(replay_transport_keeps_time)
 {
     g_autoptr(LhReplay) replay = lh_replay_new(0);
@@ -171,7 +171,7 @@ START_TEST(replay_transport_keeps_time)
     clock_ps = 570000;
     poll_until_still(transport);
     ck_assert(sent.done && received.done && !other.done);
-    lh_transport_replay.post(transport, &later); /* its op has taken its time */
+    lh_transport_replay.post(transport, &later); /* the op has already taken its time */
     poll_until_still(transport);
     ck_assert(later.done);
     clock_ps = 1199999;
@@ -203,7 +203,7 @@ check_rank(const LhProgram *program, const GArray *all, const LhPairing *meeting
     g_autoptr(GArray) predicted = g_array_new(FALSE, FALSE, sizeof(LhTimelineRecord));
     g_autoptr(LhReplay) replay = lh_single_rank_replay(all, meetings, rank, predicted);
     g_autoptr(GArray) ran = run_alone(program, &lh_backend_cpu, LH_WAY_DIRECT, replay, NULL);
-    guint first = 0; /* of this rank's, among all */
+    guint first = 0; /* first record of this rank among all */
 
     while (record_of(all, first)->rank != rank)
         first++;
@@ -239,7 +239,7 @@ START_TEST(replay_waits_without_messages)
 }
 END_TEST
 
-/* A broadcast is a chain: its first rank does not wait for the last one, which here comes late. */
+/* A broadcast is a chain: the first rank does not wait for the last one, which is late here. */
 START_TEST(replay_is_not_held_up_by_who_comes_later)
 {
     const Links links = { .message_s = 1e-3, .bytes_per_s = 1e7, .compute_time = short_time };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ranks that run alone on a GPU, in virtual time over the stand-in: every op of every rank of every
- * schedule begins and ends when the simulator says; and a rank that is late is held up by its own
- * delay alone.
+ * Single-rank replay on a GPU, in virtual time on the stand-in: every op of every rank of every
+ * schedule begins and ends when the simulator predicts; a late rank is delayed by its own delay
+ * alone.
  */
 #include "alone.h"
 #include "standin.h"
@@ -10,8 +10,8 @@
 
 #include <math.h>
 
-#define OFF_MAX 1e-4 /* of the whole: the GPU's clock counts nanoseconds */
-#define FASTER 10000 /* than unit costs: who waits looks at the clock every microsecond */
+#define OFF_MAX 1e-4 /* relative to the makespan: the GPU's clock counts nanoseconds */
+#define FASTER 10000 /* than unit costs: waiting polls the clock every microsecond */
 
 #ifdef INTERPRETED
 static const uint32_t ranks_of_runs[] = { 4 };
@@ -25,7 +25,7 @@ short_time(void *data, uint32_t rank, const LhOp *op)
     return unit_time(data, rank, op) / FASTER;
 }
 
-/* Kernels in the rank's own time, of which @late times as much. */
+/* Kernels take the rank's own times multiplied by @late. */
 typedef struct {
     double late;
 } Delay;
@@ -82,7 +82,7 @@ check_times(const LhProgram *program, const GArray *ran, const GArray *predicted
     }
 }
 
-/* What a rank meets is over no earlier, and no later, than @replay says. */
+/* Messages to and from a rank are over exactly when @replay predicts. */
 static void
 check_late(const LhProgram *program, const LhReplay *replay, const GArray *predicted)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reports: numbers that add up as printed, tables in every form, figures.
+ * Reports: numbers that add up as printed, tables in every format, figures.
  */
 #include "base/error.h"
 #include "base/json/json.h"
@@ -17,8 +17,7 @@
 #include <glib/gstdio.h>
 #include <string.h>
 
-/* Whatever the parts, the printed ones add up to the printed sum, and none is off by a whole
- * quantum. */
+/* Printed parts always add up to the printed sum, and each is off by less than a quantum. */
 START_TEST(report_rounded_parts_add_up)
 {
     for (uint64_t trial = 0; trial < 2000; trial++) {
@@ -111,7 +110,7 @@ static const LhField small_fields[] = {
     { .name = NULL },
 };
 
-/* By key, as machines read them; what a row has not is none. */
+/* Texts of a table by key, for machines; a missing cell is NULL. */
 START_TEST(report_table_gives_its_texts)
 {
     static const SmallRow expected[] = {
@@ -294,7 +293,7 @@ has_gnuplot(void)
     return program != NULL;
 }
 
-/* The script that stands beside a figure. Caller frees. */
+/* The script written beside a figure. Caller frees. */
 static char *
 script_of(const char *path)
 {
@@ -324,7 +323,7 @@ check_drawn(const char *path, const char *begins)
     remove_figure(path);
 }
 
-/* What --figure draws of @run: the ranks of the list @ranks, in @window. */
+/* Draws @run as --figure does: the ranks of the list @ranks, in @window. */
 static void
 draw_gantt(const Run *run, const char *path, const char *ranks, const char *window)
 {
@@ -372,7 +371,7 @@ START_TEST(report_figures_are_drawn)
 }
 END_TEST
 
-/* Names of all kinds that could leave their place in a script or in SVG. */
+/* Names of all kinds that could break out of a string in a script or in SVG. */
 START_TEST(report_names_are_no_code)
 {
     g_autofree char *folder = g_dir_make_tmp("longhaul-XXXXXX", NULL);
@@ -403,7 +402,7 @@ START_TEST(report_names_are_no_code)
 }
 END_TEST
 
-/* What cannot run here is listed in words, and the axis ends with the bars. */
+/* Schedules that cannot run are listed as text, and the axis covers the bars only. */
 START_TEST(report_bars_are_of_what_can_run)
 {
     static const char *const text =
@@ -417,7 +416,7 @@ START_TEST(report_bars_are_of_what_can_run)
     g_auto(GStrv) around_range = NULL;
 
     lh_bars_draw(run.setup, comparison, (LhFigureTo){ .path = path },
-                 NULL); /* the script is there without gnuplot, too */
+                 NULL); /* the script is written even without gnuplot */
     script = script_of(path);
     ck_assert_ptr_nonnull(
         strstr(script, "'out of memory: rank 0 needs 24 TiB of attention buffers and at least "));
@@ -490,7 +489,7 @@ START_TEST(report_frames_are_read)
 {
     static const struct {
         const char *ranks, *window;
-        guint count; /* of ranks; 0: refused */
+        guint count; /* number of ranks; 0: rejected */
     } rows[] = {
         { NULL, NULL, 16 },   { "0-3,12", NULL, 5 }, { "3,3,3", "1ms:", 1 }, { "31", ":2ms", 1 },
         { "32", NULL, 0 },    { "3-1", NULL, 0 },    { "", NULL, 0 },        { "1,,2", NULL, 0 },
@@ -513,7 +512,7 @@ START_TEST(report_frames_are_read)
 }
 END_TEST
 
-/* By default, ranks of all stages, and of too many from the first to the last one. */
+/* Default ranks: some of every stage; of too many, from the first to the last. */
 START_TEST(report_frames_show_all_stages)
 {
     static const struct {
@@ -540,7 +539,7 @@ START_TEST(report_frames_show_all_stages)
 }
 END_TEST
 
-/* Curves within a decade have several marks, too. */
+/* Logarithmic axes within one decade have several ticks, too. */
 START_TEST(report_log_axes_have_marks)
 {
     static const double ranges[][2] = { { 4.1, 8 },  { 1.1, 2.2 },   { 9.5, 19 },  { 0.02, 0.9 },
@@ -607,8 +606,8 @@ START_TEST(report_pieces_are_all_of_an_op)
 }
 END_TEST
 
-/* The motions that can be told from when ops begin and end, against those of the network: they
- * begin when those do, contain them, and end with the op. */
+/* Transfers derived from the ops' begin and end times contain those of the network: they begin
+ * no later and end with the op. */
 static void
 check_met(const LhTimelineRecord *told, const LhTimelineRecord *exact, guint i)
 {

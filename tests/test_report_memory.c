@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reports of memory over time: of a step of a few layers by hand, whose bytes are known.
+ * Reports of memory over time, for a step of a few layers written by hand, with known sizes.
  */
 #include "base/json/json.h"
 #include "options.h"
@@ -25,7 +25,7 @@
 
 enum { SLOT_WEIGHTS, SLOT_OPTIMIZER, SLOT_SAVED, SLOT_WORKING, SLOT_GRADIENTS, SLOT_LOGITS };
 
-/* GiB of the slots, of one part each but for saved, which has one a layer. */
+/* Sizes of the slots in GiB: one part each, except saved, which has one per layer. */
 static const struct {
     const char *name;
     LhCategory category;
@@ -64,8 +64,8 @@ emit_layer(LhEmitter *e, uint16_t layer)
     lh_emit_free(e, SLOT_WORKING);
 }
 
-/* Forward layers, the loss with its logits, backward layers: the gradients come with the first of
- * these, while the logits are still there. */
+/* Forward layers, the loss with its logits, backward layers: gradients are allocated with the
+ * first of these, while the logits are still live. */
 static void
 emit_step(LhEmitter *e, uint32_t step)
 {
@@ -169,7 +169,7 @@ START_TEST(report_memory_is_told_by_category)
                                "saved,38654705664,0.4864864864864865\n"
                                "logits,6442450944,0.08108108108108109\n"
                                "in all,79456894976,1\n");
-    /* One category is no table. */
+    /* A single category is not printed as a table. */
     for (uint32_t i = 0; i < step.program->slots_count; i++)
         step.program->slots[i].category = LH_CATEGORY_ATTENTION;
     g_clear_pointer(&step.row->result, lh_sim_result_free);
@@ -179,8 +179,8 @@ START_TEST(report_memory_is_told_by_category)
 }
 END_TEST
 
-/* The first forward layers fit into 40 GiB, less what libraries hold: of the fourth, what it saves
- * still does, and what it works with does not. */
+/* Out of memory: 40 GiB, less the libraries' share, hold three forward layers; of the fourth,
+ * saved activations still fit and the workspace does not. */
 START_TEST(report_memory_that_is_not_there_is_told)
 {
     static const char *const argv[] = { "longhaul", "sim", NULL };
@@ -260,7 +260,7 @@ record_of(uint32_t rank, LhTime time_ps, uint32_t op, uint64_t saved, uint64_t b
                              .bytes = bytes };
 }
 
-/* As CSV and as JSON; a file that is not finished is as it was before. */
+/* Written as CSV and JSON; an unfinished file leaves the old one in place. */
 START_TEST(report_memory_timelines_are_whole_or_not_at_all)
 {
     static const char *const argv[] = { "longhaul", "sim", NULL };
@@ -315,7 +315,7 @@ START_TEST(report_memory_timelines_are_whole_or_not_at_all)
 }
 END_TEST
 
-/* More than is ever held in memory: every row arrives once, in order. */
+/* A file longer than the buffer in memory: every row arrives once, in order. */
 START_TEST(report_memory_timelines_may_be_long)
 {
     const guint count = 20000;
@@ -346,7 +346,7 @@ START_TEST(report_memory_timelines_may_be_long)
     for (guint i = 0; i < count; i++) {
         g_autofree char *row = g_strdup_printf("\"op\": %u,", i);
 
-        at = g_strstr_len(at, 1000, row); /* strstr of a sanitizer reads to the end */
+        at = g_strstr_len(at, 1000, row); /* a sanitizer's strstr reads to the end */
         ck_assert_msg(at != NULL, "%s", row);
     }
     g_unlink(path);
@@ -366,13 +366,13 @@ add(LhMemoryEnvelope *e, LhTime time_ps, LhCategory category, uint64_t bytes, ui
                                     .bytes = all };
     LhMemoryRecord other = record;
 
-    other.rank = 0; /* is passed over */
+    other.rank = 0; /* is skipped */
     other.bytes = UINT64_MAX;
     lh_memory_envelope_add(e, &other);
     lh_memory_envelope_add(e, &record);
 }
 
-/* Within a bin, categories that are largest one after the other are never added up. */
+/* Maxima of different categories at different moments of a bin are never added up. */
 START_TEST(report_memory_envelopes_keep_moments)
 {
     const LhTime width = 10;
@@ -384,7 +384,7 @@ START_TEST(report_memory_envelopes_keep_moments)
     add(e, 5 * width + 2, LH_CATEGORY_WORKING, 60, 160);
     add(e, 5 * width + 3, LH_CATEGORY_WORKING, 10, 110);
     add(e, 8 * width - 1, LH_CATEGORY_WORKING, 0, 100);
-    add(e, 9 * width * LH_MEMORY_BINS, LH_CATEGORY_OTHER, 7, 107); /* behind the end */
+    add(e, 9 * width * LH_MEMORY_BINS, LH_CATEGORY_OTHER, 7, 107); /* after the end */
     lh_memory_envelope_finish(e);
     for (uint32_t bin = 0; bin < LH_MEMORY_BINS; bin++) {
         const uint64_t working = bin == 5 ? 60 : bin == 6 || bin == 7 ? 10 : 0;
@@ -399,7 +399,7 @@ START_TEST(report_memory_envelopes_keep_moments)
 }
 END_TEST
 
-/* Draws the step on @cluster and returns the script. */
+/* Draws the step on @cluster and returns the script. Caller frees. */
 static char *
 draw(const char *cluster, const char *path)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What limits the memory of the process: each limit alone, then the smallest of all, from files as
- * Linux writes them and from setrlimit(2). And what a run needs of it.
+ * Memory limits of the process: each limit alone, then the smallest of all, from files as Linux
+ * writes them and from setrlimit(2); and the estimated memory of a run.
  */
 #include "base/allocation.h"
 #include "base/available_memory.h"
@@ -45,7 +45,7 @@ START_TEST(room_reads_the_machine)
 }
 END_TEST
 
-/* The group itself has no limit, but the one above it has; its cached files are free. */
+/* The group has no limit of its own but its parent has; cached files do not count as used. */
 START_TEST(room_reads_groups_of_version_2)
 {
     begin_machine();
@@ -78,7 +78,7 @@ END_TEST
 
 START_TEST(room_asks_for_ulimit)
 {
-    const uint64_t limit = UINT64_C(1) << 50; /* so much that sanitizers stay below it */
+    const uint64_t limit = UINT64_C(1) << 50; /* large enough for sanitizers */
     const struct rlimit most = { .rlim_cur = limit, .rlim_max = RLIM_INFINITY };
     LhAvailableMemory room;
 
@@ -93,7 +93,7 @@ START_TEST(room_asks_for_ulimit)
 }
 END_TEST
 
-/* Memory that is there, and more than any address space has. */
+/* A satisfiable limit and one beyond any address space. */
 START_TEST(memory_is_refused_in_words)
 {
     g_autoptr(GError) error = NULL;
@@ -107,7 +107,7 @@ START_TEST(memory_is_refused_in_words)
 }
 END_TEST
 
-/* Ring on 4 ranks: what stands in the message is what the run has. */
+/* Ring on 4 ranks: the message contains the numbers of the run. */
 START_TEST(need_counts_a_run)
 {
     const LhProgramParams params = {
@@ -139,14 +139,14 @@ START_TEST(need_counts_a_run)
     ck_assert_uint_le(threads.results_bytes, 4 * outputs);
     ck_assert_uint_ge(threads.reference_bytes, UINT64_C(2048) * 64 * 8 * (4 * 4 + 4 * 2) + pairs);
     ck_assert_uint_eq(threads.stacks_bytes, 4 * processes.stacks_bytes);
-    /* Of a rank's host and of its streams, each as large as the process may have one. */
+    /* stacks of a rank's host thread and of its streams, each as large as the process's limit */
     ck_assert_int_eq(getrlimit(RLIMIT_STACK, &stack), 0);
     if (stack.rlim_cur != RLIM_INFINITY)
         ck_assert_uint_eq(processes.stacks_bytes, (1 + program->streams_count) * stack.rlim_cur);
 }
 END_TEST
 
-/* More than can be counted is more than there is. */
+/* A requirement too large to count exceeds any memory. */
 START_TEST(need_refuses_what_cannot_fit)
 {
     const LhMemoryEstimate small = { .ranks_bytes = 1 },
@@ -160,7 +160,7 @@ START_TEST(need_refuses_what_cannot_fit)
 }
 END_TEST
 
-/* Also attention of which no one part is too large to count. */
+/* The same for attention whose parts could each be counted. */
 START_TEST(what_is_too_large_to_count_is_the_most)
 {
     const LhAttention vast = { .batch = 1U << 20,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The executor runs every schedule, against fp64 attention of the whole sequence, and its counts
- * against verifier and simulator.
+ * The executor runs every schedule: results are compared with fp64 attention of the whole sequence,
+ * counters with the verifier and the simulator.
  */
 #include "running.h"
 #include "sched/common/grid.h"
@@ -19,8 +19,8 @@ check_errors(const Case *c, const LhExecuted *executed)
 
         ck_assert_msg(row->ok, "%s: %s: rel L2 %g, in units %g, worst row %g", text, row->name,
                       row->rel_l2, row->mean, row->row);
-        /* So near to one fp64 answer at every P, results of any two P are within 2e-5 of each
-         * other: P-invariance. */
+        /* Within 1e-5 of one fp64 result at every P, so results of any two P are within 2e-5 of
+         * each other: P-invariance. */
         if (fp32 && c->inputs == LH_INPUTS_NORMAL)
             ck_assert_msg(row->rel_l2 < 1e-5, "%s: %s: rel L2 %g in fp32", text, row->name,
                           row->rel_l2);
@@ -36,7 +36,7 @@ check_errors(const Case *c, const LhExecuted *executed)
     ck_assert(executed->same_bits);
 }
 
-/* False if the schedule cannot do it. */
+/* Returns false if the schedule refuses the case. */
 static bool
 passes(const Case *c)
 {
@@ -53,14 +53,14 @@ passes(const Case *c)
     return true;
 }
 
-/* ---- every schedule; tests below are called with its index ---- */
+/* ---- every schedule; the tests below get its index ---- */
 
 static const uint32_t rank_counts[] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 16 };
 
-/* Everything but schedule and ranks goes round, each at its own pace: all lengths below, of lists
- * that lie in a Case, have no common factor. */
+/* All parameters but schedule and ranks cycle through lists of coprime lengths: the ones below
+ * and those of a Case. */
 static const uint32_t shapes[][3] = {
-    /* Multi-head, grouped 4:1, one key-value head; head sizes that fill no tile. */
+    /* Multi-head, grouped 4:1, one key-value head; head sizes that do not fill a tile. */
     { 2, 2, 64 }, { 8, 2, 80 }, { 3, 1, 96 }, { 4, 1, 128 }, { 8, 2, 72 },
 };
 static const LhDtype dtypes[] = { LH_DTYPE_BF16, LH_DTYPE_FP32, LH_DTYPE_FP16 };
@@ -75,14 +75,14 @@ static const struct {
 
 #define KERNEL_SETS 2 /* of lh_device_cpu */
 #define MANY_RANKS 8
-#define TOKENS 72 /* about */
+#define TOKENS 72 /* approximately */
 
 static Case
 turn_case(const LhSchedule *schedule, uint32_t ranks, unsigned turn)
 {
     const uint32_t *shape = shapes[turn % G_N_ELEMENTS(shapes)];
     const unsigned mask = turn % G_N_ELEMENTS(masks);
-    const uint64_t tokens = 2 * MAX(1, (TOKENS / 2 + turn % 11) / ranks); /* of a rank */
+    const uint64_t tokens = 2 * MAX(1, (TOKENS / 2 + turn % 11) / ranks); /* per rank */
 
     return (Case){
         .schedule = schedule,
@@ -90,7 +90,7 @@ turn_case(const LhSchedule *schedule, uint32_t ranks, unsigned turn)
                                    .seq_length = tokens * ranks,
                                    .heads = shape[0],
                                    .groups = shape[1],
-                                   /* Schedules by heads need some for every rank. */
+                                   /* Schedules that split heads need some for every rank. */
                                    .head_dim = shape[2] / (ranks == 1           ? 1
                                                            : ranks < MANY_RANKS ? 2
                                                                                 : 4),
@@ -106,7 +106,7 @@ turn_case(const LhSchedule *schedule, uint32_t ranks, unsigned turn)
     };
 }
 
-/* Some schedules have no full mask. */
+/* Some schedules do not support the full mask. */
 static bool
 passes_turn(const LhSchedule *schedule, uint32_t ranks, unsigned turn)
 {
@@ -221,8 +221,8 @@ END_TEST
 
 #define SEEDS 60
 
-/* Few numbers, of which one or another nearly cancels out: nothing averages over rows, and a row
- * may be small beside what it is a sum of. */
+/* Small runs in which some results nearly cancel: no average hides an error, and a row may be
+ * small compared with its terms. */
 START_TEST(runtime_tiny_runs_are_right)
 {
     for (uint64_t seed = 1; seed <= test_share(SEEDS); seed++) {
@@ -237,7 +237,7 @@ START_TEST(runtime_tiny_runs_are_right)
 }
 END_TEST
 
-/* Partial results in 16 bits, of queries that see few keys. */
+/* Partial results in 16 bits, for queries that see few keys. */
 START_TEST(runtime_rows_of_few_keys_are_right)
 {
     Case c = small_case(lh_schedule_find("attention2d-o", NULL), 8);
@@ -250,7 +250,7 @@ START_TEST(runtime_rows_of_few_keys_are_right)
 }
 END_TEST
 
-/* What documents may say that ran. */
+/* Names of kernel sets that documents may contain. */
 START_TEST(runtime_kernel_sets_are_named)
 {
     for (guint i = 0; lh_backends[i] != NULL; i++) {

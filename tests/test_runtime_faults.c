@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Faults that runs must find, and delays that must change nothing.
+ * Faults that runs must detect, and delays that must not change results.
  */
 #include "running.h"
 #include "share.h"
 
 #include <string.h>
 
-/* Whether there was anything to hit. It must be found. */
+/* Runs a fault, which must be detected; returns false if it had no target. */
 static bool
 is_caught(const Case *c)
 {
@@ -28,12 +28,12 @@ is_caught(const Case *c)
     return true;
 }
 
-/* One mutant, in either pass: the backward pass alone takes o and lse from the reference, so that a
- * fault in it is not hidden by one before it. How many of the two have anything to hit. */
+/* Runs one mutant in both passes; returns in how many of them it had a target. The backward pass
+ * alone takes o and lse from the reference, so that an earlier fault does not hide one in it. */
 static unsigned
 catch_mutant(const LhSchedule *schedule, uint32_t ranks, int kind)
 {
-    /* The last rank gathers states that lie behind all its tokens, and has no use for them. */
+    /* The last rank gathers states behind all its tokens and does not use them. */
     const bool useless = kind == LH_INJECT_STALE_BUFFER && strcmp(schedule->name, "lasp2") == 0;
     unsigned caught = 0;
 
@@ -47,14 +47,14 @@ catch_mutant(const LhSchedule *schedule, uint32_t ranks, int kind)
     return caught;
 }
 
-/* In how many passes there must be something to hit. What is left needs something special: keys of
- * a query in several calls, several key-value heads in one. */
+/* In how many passes the fault must have a target. The rest have special conditions: several
+ * calls for the keys of a query, or several key-value heads in one call. */
 static unsigned
 least_hits(const LhSchedule *schedule, int kind)
 {
     if (kind == LH_INJECT_DROP_PAIR || kind == LH_INJECT_MASK_SHIFT)
         return 2;
-    if (kind == LH_INJECT_STALE_BUFFER) /* by heads, no message is about attention */
+    if (kind == LH_INJECT_STALE_BUFFER) /* schedules by heads send no message within attention */
         return schedule->placement == LH_PLACE_HEADS  ? 0
                : strcmp(schedule->name, "lasp2") == 0 ? 1
                                                       : 2;
@@ -71,9 +71,8 @@ START_TEST(runtime_mutants_fail)
                                   ? catch_mutant(schedule, 4, kind)
                                   : least_hits(schedule, kind);
 
-        ck_assert_msg(hits >= least_hits(schedule, kind),
-                      "%s: %s has something to hit in %u passes", schedule->name,
-                      lh_inject_names[kind], hits);
+        ck_assert_msg(hits >= least_hits(schedule, kind), "%s: %s has a target in %u passes",
+                      schedule->name, lh_inject_names[kind], hits);
         if (test_takes_of((uint64_t)_i + (uint64_t)kind, 13))
             catch_mutant(schedule, others[(_i + kind) % (int)G_N_ELEMENTS(others)], kind);
     }
@@ -120,7 +119,7 @@ START_TEST(runtime_repeats_are_equal)
 }
 END_TEST
 
-/* Rank 1 never sends: rank 2 waits for it, and the message says so. */
+/* Rank 1 never sends: the message reports that rank 2 waits for it. */
 START_TEST(runtime_stall_names_rank_op_peer_slot)
 {
     Case c = case_named("ring", 3);
@@ -141,7 +140,7 @@ START_TEST(runtime_stall_names_rank_op_peer_slot)
 }
 END_TEST
 
-/* A fault has its effect whatever stands beside it, and in any order. */
+/* A fault has its effect beside any other faults, in any order. */
 START_TEST(runtime_faults_add_up)
 {
     static const char *const faults[] = {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The executor on programs by hand: where inputs lie, what collectives do, and how a run ends that
- * cannot go on.
+ * The executor on programs written by hand: placement of inputs, collectives, and the end of runs
+ * that cannot continue.
  */
 #include "base/error.h"
 #include "checking.h"
@@ -14,11 +14,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { REFERENCE = 1 }; /* of the kernel sets of lh_device_cpu */
+enum { REFERENCE = 1 }; /* index among the kernel sets of lh_device_cpu */
 
-/* ---- where inputs lie ---- */
+/* ---- placement of inputs ---- */
 
-/* Rank @rank of 4, 16 tokens, 4 query heads in 4 slices, 2 key-value heads in 2; d 2. */
+/* Rank @rank of 4, 16 tokens, 4 query heads in 4 slices, 2 key-value heads in 2; head size 2. */
 static void
 check_part(const LhPlacement *placement, uint32_t rank, uint32_t slice, uint32_t part,
            LhSegment holds)
@@ -87,7 +87,7 @@ START_TEST(runtime_inputs_lie_by_segment_and_slice)
 }
 END_TEST
 
-/* ---- the executor alone, on programs by hand ---- */
+/* ---- the executor on programs written by hand ---- */
 
 typedef void (*ToyEmit)(LhEmitter *e);
 
@@ -123,7 +123,7 @@ static const LhGenerator toy_generator = { .steps = one_step, .emit = toy_emit }
 enum {
     TOY_IN,
     TOY_OUT,
-    TOY_SPARE, /* of some */
+    TOY_SPARE, /* used by some programs */
 };
 
 /* Element i of part p on rank r: 100 r + 10 p + i. */
@@ -136,7 +136,8 @@ toy_load(void *data, uint32_t rank, uint16_t slot, uint32_t part, unsigned char 
         ((float *)(void *)into)[i] = (float)(100 * rank + 10 * part + i);
 }
 
-/* B 1, h 1, g 1, d 2, three tokens a rank, fp32: an input and an output of so many parts. */
+/* A program with B 1, h 1, g 1, d 2, three tokens per rank, fp32: one input and one output of
+ * @parts parts. */
 static void
 toy_init(Toy *toy, uint32_t ranks, uint32_t parts_in, uint32_t parts_out, ToyEmit emit)
 {
@@ -179,7 +180,7 @@ toy_value(const LhRunResult *result, const Toy *toy, uint32_t rank, uint32_t par
         (const float *)(const void *)lh_run_output(result, toy->program, rank, TOY_OUT, part))[i];
 }
 
-/* From all of the input into all of the output. */
+/* Sends all of the input to all of the output. */
 static void
 emit_collective(LhEmitter *e, LhCollectiveKind kind, LhGroup group)
 {
@@ -219,7 +220,7 @@ emit_all_to_all(LhEmitter *e)
     emit_collective(e, LH_COLL_ALL_TO_ALL, everyone());
 }
 
-/* And back, into where it is sent from. */
+/* Sends back to the slot that it was sent from. */
 static void
 emit_all_to_all_in_place(LhEmitter *e)
 {
@@ -236,7 +237,7 @@ emit_broadcast(LhEmitter *e)
     emit_collective(e, LH_COLL_BROADCAST, everyone());
 }
 
-/* Ranks 0 and 2, and ranks 1 and 3. */
+/* Ranks 0 and 2, or ranks 1 and 3. */
 static LhGroup
 pair_of(uint32_t rank)
 {
@@ -307,7 +308,7 @@ static const struct {
     ToyEmit emit;
     uint32_t parts_in, parts_out;
     ToyWant want;
-    uint64_t bytes[TOY_RANKS]; /* sent */
+    uint64_t bytes[TOY_RANKS]; /* sent by each rank */
 } collectives[] = {
     { emit_all_gather, 1, 4, want_all_gather, { 72, 72, 72, 72 } },
     { emit_reduce_scatter, 4, 1, want_reduce_scatter, { 72, 72, 72, 72 } },
@@ -320,7 +321,7 @@ static const struct {
     { emit_pairs, 1, 2, want_pairs, { 24, 24, 24, 24 } },
 };
 
-/* Of rank 0 alone, whose messages one thread posts. */
+/* Rank 0 alone: one thread posts its messages. */
 static bool
 note_message_across(void *data, uint32_t rank, const LhOp *op, const LhMessage *message)
 {
@@ -332,7 +333,7 @@ note_message_across(void *data, uint32_t rank, const LhOp *op, const LhMessage *
     return true;
 }
 
-/* Without guards, parts of 64 bytes lie end to end. */
+/* Without guards, parts of 64 bytes are contiguous. */
 static void
 check_collective(unsigned index, LhCollectiveWay way, bool unguarded)
 {
@@ -368,8 +369,8 @@ START_TEST(runtime_collectives)
 }
 END_TEST
 
-/* Rank 0 sends to rank 2 only where everything goes straight there, or where it exchanges with all;
- * every rank sends so many messages. */
+/* Rank 0 sends to rank 2 only in direct algorithms and in all-to-all. Every rank sends the given
+ * number of messages. */
 START_TEST(runtime_collectives_go_their_ways)
 {
     static const struct {
@@ -402,7 +403,7 @@ START_TEST(runtime_collectives_go_their_ways)
 }
 END_TEST
 
-/* A term of each rank: in fp32 their sum is another one in another order. */
+/* One term per rank; their fp32 sum depends on the order. */
 static const float terms[TOY_RANKS] = { 0x1p27F, 1, -0x1p27F, 1 };
 
 static void
@@ -415,7 +416,7 @@ load_terms(void *data, uint32_t rank, uint16_t slot, uint32_t part, unsigned cha
         ((float *)(void *)into)[i] = terms[rank];
 }
 
-/* Of the terms from that of rank @first on. */
+/* The sum of the terms, beginning with that of rank @first. */
 static float
 sum_from(uint32_t first)
 {
@@ -426,8 +427,8 @@ sum_from(uint32_t first)
     return sum;
 }
 
-/* Straight sums are made in the order of the group. In a ring the one of a rank's part begins with
- * the rank behind it. */
+/* Direct reductions add in the order of the group. In a ring the sum for a rank's part begins
+ * with the next rank's term. */
 START_TEST(runtime_sums_have_an_order)
 {
     static const ToyEmit emits[] = { emit_reduce_scatter, emit_all_reduce };
@@ -454,7 +455,7 @@ START_TEST(runtime_sums_have_an_order)
 }
 END_TEST
 
-/* Two tensors in one collective: parts 0 and 1 of the input exchange places. */
+/* Two tensors in one collective: parts 0 and 1 of the input are swapped. */
 static void
 emit_two_tensors(LhEmitter *e)
 {
@@ -482,7 +483,7 @@ START_TEST(runtime_collective_of_two_tensors)
 }
 END_TEST
 
-/* A slot's parts have halves of three elements here. v is gathered from everybody's part 1; and
+/* Parts of a slot have two halves of three elements. v is gathered from every rank's part 1;
  * rank 0 sends k of its part 0 to rank 1. */
 static void
 emit_halves(LhEmitter *e)
@@ -522,7 +523,7 @@ START_TEST(runtime_moves_halves)
 }
 END_TEST
 
-/* What rank @from has for rank @to, in parts; as much as the reverse. */
+/* Number of parts that rank @from has for rank @to, and the same in reverse. */
 static uint32_t
 uneven_count(uint32_t from, uint32_t to)
 {
@@ -573,8 +574,7 @@ START_TEST(runtime_all_to_all_of_unequal_pieces)
 }
 END_TEST
 
-/* Two collectives under way at once, on a stream each, over groups that share ranks 0 and 2, 1 and
- * 3. */
+/* Two collectives in flight at once, one per stream, over groups of ranks 0 and 2, and 1 and 3. */
 static void
 emit_two_streams(LhEmitter *e)
 {
@@ -584,7 +584,7 @@ emit_two_streams(LhEmitter *e)
     lh_emit_tensor(e, (LhRegion){ TOY_IN, 1, 1 }, (LhRegion){ TOY_OUT, TOY_RANKS, 2 });
 }
 
-/* The two ranks of a pair start them in another order. */
+/* The two ranks of a pair start them in opposite order. */
 static void
 pause_a_stream(void *data, uint32_t rank, uint32_t op, uint32_t where)
 {
@@ -614,7 +614,7 @@ START_TEST(runtime_collectives_on_two_streams_do_not_mix)
 }
 END_TEST
 
-/* Rank 0 sends part @tag - 1 of its input, and rank 1 receives it as that of its output. */
+/* Rank 0 sends part @tag - 1 of its input; rank 1 receives it into that of its output. */
 static void
 emit_message(LhEmitter *e, uint8_t stream, uint16_t tag)
 {
@@ -625,7 +625,7 @@ emit_message(LhEmitter *e, uint8_t stream, uint16_t tag)
     lh_emit_region(e, send ? TOY_IN : TOY_OUT, tag - 1U, 1);
 }
 
-/* Both in one exchange, received in the other order. */
+/* Both in one exchange, received in the opposite order. */
 static void
 emit_labels(LhEmitter *e)
 {
@@ -637,7 +637,7 @@ emit_labels(LhEmitter *e)
     lh_emit_region(e, send ? TOY_IN : TOY_OUT, 2U - first, 1);
 }
 
-/* On communicators of their own, from two streams, received on one in the other order. */
+/* From two streams on communicators of their own, received on one stream in the opposite order. */
 static void
 emit_communicators(LhEmitter *e)
 {
@@ -649,7 +649,7 @@ emit_communicators(LhEmitter *e)
     }
 }
 
-/* Tags are labels: on one communicator messages meet in order of posting. */
+/* Tags do not match messages: on one communicator they match in the order of posting. */
 START_TEST(runtime_communicators_tell_messages_apart)
 {
     static const ToyEmit emits[] = { emit_labels, emit_communicators };
@@ -670,7 +670,7 @@ START_TEST(runtime_communicators_tell_messages_apart)
 }
 END_TEST
 
-/* Partial attention (o, m, l) of all ranks, merged. */
+/* Merges partial attention (o, m, l) of all ranks. */
 static void
 emit_merge(LhEmitter *e)
 {
@@ -685,7 +685,8 @@ emit_merge_everywhere(LhEmitter *e)
     lh_emit_last(e)->collective.reduction = LH_REDUCE_ATTENTION;
 }
 
-/* Six rows of d 2: o = l (r, -r), m = r, l = 1 + part; of three tokens and half of the heads. */
+/* Six rows of head size 2, for three tokens and half of the heads: o = l (r, -r), m = r, l = 1 +
+ * part. */
 static void
 merge_load(void *data, uint32_t rank, uint16_t slot, uint32_t part, unsigned char *into)
 {
@@ -701,7 +702,7 @@ merge_load(void *data, uint32_t rank, uint16_t slot, uint32_t part, unsigned cha
     }
 }
 
-/* The last row of what all ranks hold of part @part, merged. */
+/* The last row after merging part @part of all ranks. */
 static void
 check_merged(const LhRunResult *result, const Toy *toy, uint32_t rank, uint32_t at, uint32_t part)
 {
@@ -718,7 +719,7 @@ check_merged(const LhRunResult *result, const Toy *toy, uint32_t rank, uint32_t 
     ck_assert_double_eq_tol(m + log(l), log(weight * (1 + part)), 1e-6);
 }
 
-/* Accumulators of half of four heads in each part. */
+/* Each part is the accumulator of half of four heads. */
 static LhRunResult *
 run_merge(Toy *toy, uint32_t parts_out, ToyEmit emit, ToyLoad load)
 {
@@ -760,7 +761,7 @@ START_TEST(runtime_collectives_merge_attention)
 }
 END_TEST
 
-/* Six rows of d 2, of which o is a term each, m = 0 and l = 1. */
+/* Six rows of head size 2: o is one term each, m = 0, l = 1. */
 static void
 load_terms_to_merge(void *data, uint32_t rank, uint16_t slot, uint32_t part, unsigned char *into)
 {
@@ -836,7 +837,7 @@ emit_sum_to(LhEmitter *e, uint8_t stream, uint16_t slot)
     lh_emit_operand(e, slot, 0, 1);
 }
 
-/* Rank 0 sends, and so many ops later it receives what rank 1 sends before it receives. */
+/* Rank 0 sends and, after Toy.ops ops, receives what rank 1 sends before its own receive. */
 static void
 emit_far_ahead(LhEmitter *e)
 {
@@ -867,8 +868,8 @@ has_deadlock(const LhProgram *program)
     return false;
 }
 
-/* A host is so many ops ahead of the oldest one that is not complete; the verifier knows it, too.
- */
+/* A host is at most a window of ops ahead of the oldest incomplete one; the verifier models it,
+ * too. */
 START_TEST(runtime_hosts_are_a_window_ahead)
 {
     for (uint32_t more = 0; more < 2; more++) {
@@ -910,8 +911,8 @@ emit_zero(LhEmitter *e)
     lh_emit_operand(e, TOY_OUT, 0, 2);
 }
 
-/* Accumulators have statistics to be cleared behind their elements, gradients have none, however
- * much room there is to the next part. */
+/* Accumulators have statistics behind their elements, which are cleared, too; gradients have
+ * none, regardless of the padding between parts. */
 START_TEST(runtime_zero_clears_what_a_part_holds)
 {
     for (unsigned acc = 0; acc < 2; acc++) {
@@ -959,7 +960,7 @@ START_TEST(runtime_canaries_find_a_write_beyond_a_slot)
 }
 END_TEST
 
-/* Between parts, where nothing is: who goes without guards is not told. */
+/* Padding between parts is not checked without guards. */
 START_TEST(runtime_unguarded_memory_has_no_canaries)
 {
     const LhRunHooks hooks = { .call = write_beyond };

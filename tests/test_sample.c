@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Results checked at some tokens of each rank (reference/row_sampling.h): right runs pass, wrong
- * ones do not, and what is said of a row is what the check of all tokens says of it.
+ * Results checked at sampled tokens of each rank (reference/row_sampling.h): correct runs pass,
+ * faulty ones fail, and rows have the errors that the check of all tokens reports.
  */
 #include "running.h"
 #include "share.h"
@@ -11,7 +11,7 @@
 
 #define RANKS 4
 
-/* Grouped heads where the schedule can have them, and enough tokens for some to be left out. */
+/* Grouped heads where the schedule supports them, and enough tokens that some are not sampled. */
 static Case
 sampled_case(const LhSchedule *schedule, uint32_t tokens)
 {
@@ -54,8 +54,8 @@ START_TEST(sample_passes_what_is_right)
 }
 END_TEST
 
-/* All tokens of every rank drawn: what comes from the inputs alone is the same to the bit; dk and
- * dv take lse and delta as the run has them. Of one head, all there is can only be less. */
+/* With all tokens sampled: results that depend on the inputs alone are bit-identical; dk and dv
+ * use the run's lse and delta. With one head their means may differ more. */
 START_TEST(sample_of_all_is_the_whole)
 {
     Case c = sampled_case(lh_schedules[_i], 1 << 20);
@@ -80,7 +80,8 @@ START_TEST(sample_of_all_is_the_whole)
 }
 END_TEST
 
-/* Wrong attention is wrong at some token of a rank that has its first and last among four. */
+/* Wrong attention is detected at the four sampled tokens of a rank, which include its first and
+ * last. */
 START_TEST(sample_finds_mutants)
 {
     unsigned hits = 0;
@@ -97,7 +98,7 @@ START_TEST(sample_finds_mutants)
             continue;
         c.inject = lh_inject_names[kind];
         executed = run_case(&c, &error);
-        if (executed == NULL) { /* there is nothing to hit */
+        if (executed == NULL) { /* the fault has no target */
             ck_assert_msg(g_error_matches(error, LH_ERROR, LH_ERROR_NO), "%s", error->message);
             continue;
         }

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What must hold of a collective that has a cluster for itself, whatever the cluster: if all rates
- * are as many times as fast, and all latencies as many times as short, it takes as many times less;
- * a faster link, a shorter latency or another NIC never makes it slower.
+ * Scaling laws of a single collective on any cluster. If all rates are multiplied and all latencies
+ * divided by a factor, its time is divided by that factor. A faster link, a shorter latency or
+ * another NIC never makes it slower.
  *
- * Exchanges of pairs, step by step, are nearly so: one that begins earlier takes from another one
- * that the rest may wait for, an anomaly of list scheduling (docs/reference/model.md, "Sharing
- * links" and "Collectives").
+ * Pairwise exchanges, step by step, obey this only approximately: an exchange that begins earlier
+ * takes bandwidth from another one that the rest waits for, an anomaly of list scheduling
+ * (docs/reference/model.md, "Sharing links" and "Collectives").
  *
- * Messages that are sent one after the other (fifo) do so as long as every queue has them in the
- * same order. The order may change alone where two reach a queue within what times are rounded by:
- * of these a picosecond tells which one is first, and the other one waits for all of it.
+ * Messages in queues (fifo) obey it as long as every queue has the same order. The order may change
+ * only where two messages reach a queue within the rounding of times: then a picosecond decides
+ * which one is first, and the other waits for all of it.
  */
 #include "base/rng.h"
 #include "posts.h"
@@ -24,24 +24,24 @@
 #define CASES 4000
 #define GIGA 1e9
 #define LEVERS 8
-#define NICS 7 /* the lever of NICs */
+#define NICS 7 /* index of the parameter nics_per_node */
 #define RANKS_MAX 48
 
-/* Every time is rounded to a picosecond; there is no longer chain of them in one ring. */
+/* rounding: a picosecond per time, along the longest chain of a ring */
 #define ROUNDED_PS 200
-#define ROUNDED 1e-7 /* bytes of 1e-9 of a rate that another flow lets go are not waited for */
+#define ROUNDED 1e-7 /* the simulator ignores flows that release less than 1e-9 of a rate */
 
-/* A byte that falls to one ring of several. */
+/* one byte more in one ring of several */
 #define BYTE 3e-5
 
-/* Of how many cases the order in a queue may change. */
+/* Greatest share of cases in which the order of a queue may change. */
 #define QUEUED_CASES 0.02
 
-/* Of exchanges of pairs: by how much one may be slower, and of how many cases. */
+/* Pairwise exchanges: largest slowdown, and the share of cases that may slow down. */
 #define MOVED 0.25
 #define MOVED_CASES 0.002
 
-/* Of trees, beside those of all cases. */
+/* Cases of trees, besides those of all algorithms. */
 #define TREES 800
 
 static const double factors[] = { 2, 3, 0.7, 1.1, 1000 };
@@ -62,7 +62,7 @@ below(uint64_t *drawn, uint64_t limit)
     return lh_rng_bits(40, (*drawn)++, 0) % limit;
 }
 
-/* A time that all factors divide. */
+/* A latency that all factors divide. */
 static LhLinkClass
 some_link(uint64_t *drawn)
 {
@@ -123,7 +123,7 @@ set_up(World *w, Single *s, const Case *c)
     w->topology = c->topology;
     w->params.collectives = c->model;
     w->params.network_model = c->network;
-    w->device.memory_bandwidth = INFINITY; /* to add up takes no time */
+    w->device.memory_bandwidth = INFINITY; /* reductions take no time */
 }
 
 static LhTime
@@ -177,7 +177,7 @@ is_tree(const Case *c)
     return c->kind == LH_COLL_ALL_REDUCE && c->model == LH_COLLECTIVES_TREE;
 }
 
-/* Messages take what others leave. */
+/* Whether messages take bandwidth from each other. */
 static bool
 competes(const Case *c)
 {
@@ -193,7 +193,7 @@ check_scaling(Case c, double factor)
 
     scale(&c.topology, factor);
     after = (double)play(&c) * factor;
-    ck_assert_msg(fabs(before - after) <= ROUNDED_PS * fmax(factor, 1), "%g off: %s",
+    ck_assert_msg(fabs(before - after) <= ROUNDED_PS * fmax(factor, 1), "relative error %g: %s",
                   after / before - 1, what);
 }
 
@@ -231,9 +231,9 @@ START_TEST(faster_clusters_have_faster_trees)
 }
 END_TEST
 
-/* ---- messages one after the other ---- */
+/* ---- queues (fifo) ---- */
 
-/* All messages of the case, as they are posted. Caller unrefs. */
+/* All messages of the case in the order of posting. Caller unrefs. */
 static GArray *
 play_queues(const Case *c, LhTime *makespan_ps)
 {
@@ -258,8 +258,8 @@ rounded_ps(const GArray *posts, double factor)
     return fmax(ROUNDED_PS, posts->len) * fmax(factor, 1);
 }
 
-/* Whether those that change places are there at one time but for rounding; or, before them, two
- * that cannot be told apart. */
+/* Whether the swapped messages arrive at the same time up to rounding, or two messages before
+ * them are indistinguishable. */
 static bool
 is_of_rounding(const GArray *posts, const Swap *swap, double factor)
 {
@@ -270,8 +270,8 @@ is_of_rounding(const GArray *posts, const Swap *swap, double factor)
            first_alike_ps(posts, most_ps) <= swap->at_ps;
 }
 
-/* Whether all queues have the same order. Then the time is exact; else a picosecond has put the
- * first messages that change places in order. */
+/* Returns whether all queues keep their order; then times scale exactly. Otherwise checks that
+ * rounding decided the first swap. */
 static bool
 queues_scale(const Case *c, double factor)
 {
@@ -291,7 +291,7 @@ queues_scale(const Case *c, double factor)
         return false;
     }
     ck_assert_msg(fabs((double)before_ps - (double)after_ps * factor) <= rounded_ps(posts, factor),
-                  "%g off: %s", (double)after_ps * factor / (double)before_ps - 1, what);
+                  "relative error %g: %s", (double)after_ps * factor / (double)before_ps - 1, what);
     return true;
 }
 
@@ -313,8 +313,8 @@ START_TEST(queues_of_one_order_take_as_many_times_less)
 }
 END_TEST
 
-/* A short message and one of 1 ms to one receiver, which computes when it has the short one. The
- * short one's sender is ready at @ready_ps, the other one at 1 us. */
+/* A short message and one of 1 ms to the same receiver, which computes once it has the short
+ * one. The sender of the short one is ready at @ready_ps, the other at 1 us. */
 static LhTime
 play_two(LhNetworkModel network, LhTime ready_ps)
 {
@@ -344,8 +344,9 @@ play_two(LhNetworkModel network, LhTime ready_ps)
     return result->makespan_ps;
 }
 
-/* Whichever of two goes first when they are there at one time: a little earlier or later the other
- * one does, and what waits for it waits for all of the first. No rule for ties takes that away. */
+/* Of two messages that arrive at the same time either may be first. A little earlier or later
+ * the other one is, and whatever depends on it waits for all of the first; no tie-breaking rule
+ * avoids that. */
 START_TEST(a_picosecond_decides_who_waits)
 {
     ck_assert_int_eq(play_two(LH_NETWORK_FIFO, US + 1) - play_two(LH_NETWORK_FIFO, US - 1), MS + 1);
@@ -353,8 +354,8 @@ START_TEST(a_picosecond_decides_who_waits)
 }
 END_TEST
 
-/* One lever of the cluster, moved to the better; false if there is none. Where NICs have rails of
- * their own, another one is another rail to cross to. */
+/* Improves one parameter of the cluster; returns false if it is absent. With rails, another NIC
+ * means another rail to cross to. */
 static bool
 move_lever(LhTopology *t, uint64_t lever)
 {
@@ -376,18 +377,18 @@ move_lever(LhTopology *t, uint64_t lever)
     return t->nics_per_node <= t->gpus_per_node && t->fabric != LH_FABRIC_RAIL;
 }
 
-/* How long a case takes before and after a lever is moved, and by how much the latter may be more
- * for that messages are whole bytes and picoseconds. */
+/* Time of a case before and after a parameter is improved, and the relative rounding allowed
+ * since messages are whole bytes and picoseconds. */
 typedef struct {
     LhTime before, after;
     double rounded;
 } Move;
 
 /*
- * False if there is no such lever. Another NIC is another ring, which a byte more may fall to. It
- * is another tree, too, with other edges. And where GPUs stand in pairs, a ring that begins at
- * another GPU may split pairs if a node is not full: it crosses PCIe more often, and takes longer
- * by the latencies of that, so there are none here.
+ * Returns false if the case has no such parameter. Another NIC means another ring, which may carry
+ * a byte more; it also means another tree with other edges, so trees are excluded. If GPUs are in
+ * pairs and a node is not full, a ring that begins at another GPU may split pairs: it crosses PCIe
+ * more often and adds latency, so latencies are zero here.
  */
 static bool
 play_move(const Case *c, uint64_t lever, Move *move)
@@ -406,8 +407,8 @@ play_move(const Case *c, uint64_t lever, Move *move)
     return true;
 }
 
-/* Whether another lever makes the case slower by more than rounding, which none may do unless
- * messages compete. Counts those in @off. */
+/* Checks that no parameter slows the case by more than rounding, unless messages compete; counts
+ * those exceptions in @off. */
 static void
 check_levers(const Case *c, unsigned *off)
 {
@@ -423,8 +424,8 @@ check_levers(const Case *c, unsigned *off)
         slower = (double)move.after / (double)move.before - 1;
         if ((double)move.after <= (double)move.before * (1 + move.rounded) + ROUNDED_PS)
             continue;
-        ck_assert_msg(competes(c) && slower <= MOVED, "lever %d, %g slower: %s", (int)lever, slower,
-                      what);
+        ck_assert_msg(competes(c) && slower <= MOVED, "parameter %d, %g slower: %s", (int)lever,
+                      slower, what);
         ++*off;
     }
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Scenarios: the table of fields and the options made from it, every shipped file, defaults,
+ * Scenarios: the table of fields and the options generated from it, every shipped file, defaults,
  * profiles, comparisons.
  */
 #include "compare/compare.h"
@@ -47,7 +47,7 @@ set(LhScenario *scenario, const char *option, const char *text)
                   error != NULL ? error->message : option);
 }
 
-/* The scenario with the first value of every list; caller frees. */
+/* The scenario with the first value of every list. Caller frees. */
 static LhScenario *
 first_point(const LhScenario *scenario)
 {
@@ -59,7 +59,7 @@ first_point(const LhScenario *scenario)
     return first;
 }
 
-/* A flag that is not set is not set in a copy either. */
+/* A flag that is not set stays unset in a copy. */
 START_TEST(copies_keep_flags)
 {
     g_autoptr(LhScenario) scenario =
@@ -94,7 +94,7 @@ START_TEST(scenario_files_run)
 }
 END_TEST
 
-/* What was given of a schedule's option, as it was given. */
+/* The given input of a schedule's option, unchanged. */
 static const LhOptionInput *
 given(const LhScenario *scenario, const char *name)
 {
@@ -157,8 +157,7 @@ START_TEST(scenario_option_equals_field)
 }
 END_TEST
 
-/* Every option is a field and every field but two is an option, by construction: here it is
- * checked. */
+/* Every option is a field, and every field but two is an option. */
 START_TEST(scenario_options_are_the_fields)
 {
     guint count = 0, options = 0;
@@ -237,7 +236,7 @@ START_TEST(scenario_cluster_gives_ranks)
     set(scenario, "--num-attention-heads", "33");
     setup = setup_of(scenario);
     ck_assert_uint_eq(setup->params.ranks, 24);
-    ck_assert_uint_eq(setup->params.attention.groups, 33); /* heads alone: as many groups */
+    ck_assert_uint_eq(setup->params.attention.groups, 33); /* without groups: as many as heads */
 }
 END_TEST
 
@@ -300,7 +299,7 @@ START_TEST(scenario_fills_parameters)
 }
 END_TEST
 
-/* Other heads than the model's are not the model: nothing says how wide it is. */
+/* A model with other heads is another model, of unknown width. */
 START_TEST(scenario_other_heads_have_no_hidden_size)
 {
     g_autoptr(LhScenario) scenario = lh_scenario_new();
@@ -347,7 +346,7 @@ START_TEST(scenario_model_gives_the_kind_of_attention)
 }
 END_TEST
 
-/* A schedule that is named stays, and refuses for itself. */
+/* A schedule named explicitly is kept and refuses by itself. */
 START_TEST(scenario_named_schedules_are_not_left_out)
 {
     g_autoptr(LhScenario) scenario = lh_scenario_new();
@@ -363,7 +362,7 @@ START_TEST(scenario_named_schedules_are_not_left_out)
 }
 END_TEST
 
-/* Without a model, schedules that are named say what attention it is. */
+/* Without a model, named schedules decide the kind of attention. */
 START_TEST(scenario_schedules_give_the_kind_of_attention)
 {
     const LhSchedule *linear = NULL;
@@ -380,7 +379,8 @@ START_TEST(scenario_schedules_give_the_kind_of_attention)
             linear = lh_schedules[i];
     }
     ck_assert_ptr_nonnull(linear);
-    for (int model = 0; model < 2; model++) { /* beside ring; with a model of softmax attention */
+    for (int model = 0; model < 2; model++) { /* second round: beside ring, with a model of
+                                               * softmax attention */
         g_autoptr(LhScenario) scenario = lh_scenario_new();
         g_autoptr(LhSetup) setup = NULL;
 
@@ -396,7 +396,7 @@ START_TEST(scenario_schedules_give_the_kind_of_attention)
 }
 END_TEST
 
-/* ulysses has both; beside a schedule that has linear attention alone it is that. */
+/* ulysses supports both kinds; beside a schedule of linear attention only, it is linear. */
 START_TEST(scenario_one_schedule_decides_for_those_that_have_both)
 {
     g_autoptr(LhScenario) scenario = lh_scenario_new();
@@ -447,7 +447,7 @@ START_TEST(scenario_contradictions_are_errors)
 }
 END_TEST
 
-/* Ranks are those of all groups; what is said of a sequence is of one group. */
+/* Ranks are those of all data-parallel groups; sequences belong to one group. */
 START_TEST(scenario_data_parallel_size_cuts_the_ranks)
 {
     g_autoptr(LhScenario) scenario =
@@ -478,7 +478,7 @@ START_TEST(scenario_window_needs_a_causal_mask)
 }
 END_TEST
 
-/* The model's window is the mask where all its layers have it and nothing else is said. */
+/* A model's sliding window is the default mask if all its layers have it. */
 START_TEST(scenario_model_gives_the_window)
 {
     static const struct {
@@ -578,12 +578,12 @@ END_TEST
 /* --- comparisons --------------------------------------------------------------------------------
  */
 
-/* The order is by time, and whatever cannot run stands at the end with its reason. */
+/* The order is by time; schedules that cannot run are last, with a reason. */
 START_TEST(scenario_comparison_is_ranked)
 {
     g_autoptr(LhScenario) scenario =
         scenario_of("{\"schema\": \"longhaul.scenario/1\", \"cluster\": \"dfa-2node:2\","
-                    " \"seq_length\": 65552}"); /* a multiple of 16, not of 32 */
+                    " \"seq_length\": 65552}"); /* a multiple of 16 but not of 32 */
     g_autoptr(LhSetup) setup = setup_of(scenario);
     g_autoptr(LhComparison) c = lh_compare(setup, NULL, NULL);
     const LhCompareRow *last = g_ptr_array_index(c->rows, c->rows->len - 1);
@@ -608,7 +608,7 @@ START_TEST(scenario_comparison_is_ranked)
 }
 END_TEST
 
-/* More of any resource never makes the winner slower, and never helps by more than it could. */
+/* More of any resource never slows the fastest schedule, and its gain is limited. */
 START_TEST(scenario_what_ifs_are_plausible)
 {
     g_autoptr(LhScenario) scenario = lh_scenario_load("dfa-2node", NULL);
@@ -641,8 +641,7 @@ START_TEST(scenario_out_of_memory_is_a_state)
 }
 END_TEST
 
-/* Buffers of attention are not all that a model needs: 405 billion parameters are more than eight
- * GPUs hold, and just less than sixteen do. */
+/* Memory includes the model state: 405 billion parameters exceed eight GPUs and fit on sixteen. */
 START_TEST(scenario_weights_count)
 {
     static const struct {

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Programs of the attention schedules against the formulas of docs/reference/schedules.md, written
- * out here once more: bytes, flops, memory and idle time by walking the cursors; every block
- * computed once; cursors that can be copied. The proof of the programs themselves is the
- * verifier's.
+ * Programs of the attention schedules compared with the formulas of docs/reference/schedules.md,
+ * written independently here: bytes, flops, memory and idle time by walking the cursors. Every
+ * block is computed once; cursors can be copied. The verifier proves the programs themselves.
  */
 #include "base/error.h"
 #include "fitting.h"
@@ -106,7 +105,7 @@ count(const LhProgram *program, uint32_t rank)
     return counted;
 }
 
-/* Q, KV, S of make_params: 6 tokens a rank, batch 2, 8 heads, dimension 16, 2 bytes. */
+/* Q, KV, S of make_params: 6 tokens per rank, batch 2, 8 heads, head size 16, 2 bytes. */
 typedef struct {
     int64_t ranks, half, rank;
     uint64_t q, kv, s;
@@ -131,7 +130,7 @@ positive(int64_t x)
     return x > 0 ? (uint64_t)x : 0;
 }
 
-/* Section "dfa-balanced". */
+/* Section "dfa-balanced" of the reference. */
 static uint64_t
 balanced_bytes(const LhProgramParams *p, uint32_t rank, LhPass pass)
 {
@@ -211,7 +210,7 @@ unbalanced_buffers(const LhProgramParams *p, LhPass pass)
 {
     const Letters z = letters(p, 0);
 
-    /* What is summed is summed in fp32: twice the bytes of 16-bit activations. */
+    /* Sums are fp32: twice the bytes of 16-bit activations. */
     return pass == LH_PASS_FWD ? 2 * z.q + 2 * z.s + 2 * z.kv
                                : 5 * z.kv + z.q + z.s + 2 * (z.q + z.kv);
 }
@@ -299,7 +298,8 @@ START_TEST(sched_forms_hold_exactly)
 }
 END_TEST
 
-/* Forward and backward in units of one chunk Q (MHA, statistics left out), as the papers count. */
+/* Forward and backward in units of one chunk Q (MHA, without statistics), as counted in the
+ * papers. */
 START_TEST(sched_forms_agree_with_the_papers)
 {
     for (uint32_t ranks = 2; ranks <= 32; ranks += 2) {
@@ -365,7 +365,7 @@ START_TEST(sched_forms_follow_the_published_code)
         for (uint32_t rank = 0; rank < ranks; rank++) {
             const Counted counted = count(program, rank);
             const Letters z = letters(&p, rank);
-            /* Dead k, v of both passes. */
+            /* Unneeded k, v of both passes. */
             const uint64_t dead = ranks > 1 && z.rank <= z.half - 2 ? 2 * z.kv : 0;
 
             ck_assert_uint_eq(closed->bytes_sent(&p, rank), counted.bytes);
@@ -395,8 +395,9 @@ count_kernel(const LhProgram *program, uint32_t rank, LhKernelId kernel)
     return ops;
 }
 
-/* For grouped queries the public code writes k and v with all heads before each of its blocks, H on
- * the ranks r < H and H + 1 on the others; else, and backward, it does not. */
+/* With grouped queries the public code repeats k and v for all heads before each of its forward
+ * blocks: H times on ranks r < H and H + 1 times on the others. It does not without grouped
+ * queries, nor backward. */
 START_TEST(sched_forms_repeat_heads_as_the_public_code_does)
 {
     for (int gqa = 0; gqa < 2; gqa++) {
@@ -422,8 +423,8 @@ START_TEST(sched_forms_repeat_heads_as_the_public_code_does)
 }
 END_TEST
 
-/* Forward blocks computed, [query rank * ranks + key rank]: key rows of a block arrive with its
- * message, so the walk follows only what a step says about itself. */
+/* Counts forward blocks, [query rank * ranks + key rank]. The key rows of a block arrive with
+ * its message, so the walk needs only what a step states about itself. */
 static void
 count_blocks(const char *name, bool published, uint32_t ranks, unsigned *blocks)
 {
@@ -477,7 +478,7 @@ START_TEST(sched_forms_cover_every_block_once)
         ck_assert_uint_eq(missing_blocks("ring", false, ranks), 0);
         ck_assert_uint_eq(missing_blocks("dfa-unbalanced", false, ranks), 0);
         ck_assert_uint_eq(missing_blocks("dfa-balanced", false, ranks), 0);
-        /* The public code loses P div 2 blocks when P is odd. */
+        /* The public code loses floor(P / 2) blocks when P is odd. */
         ck_assert_uint_eq(missing_blocks("dfa-balanced", true, ranks),
                           ranks % 2 == 0 ? 0 : ranks / 2);
     }
@@ -494,8 +495,8 @@ START_TEST(sched_forms_know_idle_time)
                 lh_closed_forms(lh_schedule_find(expected[i].name, NULL), &p);
             uint64_t total = 0, largest = 0;
 
-            /* Lockstep, but in all of these one rank works in every step: the makespan is the most
-             * work. */
+            /* Steps are in lockstep, but in each of these schedules one rank works in every
+             * step: the makespan is the largest work. */
             for (uint32_t rank = 0; rank < ranks; rank++) {
                 total += expected[i].pairs(&p, rank);
                 largest = MAX(largest, expected[i].pairs(&p, rank));
@@ -528,7 +529,7 @@ START_TEST(sched_forms_reach_the_limits_of_idle_time)
 }
 END_TEST
 
-/* Whether the first compute op of a step waits for an exchange posted before it in the step. */
+/* Whether the first compute op of a step waits for an exchange posted earlier in that step. */
 static bool
 waits_for_exchange(const LhOpBuffer *buffer)
 {
@@ -550,7 +551,7 @@ waits_for_exchange(const LhOpBuffer *buffer)
     return false;
 }
 
-/* Whatever is in the table, walked op by op without the verifier. */
+/* Walks every schedule of the table op by op, without the verifier. */
 START_TEST(sched_forms_hold_in_every_schedule)
 {
     const LhSchedule *schedule = lh_schedules[_i];
@@ -579,8 +580,7 @@ START_TEST(sched_forms_hold_in_every_schedule)
 }
 END_TEST
 
-/* With communication before compute, the first compute op of every step comes after all messages so
- * far. */
+/* Without overlap, the first compute op of every step comes after all messages so far. */
 START_TEST(sched_forms_obey_overlap)
 {
     for (unsigned i = 0; i < G_N_ELEMENTS(expected); i++) {
@@ -645,8 +645,8 @@ check_same_op(const LhOp *a, const LhOp *b)
         ck_assert_uint_eq(a->after[i], b->after[i]);
 }
 
-/* A copied cursor yields what the original yields, with any other buffer and any other rank in
- * between. */
+/* A copied cursor yields the same steps as the original, with any buffer and with other ranks
+ * walked in between. */
 START_TEST(sched_forms_cursors_are_plain_data)
 {
     for (unsigned i = 0; lh_schedules[i] != NULL; i++) {
@@ -717,13 +717,13 @@ START_TEST(sched_forms_refuse_what_cannot_be)
     check_refused("ring", &p, "2^32");
     p.attention.heads = p.attention.groups = 1 << 20;
     check_refused("ring", &p, "2^63");
-    /* States have d^2 elements on each of the ranks. */
+    /* States have d^2 elements per rank. */
     p = make_params(1 << 16, false, LH_PASS_BOTH);
     p.attention.linear = true;
     p.attention.heads = p.attention.groups = p.attention.head_dim = p.attention.batch = 1 << 14;
     p.attention.seq_length = 1 << 16;
     check_refused("lasp", &p, "2^63");
-    /* Flops that grow with N and not with N^2 fit. */
+    /* Flops that grow with N, not N^2, do not overflow. */
     p = make_params(64, false, LH_PASS_BOTH);
     p.attention.linear = true;
     p.attention.seq_length = 1 << 30;

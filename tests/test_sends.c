@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What messages of a node reach of its links where measured collectives contradict these, and what
- * is said of it (sim/network/sends.h, compare/time_range.h, compare/error_bar.h).
+ * Rates of messages within a node where measured collectives contradict the link rates, and the
+ * notes and error bars for them (sim/network/sends.h, compare/time_range.h, compare/error_bar.h).
  */
 #include "compare/compare.h"
 #include "run_tests.h"
@@ -12,7 +12,7 @@
 
 #define RATE 24e9
 
-/* A node of 8 GPUs on PCIe of 24 GB/s with these rows. */
+/* A node of 8 GPUs on 24 GB/s PCIe with these rows of measured times. */
 static LhTopology *
 box_with(const char *rows)
 {
@@ -31,7 +31,7 @@ box_with(const char *rows)
     return topology;
 }
 
-/* A row of 1 KiB and 64 MiB, of which the second reaches @share of what such links allow rings. */
+/* A row of 1 KiB and 64 MiB; the latter reaches @share of the rate that the links allow rings. */
 static char *
 row_of(const char *op, unsigned ranks, double share)
 {
@@ -56,8 +56,8 @@ sends_beside(const char *op, unsigned ranks, double share, uint64_t gpus)
     return sends;
 }
 
-/* Rings that reach most of what links allow say nothing against messages; those that do not leave
- * them in between. */
+/* Rings that reach most of the link rate do not affect messages. With slower rings the rate of
+ * messages is assumed to be between the two. */
 START_TEST(sends_are_between_links_and_rings)
 {
     static const char *const rings[] = { "all-gather", "reduce-scatter", "all-reduce" };
@@ -75,7 +75,7 @@ START_TEST(sends_are_between_links_and_rings)
 }
 END_TEST
 
-/* Two GPUs make no ring, and rows of two say nothing of more. */
+/* Two GPUs form no ring; rows of two GPUs do not affect larger groups, nor vice versa. */
 START_TEST(sends_of_two_are_their_own)
 {
     ck_assert(sends_beside("all-gather", 2, 0.1, 8).share == 1);
@@ -84,8 +84,8 @@ START_TEST(sends_of_two_are_their_own)
 }
 END_TEST
 
-/* What was timed holds, of as many GPUs or the next more, else of the most, whatever the order of
- * the rows; there is nothing left to assume. */
+/* Measured send/receive rows take precedence: for the same number of GPUs, the next larger, else
+ * the largest, in any order of rows. Nothing is assumed then. */
 START_TEST(sends_that_were_timed_hold)
 {
     static const unsigned orders[][3] = { { 0, 1, 2 }, { 0, 2, 1 }, { 1, 0, 2 },
@@ -120,7 +120,7 @@ of_version(const char *row, const char *version)
     return g_strdup_printf("{\"nccl\": \"%s\", %s", version, row + 1);
 }
 
-/* Of several versions the first row holds, and rings of more GPUs than take part say nothing. */
+/* Of several NCCL versions the first row counts; rings of more GPUs than take part are ignored. */
 START_TEST(sends_heed_the_rows_that_hold)
 {
     g_autofree char *good = row_of("all-gather", 8, 0.9), *bad = row_of("all-gather", 8, 0.1);
@@ -137,7 +137,8 @@ START_TEST(sends_heed_the_rows_that_hold)
 }
 END_TEST
 
-/* The limit of a route goes with its links, and not with what these were when times were taken. */
+/* The limit of a route scales with its present links, not with those at the time of the
+ * measurement. */
 START_TEST(sends_go_with_their_links)
 {
     g_autofree char *row = row_of("all-gather", 8, 0.16);
@@ -168,7 +169,7 @@ START_TEST(sends_go_with_their_links)
 }
 END_TEST
 
-/* What is said: rates of hops, what links are said to do, and what tells. */
+/* Notes on assumptions give the rates of hops, the stated link rate, and the measurement. */
 START_TEST(sends_that_are_assumed_are_told)
 {
     g_autofree char *row = row_of("all-gather", 8, 0.16);
@@ -185,8 +186,8 @@ START_TEST(sends_that_are_assumed_are_told)
 }
 END_TEST
 
-/* At equal bytes of each, more GPUs that take less are told from 20 % on; of small sizes, where
- * protocols differ, never. */
+/* With equal bytes per rank, a note appears if more GPUs are over 20 % faster than fewer; never
+ * for small sizes, where protocols differ. */
 START_TEST(times_that_fall_are_told)
 {
     static const struct {
@@ -213,7 +214,7 @@ START_TEST(times_that_fall_are_told)
 }
 END_TEST
 
-/* Of two runs, what is assumed of messages holds at once. */
+/* The same assumption on messages applies to both of two runs. */
 START_TEST(ends_tell_apart)
 {
     LhErrorParts both = { { 0 } }, none = { { 0 } };
@@ -221,14 +222,14 @@ START_TEST(ends_tell_apart)
     both.part[LH_ERROR_SLOWER] = 2;
     both.part[LH_ERROR_FASTER] = 0.5;
     ck_assert_double_eq(lh_error_between(&both, &both), lh_error_between(&none, &none));
-    ck_assert_double_eq(lh_error_between(&both, &none), 2);   /* the first one may be so slow */
-    ck_assert_double_eq(lh_error_between(&none, &both), 0.5); /* or the other one as fast */
+    ck_assert_double_eq(lh_error_between(&both, &none), 2);   /* the first may be this slow */
+    ck_assert_double_eq(lh_error_between(&none, &both), 0.5); /* or the second as fast */
     ck_assert_int_eq(lh_error_between_most(&both, &none), LH_ERROR_SLOWER);
 }
 END_TEST
 
-/* A run is played at both ends of what is assumed, and only where something is: of sends beside
- * slow rings, and of collectives on other links than they were measured on. */
+/* A run has a fastest and a slowest time if anything is assumed: sends beside slow rings, and
+ * collectives on other links than they were measured on. */
 START_TEST(runs_have_ends)
 {
     static const struct {

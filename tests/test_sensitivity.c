@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What error bars are made of: the parts are the bar, and what a measured constant would make of it
- * is what it makes of it.
+ * Composition of error bars: the parts add up to the bar, and the predicted effect of measuring a
+ * constant is the effect of measuring it.
  */
 #include "compare/compare.h"
 #include "compare/sensitivity.h"
@@ -14,7 +14,7 @@
 #include <string.h>
 
 #define CASES 40
-#define TOLERANCE 2e-8 /* error bars have nine digits, of which what is left is a small part */
+#define TOLERANCE 2e-8 /* error bars have nine digits, of which the remainder is a small part */
 
 typedef struct {
     LhScenario *scenario;
@@ -30,7 +30,7 @@ set(LhScenario *s, const char *option, const char *text)
     ck_assert(lh_scenario_set(s, lh_setting_find(lh_scenario_options(), option), text, NULL));
 }
 
-/* A random one. */
+/* A random case. */
 static Case
 case_of(int index)
 {
@@ -95,7 +95,7 @@ START_TEST(sensitivities_are_the_error_bar)
 }
 END_TEST
 
-/* Of links and hosts it is enough to say that they are measured: no time changes. */
+/* Declaring a link or host constant measured changes no time, only the error bar. */
 START_TEST(sensitivities_say_what_measuring_does)
 {
     guint tried = 0;
@@ -118,7 +118,7 @@ START_TEST(sensitivities_say_what_measuring_does)
 }
 END_TEST
 
-/* No fewer than those that are named halve the bar. */
+/* The named constants halve the error bar; one fewer does not. */
 START_TEST(sensitivities_halve_the_bar)
 {
     guint halved = 0;
@@ -140,7 +140,7 @@ START_TEST(sensitivities_halve_the_bar)
 }
 END_TEST
 
-/* Different cases have different lines, and each names the constant that moves it most. */
+/* The text depends on the case and names the constant with the largest part. */
 START_TEST(sensitivities_discriminate)
 {
     g_autoptr(GHashTable) lines = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
@@ -163,7 +163,7 @@ START_TEST(sensitivities_discriminate)
 }
 END_TEST
 
-/* Without a machine there is no constant. */
+/* Cost models without a machine have no constants. */
 START_TEST(sensitivities_of_a_cost_model_are_none)
 {
     g_autoptr(LhScenario) scenario = lh_scenario_new();
@@ -182,7 +182,7 @@ START_TEST(sensitivities_of_a_cost_model_are_none)
 }
 END_TEST
 
-/* What two times are good to is said of what tells them apart worst. */
+/* The error bar of a difference names the part that differs most. */
 START_TEST(sensitivities_of_a_difference)
 {
     LhErrorParts a = { { 0 } }, b = { { 0 } };

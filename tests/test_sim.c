@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The simulator plays schedules, against what can be known without it: the idle fractions of the
- * papers as exact rationals, bytes, flops and memory in closed form, and rules that hold for every
- * schedule on every cluster. test_sim_ops.c has programs by hand, test_sim_cost.c times of kernels.
+ * The simulator plays schedules; results are compared with independent knowledge: idle fractions of
+ * the papers as exact rationals; bytes, flops and memory in closed form; invariants of every
+ * schedule on every cluster. test_sim_ops.c has programs written by hand, test_sim_cost.c times of
+ * kernels.
  */
 #include "run_tests.h"
 #include "share.h"
@@ -18,7 +19,7 @@ __extension__ typedef unsigned __int128 Wide;
 static const uint32_t some_ranks[] = { 1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11,
                                        12, 13, 14, 15, 16, 24, 25, 32, 33, 64 };
 
-/* 4 h d = 2000: a pair takes 2 ps forward and 5 ps backward where flops count alone. */
+/* 4 h d = 2000: with flops as the only cost a pair takes 2 ps forward and 5 ps backward. */
 #define HEADS 4
 #define HEAD_DIM 125
 
@@ -31,10 +32,10 @@ is_named(const char *name, const char *other)
 /* ---- idle fractions ---- */
 
 typedef struct {
-    Wide idle, all; /* idle / all */
+    Wide idle, all; /* the fraction is idle / all */
 } Fraction;
 
-/* Pairs of the rank that has most, in one pass: what the makespan is where flops count alone. */
+/* Pairs of the most loaded rank in one pass: the makespan if flops are the only cost. */
 static uint64_t
 most_pairs(const char *name, uint64_t ranks, uint64_t n)
 {
@@ -121,7 +122,7 @@ START_TEST(sim_idle_fractions_are_exact)
 }
 END_TEST
 
-/* What the formulas above tend to, and what they are at a few points, in other words. */
+/* Limits of the formulas above, and their values at a few points. */
 START_TEST(sim_idle_fractions_have_the_known_limits)
 {
     for (uint64_t ranks = 1; ranks <= 64; ranks++) {
@@ -141,7 +142,7 @@ START_TEST(sim_idle_fractions_have_the_known_limits)
 }
 END_TEST
 
-/* The papers' own numbers at 8 GPUs: 28 of 64 and 4 of 40 slots idle, speedups 4.5 and 7.2. */
+/* The papers' numbers for 8 GPUs: 28 of 64 and 4 of 40 slots idle, speedups 4.5 and 7.2. */
 START_TEST(sim_eight_gpus_are_the_papers)
 {
     const LhProgramParams params = attention(8, 8 * 64, HEADS, HEADS, HEAD_DIM);
@@ -177,7 +178,7 @@ END_TEST
 
 /* ---- bytes, flops, memory ---- */
 
-/* The formulas of the schedules in units of bytes; see docs/reference/schedules.md. */
+/* The formulas of the schedules, in bytes; see docs/reference/schedules.md. */
 static uint64_t
 expected_bytes(const char *name, const LhProgramParams *p, uint64_t r)
 {
@@ -264,7 +265,7 @@ START_TEST(sim_counts_equal_the_closed_forms)
 }
 END_TEST
 
-/* What leaves a node crosses a link up and a link down of every tier on its way. */
+/* Bytes that leave a node cross one link up and one link down of every tier on their route. */
 START_TEST(sim_links_carry_what_ranks_send)
 {
     const LhProgramParams params = attention(16, 16 * 256, 8, 8, 64);
@@ -392,7 +393,8 @@ START_TEST(sim_is_deterministic_in_its_seed)
             const char *name = schedule_names[i];
             const LhNetworkModel m = (LhNetworkModel)model;
             g_autofree char *plain = timeline(name, m, 0, 1);
-            g_autofree char *again = timeline(name, m, 0, 2); /* without jitter seeds do nothing */
+            g_autofree char *again = timeline(name, m, 0, 2); /* without jitter, seeds have no
+                                                               * effect */
             g_autofree char *one = timeline(name, m, 0.1, 1);
             g_autofree char *same = timeline(name, m, 0.1, 1);
             g_autofree char *other = timeline(name, m, 0.1, 2);
@@ -427,7 +429,7 @@ START_TEST(sim_jitter_stays_in_its_bounds)
 }
 END_TEST
 
-/* ---- rules for every schedule on every cluster ---- */
+/* ---- invariants of every schedule on every cluster ---- */
 
 typedef struct {
     const char *topology;
@@ -450,8 +452,8 @@ link_class(World *w, uint32_t index)
 
 #define CHANGES 8
 
-/* @change: 0 nothing; 1, 2, 3 double a bandwidth; 4, 5, 6 halve a latency; 7 doubles the limit of a
- * pair of GPUs; 8 all of it, everywhere. */
+/* @change: 0 none; 1, 2, 3 double a bandwidth; 4, 5, 6 halve a latency; 7 doubles the limit of a
+ * pair of GPUs; 8 all of these everywhere. */
 static LhTime
 makespan_with(const Cluster *cluster, const char *name, LhNetworkModel model, uint32_t change)
 {
@@ -477,9 +479,9 @@ makespan_with(const Cluster *cluster, const char *name, LhNetworkModel model, ui
 }
 
 /*
- * Messages that do not meet only gain by a better link. Where they share links there are exceptions
- * of the kind that Graham found for scheduling (1969): a message that comes through sooner lets the
- * next one start sooner, which then takes bandwidth from one that matters more. They stay small.
+ * Messages that do not share links never lose by a better link. Shared links have anomalies as
+ * Graham found for scheduling (1969): a message that ends sooner lets the next one start sooner,
+ * which takes bandwidth from a more important one. They are small.
  */
 #define ANOMALY_MAX 0.005
 
@@ -511,7 +513,7 @@ START_TEST(sim_better_links_are_never_slower)
 }
 END_TEST
 
-/* Bytes that cross the links of a tier upwards from one place, at the least. */
+/* Lower bound of the bytes that cross a tier's links upwards from one place. */
 static LhTime
 least_time(double bytes, double bandwidth)
 {
@@ -559,7 +561,7 @@ END_TEST
 
 #define MANY_RANKS (SANITIZED ? 16384 : 65536)
 
-/* The memory of the sanitizer itself is no part of the claim. */
+/* A sanitizer's own memory is excluded from the claim. */
 #ifdef __SANITIZE_ADDRESS__
 #define SANITIZED 1
 #elif defined(__has_feature)
@@ -579,7 +581,7 @@ peak_rss_kib(void)
     return usage.ru_maxrss;
 }
 
-/* The first steps of a ring over 65,536 ranks; the whole program would be 4 billion ops. */
+/* The first steps of a ring over 65,536 ranks; the whole program has 4 billion ops. */
 static void
 play_many_ranks(void)
 {
@@ -595,7 +597,7 @@ play_many_ranks(void)
     world_clear(&w);
 }
 
-/* 4 KiB per rank and 20 MB, the process and its libraries included. */
+/* 4 KiB per rank plus 20 MB, which includes the process and its libraries. */
 START_TEST(sim_memory_grows_with_ranks_not_ops)
 {
     const pid_t child = fork();

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Collectives as messages on the network, against what is known of their algorithms: times on an
- * idle symmetric network to the picosecond, who waits for whom, what links carry, and NCCL's model
- * against its formulas by hand and against measurements.
+ * Collectives as messages on the network, compared with what is known of their algorithms: times on
+ * an idle symmetric network to the picosecond, dependencies between ranks, bytes on links, and
+ * NCCL's model against its formulas by hand and against measurements.
  */
 #include "base/error.h"
 #include "program/collective_semantics.h"
@@ -14,7 +14,7 @@
 
 #include <math.h>
 
-/* On the bench platform's NVLink 10.08 us, in 6 pieces of 1.68 us; by 2 .. 8 ranks without rest. */
+/* On the bench platform's NVLink 10.08 us, in 6 pieces of 1.68 us; divisible by 2 .. 8 ranks. */
 #define SHARD UINT64_C(3024000)
 #define HOP (2 * US)
 #define MOVE_NS 10080
@@ -26,8 +26,8 @@ static const LhCollectiveModel models[] = { LH_COLLECTIVES_RING,     LH_COLLECTI
                                             LH_COLLECTIVES_NCCL,     LH_COLLECTIVES_CLOSED_FORM,
                                             LH_COLLECTIVES_FLUID };
 
-/* Plays it on the bench platform with @ranks ranks, and a limit for pairs of GPUs (0: none). To add
- * up takes no time. */
+/* Simulates the script on the bench platform with @ranks ranks and a limit for pairs of GPUs (0:
+ * none). Reductions take no time. */
 static LhSimResult *
 play_limited(Single *s, uint32_t ranks, LhCollectiveModel model, LhNetworkModel network,
              double flow_bandwidth)
@@ -53,14 +53,14 @@ play(Single *s, uint32_t ranks, LhCollectiveModel model, LhNetworkModel network)
 
 /* ---- an idle, symmetric network ---- */
 
-/* One message to each of the others, all at once, in nanoseconds. */
+/* One message to each other rank, all at once, in nanoseconds. */
 static LhTime
 at_once_ns(LhTime n, LhTime message_ns, LhNetworkModel network)
 {
     return HOP / NS + (network == LH_NETWORK_FAIR ? n - 1 : 1) * message_ns;
 }
 
-/* Likewise, of everything that goes straight to its destination. */
+/* The same for algorithms that send directly to the destination. */
 static LhTime
 direct_ns(LhCollectiveKind kind, LhTime n, LhNetworkModel network)
 {
@@ -72,8 +72,8 @@ direct_ns(LhCollectiveKind kind, LhTime n, LhNetworkModel network)
            at_once_ns(n, kind == LH_COLL_ALL_TO_ALL ? MOVE_NS / n : MOVE_NS, network);
 }
 
-/* Every model's time for one kind and n ranks of one node, in nanoseconds; -1: not known exactly.
- */
+/* Time of every algorithm for one collective of n ranks in one node, in nanoseconds; -1: not
+ * known exactly. */
 static LhTime
 expected_ns(LhCollectiveModel model, LhCollectiveKind kind, LhTime n, LhNetworkModel network)
 {
@@ -118,7 +118,7 @@ check_alone(LhCollectiveModel model, LhCollectiveKind kind, uint32_t n, LhNetwor
     }
     if (expected < 0)
         return;
-    /* Shares of a link are rounded once, where the whole is not a multiple of them. */
+    /* Link shares are rounded once if they do not divide the whole. */
     ck_assert_msg(labs(result->makespan_ps - expected) <= 1,
                   "%s, %s, %u ranks, %s: %" G_GINT64_FORMAT " ps instead of %" G_GINT64_FORMAT,
                   lh_collective_model_names[model], lh_collective_names[kind], n,
@@ -136,8 +136,8 @@ START_TEST(collectives_alone_take_their_closed_forms)
 }
 END_TEST
 
-/* Without bytes a tree costs its depth twice; with few, two ranks send both halves up and down at
- * once; with many, its links carry what a ring's do. */
+/* A tree costs twice its depth without bytes. With few bytes, two ranks send both halves up and
+ * down at once; with many, its links carry as much as a ring's. */
 START_TEST(collectives_know_the_double_tree)
 {
     static const LhTime depths[] = { 0, 0, 1, 2, 2, 3, 3, 3, 3 };
@@ -170,7 +170,7 @@ START_TEST(collectives_know_the_double_tree)
 }
 END_TEST
 
-/* Ranks of two nodes: every piece crosses a NIC, and their latencies overlap. */
+/* Ranks of two nodes: every piece crosses a NIC, and latencies overlap. */
 START_TEST(collectives_keep_slow_links_busy)
 {
     const LhTime nic = 10 * US, latency = 5 * US; /* 125,000 bytes at 12.5 GB/s; 3 + 2 us */
@@ -185,8 +185,8 @@ START_TEST(collectives_keep_slow_links_busy)
 }
 END_TEST
 
-/* The one pair of GPUs by which a ring leaves a node is held to its limit, in every model, and that
- * is the NIC's fault; eight pairs that cross at once share the NIC as ever. */
+/* A ring leaves a node over a single pair of GPUs: every model applies the limit of a pair, and
+ * charges it to the NIC. Eight pairs that cross at once share the NIC as usual. */
 START_TEST(collectives_keep_to_the_limit_of_a_pair)
 {
     const LhTime pair = 25 * US, latency = 5 * US; /* 125,000 bytes at 5 GB/s */
@@ -215,7 +215,7 @@ END_TEST
 
 /* ---- several rings ---- */
 
-/* On a bench platform with so many NICs per node. */
+/* On a bench platform with this number of NICs per node. */
 static LhSimResult *
 play_rings(Single *s, uint32_t ranks, LhCollectiveModel model, uint64_t nics, LhFabric fabric)
 {
@@ -231,9 +231,9 @@ play_rings(Single *s, uint32_t ranks, LhCollectiveModel model, uint64_t nics, Lh
     return result;
 }
 
-/* All NICs of a node are busy throughout, and at the end there is one latency; the formula has one
- * for each step, and so has a ring of one member per node, which has nothing else to send. Whoever
- * leaves the node in a ring sends that ring's part of all shards by NIC. */
+/* All NICs of a node are busy throughout, with one latency at the end. The formula has one
+ * latency per step; so has a ring with one member per node, which has nothing else to send. A
+ * member that leaves the node in a ring sends that ring's part of all shards over the NIC. */
 static void
 check_rings(LhCollectiveKind kind, LhGroup group, uint64_t nics, LhFabric fabric, uint32_t rings)
 {
@@ -273,9 +273,9 @@ START_TEST(rings_use_all_nics)
         uint32_t rings;
     } cases[] = {
         { { 0, 1, 16, 0, 1 }, 8, 8 }, { { 0, 1, 16, 0, 1 }, 4, 4 }, { { 0, 1, 16, 0, 1 }, 1, 1 },
-        { { 0, 8, 2, 1, 8 }, 8, 8 }, /* every hop in group order would be by NIC */
+        { { 0, 8, 2, 1, 8 }, 8, 8 }, /* in group order every hop would cross a NIC */
         { { 5, 1, 8, 0, 1 }, 8, 3 }, /* three in node 0, five in node 1 */
-        { { 5, 1, 8, 0, 1 }, 4, 2 }, /* of the three, two share one */
+        { { 5, 1, 8, 0, 1 }, 4, 2 }, /* two of the three share a NIC */
         { { 1, 4, 4, 0, 1 }, 8, 2 }, /* a column of ranks */
         { { 1, 4, 4, 0, 1 }, 2, 2 },  { { 3, 8, 2, 0, 1 }, 8, 1 },
     };
@@ -288,7 +288,7 @@ START_TEST(rings_use_all_nics)
 }
 END_TEST
 
-/* Which members follow one another in the rings of @ranks of two nodes of 4 GPUs in pairs. */
+/* Checks the order of members in the rings of @ranks, for two nodes of 4 GPUs in pairs. */
 static void
 check_pairs(uint64_t nics, uint32_t ranks, const char *const *rings)
 {
@@ -315,7 +315,7 @@ check_pairs(uint64_t nics, uint32_t ranks, const char *const *rings)
     lh_rings_clear(&found);
 }
 
-/* A ring goes through a whole pair before it leaves it, in any node that has whole pairs. */
+/* A ring visits both GPUs of a pair before it leaves the pair, in any node that has whole pairs. */
 START_TEST(rings_keep_pairs_together)
 {
     static const char *const four[] = { "01237654", "10326745", "23015476", "32104567", NULL };
@@ -330,7 +330,7 @@ START_TEST(rings_keep_pairs_together)
 }
 END_TEST
 
-/* Another NIC does not make a gather slower: rings that broke pairs crossed PCIe twice a node. */
+/* Another NIC never slows a gather: rings that split pairs would cross PCIe twice per node. */
 START_TEST(rings_gain_by_another_nic)
 {
     LhTime before = LH_TIME_NEVER;
@@ -357,7 +357,7 @@ START_TEST(rings_gain_by_another_nic)
 }
 END_TEST
 
-/* Bytes that the rings cannot share evenly, fewer than rings among them. */
+/* Byte counts that the rings cannot share evenly, including fewer bytes than rings. */
 START_TEST(rings_carry_every_byte)
 {
     static const uint64_t shards[] = { 1, 7, 1000003 };
@@ -380,7 +380,8 @@ START_TEST(rings_carry_every_byte)
 }
 END_TEST
 
-/* Between two nodes with a NIC for each GPU, as NCCL's model has it; trees use them all, too. */
+/* Between two nodes with one NIC per GPU the time is that of NCCL's model; trees use all NICs,
+ * too. */
 START_TEST(rings_take_the_time_of_nccl)
 {
     static const LhCollectiveModel chosen[] = { LH_COLLECTIVES_RING, LH_COLLECTIVES_CLOSED_FORM };
@@ -427,10 +428,10 @@ START_TEST(collectives_of_one_rank_cost_nothing)
 }
 END_TEST
 
-/* ---- who waits for whom ---- */
+/* ---- waiting for late ranks ---- */
 
-/* Rank 2 of 3 comes 50 us late. In a ring everyone needs everyone. Its predecessor's pieces wait
- * for it, one behind the other; what it sends passes on as soon as it is there. */
+/* Rank 2 of 3 is 50 us late. In a ring everyone needs everyone. Its predecessor's pieces queue
+ * up for it; the pieces that it sends are forwarded at once. */
 START_TEST(collectives_wait_for_stragglers)
 {
     const LhTime step = HOP + MOVE_NS * NS, late = 50 * US;
@@ -439,7 +440,7 @@ START_TEST(collectives_wait_for_stragglers)
 
     single_init(&s, LH_COLL_ALL_GATHER, first_ranks(3), SHARD, 2, late);
     gather = play(&s, 3, LH_COLLECTIVES_RING, LH_NETWORK_FAIR);
-    /* 1 -> 2 has both pieces by now: the second follows the first without a pause. */
+    /* 1 -> 2 has both pieces by now: the second follows the first without a gap. */
     ck_assert_int_eq(gather->ranks[1].finish_ps, late + 2 * step);
     ck_assert_int_eq(gather->ranks[2].finish_ps, late + 2 * step);
     ck_assert_int_eq(gather->ranks[0].idle_ps[LH_IDLE_IMBALANCE], late - step);
@@ -448,7 +449,7 @@ START_TEST(collectives_wait_for_stragglers)
 }
 END_TEST
 
-/* A chain that waits for its last member has served the others. */
+/* A chain that waits for its last member has already served the others. */
 START_TEST(collectives_delay_only_who_depends)
 {
     const LhTime step = HOP + 1 * US, late = 50 * US;
@@ -471,7 +472,7 @@ START_TEST(collectives_delay_only_who_depends)
         single_init(&s, LH_COLL_ALL_TO_ALL, first_ranks(3), 900000, 2, late);
         shot = play(&s, 3, LH_COLLECTIVES_RING, LH_NETWORK_FAIR);
         pairs = play(&s, 3, LH_COLLECTIVES_PAIRWISE, LH_NETWORK_FAIR);
-        /* In one shot 0 and 1 have exchanged theirs before; only rank 2's own two share a link. */
+        /* One-shot: 0 and 1 have already exchanged theirs; only rank 2's own two share a link. */
         ck_assert_int_eq(shot->makespan_ps, late + HOP + 2 * US);
         ck_assert_int_eq(shot->ranks[0].idle_ps[LH_IDLE_COMM], step + HOP + 2 * US);
         /* Step 1 waits for 2 -> 0 and 1 -> 2, step 2 for step 1. */
@@ -480,8 +481,8 @@ START_TEST(collectives_delay_only_who_depends)
 }
 END_TEST
 
-/* Step by step, nobody runs ahead: rank 0, through with rank 1, waits for rank 2, which is still
- * waiting for rank 3; that exchange is what it waits for in the end. */
+/* Pairwise exchanges never run ahead: rank 0, done with rank 1, waits for rank 2, which is still
+ * waiting for rank 3; that exchange is on the critical path. */
 START_TEST(collectives_keep_pairs_in_step)
 {
     const LhTime step = HOP + 1 * US, late = 50 * US;
@@ -496,7 +497,7 @@ START_TEST(collectives_keep_pairs_in_step)
 }
 END_TEST
 
-/* Two all-gathers over the same NICs get half each; a closed form does not notice. */
+/* Two all-gathers over the same NICs get half of the bandwidth each; a closed form ignores that. */
 START_TEST(collectives_share_links)
 {
     Line lines[4];
@@ -524,7 +525,7 @@ START_TEST(collectives_share_links)
 }
 END_TEST
 
-/* A collective and a message share a link, too. */
+/* A collective and a message share a link. */
 START_TEST(collectives_share_links_with_messages)
 {
     Script script =
@@ -540,8 +541,8 @@ START_TEST(collectives_share_links_with_messages)
 }
 END_TEST
 
-/* Rank 0 is late for the first of two gathers, on streams of their own; the second, which it starts
- * first, is the second for everybody. */
+/* Rank 0 is late for the first of two gathers, which are on separate streams. It starts the
+ * second one first, but that remains the second one for everybody. */
 START_TEST(collectives_match_in_program_order)
 {
     Script script = SCRIPT(
@@ -561,7 +562,7 @@ START_TEST(collectives_match_in_program_order)
 }
 END_TEST
 
-/* Meetings in a row, and SMs that a collective holds while it waits. */
+/* Several collectives in a row, and the SMs that a collective holds while it waits. */
 START_TEST(collectives_hold_sms)
 {
     Script script = SCRIPT({ .rank = 0, .kind = LH_OP_COLLECTIVE, .group = 2, .bytes = 3000000 },
@@ -574,7 +575,7 @@ START_TEST(collectives_hold_sms)
 
         script_init(&w, &script, 2);
         w.params.collectives = models[m / 2];
-        /* Either way it computes at 3/4. */
+        /* computes at 3/4 in either case */
         w.topology.nvlink.ctas = m % 2 == 0 ? 27 : 0; /* of 108 */
         w.device.messages_hold = m % 2 == 0 ? 0 : 0.25;
         result = world_run(&w);
@@ -618,8 +619,8 @@ START_TEST(collectives_count_by_the_hops_they_take)
 }
 END_TEST
 
-/* Ranks 1, 3, 9, 11 of two nodes: of the ring's hops two are over NICs. Rank 3's three pieces
- * follow each other (the last is there in time), so do rank 11's. */
+/* Ranks 1, 3, 9, 11 of two nodes: two hops of the ring cross NICs. Rank 3's three pieces follow
+ * each other without gaps (the last one is there in time), and so do rank 11's. */
 START_TEST(collectives_follow_groups_with_outer_strides)
 {
     const LhGroup group = { 1, 2, 2, 8, 2 };
@@ -636,8 +637,8 @@ START_TEST(collectives_follow_groups_with_outer_strides)
 }
 END_TEST
 
-/* 16 ranks on two nodes with one NIC each: in one shot it never idles; step by step the exchanges
- * inside the nodes come first, and each of the others pays the latency. */
+/* 16 ranks on two nodes with one NIC each. One-shot keeps the NIC busy; pairwise does the
+ * exchanges within nodes first, and each of the others adds its latency. */
 START_TEST(collectives_differ_in_all_to_all)
 {
     const LhTime nic_share = 8 * 800 * NS, nvlink_share = 33333; /* of 10,000 bytes, 8 at a time */
@@ -652,8 +653,8 @@ START_TEST(collectives_differ_in_all_to_all)
 }
 END_TEST
 
-/* More peers than may be sent to at once: 64, then the other 15. A rank that comes late takes one
- * of the 64 places of each of the others meanwhile, and decides the end. */
+/* More peers than the 64 allowed at once: 64, then the other 15. A late rank meanwhile occupies
+ * one of the 64 places of every other rank, and determines the makespan. */
 START_TEST(collectives_send_to_64_at_once)
 {
     const uint32_t n = 80;
@@ -681,14 +682,14 @@ START_TEST(collectives_send_to_64_at_once)
 }
 END_TEST
 
-/* Where a collective is played, beside what the bench platform says. */
+/* Where a collective runs, if different from the bench platform. */
 typedef struct {
-    uint32_t ranks, gpus;    /* of a node, which has one NIC */
-    double node_bytes_per_s; /* of its NVLink; 0: as ever */
+    uint32_t ranks, gpus;    /* per node, which has one NIC */
+    double node_bytes_per_s; /* of its NVLink; 0: unchanged */
     LhCollectiveModel model;
     LhTime overhead_ps;
     double memory_bytes_per_s;
-    uint64_t share; /* so many ranks have a core together; 0: each has its own */
+    uint64_t share; /* ranks that share one core; 0: one core each */
 } Place;
 
 static LhTime
@@ -704,7 +705,7 @@ makespan_at(Single *s, const Place *place)
     w.topology.nic_overhead_ps = place->overhead_ps;
     if (place->node_bytes_per_s > 0) {
         w.topology.nvlink.bandwidth = place->node_bytes_per_s;
-        w.topology.pcie.bandwidth = w.topology.nic.bandwidth; /* the way to the NIC */
+        w.topology.pcie.bandwidth = w.topology.nic.bandwidth; /* the route to the NIC */
     }
     w.device.memory_bandwidth = place->memory_bytes_per_s;
     w.device.memory_efficiency = 0.5;
@@ -715,8 +716,9 @@ makespan_at(Single *s, const Place *place)
     return result->makespan_ps;
 }
 
-/* What goes straight to other nodes is late by one overhead for each further message that a rank
- * sends there at the same time, of at most 64; what stays in a node, or goes round, is not. */
+/* Direct messages to other nodes are delayed by one overhead for each further message that the
+ * rank sends there at the same time, at most 64. Messages within a node and those of rings are
+ * not. */
 START_TEST(messages_to_other_nodes_delay_each_other)
 {
     const LhTime overhead = 300 * US;
@@ -735,10 +737,10 @@ START_TEST(messages_to_other_nodes_delay_each_other)
         { LH_COLL_ALL_TO_ALL, { 0, 8, 4, 0, 1 }, 8, LH_COLLECTIVES_RING, 2 },
         { LH_COLL_ALL_GATHER, { 0, 1, 16, 0, 1 }, 8, LH_COLLECTIVES_DIRECT, 7 },
         { LH_COLL_ALL_GATHER, { 0, 1, 4, 0, 1 }, 2, LH_COLLECTIVES_DIRECT, 1 },
-        /* Members of one node have fewer there than those of the other have here. */
+        /* Members of one node have fewer peers in the other than vice versa. */
         { LH_COLL_ALL_GATHER, { 0, 1, 3, 0, 1 }, 2, LH_COLLECTIVES_DIRECT, 1 },
         { LH_COLL_ALL_GATHER, { 0, 1, 6, 0, 1 }, 4, LH_COLLECTIVES_DIRECT, 3 },
-        /* What stays in the node takes longest. */
+        /* The messages within the node take longest. */
         { LH_COLL_ALL_GATHER, { 0, 1, 4, 0, 1 }, 2, LH_COLLECTIVES_DIRECT, 0, 1e6 },
         { LH_COLL_ALL_GATHER, { 0, 8, 2, 0, 1 }, 8, LH_COLLECTIVES_DIRECT, 0 },
         { LH_COLL_ALL_GATHER, { 0, 1, 8, 0, 1 }, 8, LH_COLLECTIVES_DIRECT, 0 },
@@ -767,8 +769,8 @@ START_TEST(messages_to_other_nodes_delay_each_other)
 }
 END_TEST
 
-/* What goes straight to its destination is added up when all is there: of 4 ranks, 4 slices are
- * read and one is written. */
+/* Direct reductions add up when all slices have arrived: for 4 ranks, 4 slices are read and one
+ * is written. */
 START_TEST(direct_sums_take_the_time_of_memory)
 {
     const LhTime once = 5 * 3024 * NS; /* 5 x 3,024,000 bytes at half of 2 TB/s */
@@ -798,8 +800,8 @@ START_TEST(direct_sums_take_the_time_of_memory)
 }
 END_TEST
 
-/* Straight to the destination: rank 2 comes when the others have their slices of each other. The
- * sums are there when its own two have arrived, and then each goes to the other two. */
+/* Direct algorithm: rank 2 is late, the others already have their slices from each other. A sum
+ * is complete when rank 2's two slices have arrived; then each sum goes to the other two ranks. */
 START_TEST(direct_all_reduce_gathers_what_is_complete)
 {
     g_autoptr(LhSimResult) result = NULL;
@@ -848,7 +850,8 @@ START_TEST(collectives_name_the_ranks_of_a_failed_link)
         w.params.collectives = closed ? LH_COLLECTIVES_CLOSED_FORM : LH_COLLECTIVES_RING;
         w.topology.nics_per_node = 8;
         add_fault(&w, LH_TIER_NIC, 0, 0);
-        /* By formula rank 0 counts first; else the first two of two nodes to meet are 0 and 8. */
+        /* By formula rank 0 is reported first; otherwise 0 and 8, the first ones of two nodes to
+         * meet. */
         check_failure(&w, LH_ERROR_RUNTIME,
                       closed ? (const char *[]){ "rank 0 cannot send to rank 8",
                                                  "nic up, node 0, index 0", NULL }
@@ -858,7 +861,7 @@ START_TEST(collectives_name_the_ranks_of_a_failed_link)
 }
 END_TEST
 
-/* The members of a communicator call the same collectives in one order. */
+/* All members of a communicator call the same collectives in the same order. */
 START_TEST(collectives_refuse_another_in_their_place)
 {
     Script script = SCRIPT({ .rank = 0, .kind = LH_OP_COLLECTIVE, .group = 2, .bytes = SHARD },
@@ -882,7 +885,7 @@ END_TEST
 
 START_TEST(collectives_need_groups_of_ranks)
 {
-    /* Ranks that do not exist, without the rank, the same one twice. */
+    /* Nonexistent ranks; a group without the rank itself; a duplicate rank. */
     static const LhGroup groups[] = { { 0, 1, 3, 0, 1 }, { 1, 1, 1, 0, 1 }, { 0, 1, 2, 9, 2 },
                                       { 0, 0, 2, 0, 1 }, { 0, 1, 1, 0, 2 }, { 0, 1, 3, 2, 2 } };
 
@@ -899,7 +902,7 @@ END_TEST
 
 /* ---- size, determinism ---- */
 
-/* A million hops; the ring's state is a few words per rank. */
+/* A million hops; the state of a ring is a few words per rank. */
 START_TEST(collectives_of_many_ranks_are_played)
 {
     const uint32_t ranks = 1024;
@@ -922,14 +925,14 @@ END_TEST
 
 #define EDGES 3
 
-/* Edges whose turn has come, a bit for each. */
+/* Sets the bit of each edge whose turn has come. */
 static void
 note_turn(void *data, uint32_t edge)
 {
     *(uint32_t *)data |= 1u << edge;
 }
 
-/* That a piece of @edge leaves tells of @edges, a bit for each. */
+/* A piece leaving @edge must start the turns of @edges (bits). */
 static void
 check_leave(LhTreeRounds *rounds, uint32_t edge, uint32_t edges)
 {
@@ -939,9 +942,9 @@ check_leave(LhTreeRounds *rounds, uint32_t edge, uint32_t edges)
     ck_assert_uint_eq(told, edges);
 }
 
-/* Three edges from node 0, whose one NIC has 6 GB/s. Edges 0 and 1 have two pieces, from rounds 0
- * and 1 on; edge 2, of another tree, has one in round 0 by the order, one
- * later in this collective. */
+/* Three edges from node 0, whose one NIC has 6 GB/s. Edges 0 and 1 have two pieces each, from
+ * rounds 0 and 1 on. Edge 2, of another tree, has one piece: in round 0 by the order, one later
+ * in this collective. */
 static LhTreeOrder *
 three_edges(const LhNetwork *network)
 {
@@ -1001,7 +1004,7 @@ finishes(LhCollectiveModel model, LhNetworkModel network)
     g_autoptr(LhSimResult) result = NULL;
     World w;
 
-    /* Rows of 6 and columns of 4, on streams of their own, with other bytes each. */
+    /* Rows of 6 and columns of 4, on separate streams, with different sizes. */
     for (uint32_t r = 0; r < 24; r++) {
         lines[script.count++] = (Line){ .rank = r,
                                         .kind = LH_OP_COLLECTIVE,
@@ -1063,14 +1066,14 @@ nccl_group(World *w, const char *topology, uint32_t ranks)
 
 #define MIB UINT64_C(1048576)
 
-/* lat + bytes / bandwidth with the constants of NVIDIA/nccl v2.30.7, by hand. */
+/* latency + bytes / bandwidth with the constants of NVIDIA/nccl v2.30.7, by hand. */
 START_TEST(nccl_times_are_its_formulas)
 {
     const struct {
         const char *topology;
         uint32_t ranks;
         LhCollectiveKind kind;
-        uint64_t bytes; /* of the whole vector */
+        uint64_t bytes; /* of the full vector */
         LhNcclChoice choice;
         double us;
     } cases[] = {
@@ -1102,7 +1105,7 @@ START_TEST(nccl_times_are_its_formulas)
           256 * MIB,
           { LH_NCCL_RING, LH_NCCL_SIMPLE },
           106.4 + 268435456 / (192e3 * 16 / 15) },
-        /* Two nodes: trees do not beat the NICs. (8.4 + 28 x 6 + 2 x 14) x 1.4; 192 x 16/30 */
+        /* Two nodes: trees are limited by the NICs. (8.4 + 28 x 6 + 2 x 14) x 1.4; 192 x 16/30 */
         { "dgx-a100-80g",
           16,
           LH_COLL_ALL_REDUCE,
@@ -1143,15 +1146,15 @@ START_TEST(nccl_times_are_its_formulas)
 END_TEST
 
 /*
- * Measured on 8 A100 with NVSwitch (stas00/ml-engineering network/README.md, nccl-tests). The model
- * is what NCCL chooses by, not what it takes: it knows vectors from 1 GiB on within 5 %, underrates
- * middle ones by up to 40 %, and has a third of the time of small ones.
+ * Measured on 8 A100 with NVSwitch (stas00/ml-engineering network/README.md, nccl-tests). NCCL uses
+ * the model to choose an algorithm, not to predict its time: it is within 5 % for vectors from 1
+ * GiB, up to 40 % too low for medium ones, and a third of the measured time for small ones.
  */
 START_TEST(nccl_is_near_what_was_measured)
 {
     static const struct {
         uint64_t bytes;
-        double us, low, high; /* bounds of model over measured */
+        double us, low, high; /* bounds of model / measured */
     } rows[] = {
         { 32768, 43.8, 0.3, 0.4 },       { 65536, 46.8, 0.3, 0.4 },
         { 131072, 51.8, 0.3, 0.4 },      { 262144, 61.4, 0.3, 0.4 },
@@ -1177,7 +1180,7 @@ START_TEST(nccl_is_near_what_was_measured)
 }
 END_TEST
 
-/* Rings leave a node of 4 x A100 PCIe by one NIC, and by one pair of GPUs. */
+/* Rings leave a node of 4 x A100 PCIe over one NIC and one pair of GPUs. */
 START_TEST(nccl_knows_the_limit_of_a_pair)
 {
     const LhGroup ranks = first_ranks(8);
@@ -1195,7 +1198,7 @@ START_TEST(nccl_knows_the_limit_of_a_pair)
 }
 END_TEST
 
-/* Its time is what a run takes from the last arrival on; an all-to-all is messages. */
+/* Its time counts from the last arrival; an all-to-all is simulated as messages. */
 START_TEST(nccl_decides_in_runs)
 {
     World w;
@@ -1215,7 +1218,7 @@ START_TEST(nccl_decides_in_runs)
 }
 END_TEST
 
-/* Where a node's times were measured, `auto` takes them, and rings elsewhere. */
+/* `auto` uses a node's measured times if there are any, and rings elsewhere. */
 START_TEST(measured_times_decide_in_runs)
 {
     static const struct {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What kernels take on a device, against the formulas: curves and whole waves, rooflines, memory
- * traffic, and how kernels side by side share the SMs.
+ * Times of kernels on a device against the formulas: curves and whole waves, rooflines, memory
+ * traffic, and concurrent kernels that share the SMs.
  */
 #include "program/work.h"
 #include "run_tests.h"
@@ -31,7 +31,7 @@ START_TEST(sim_one_rank_costs_one_device)
 }
 END_TEST
 
-/* 32 heads of 128. */
+/* 32 heads of size 128. */
 static LhKernelArgs
 block(uint64_t nq, uint64_t nk, uint64_t pairs, LhMaskKind mask)
 {
@@ -69,8 +69,9 @@ cost_of(const LhDevice *device, LhKernelId kernel, uint64_t nk, LhProvenance *pr
     return cost_by(LH_COST_DEVICE, device, kernel, &args, provenance);
 }
 
-/* A curve of points from 1K to 4K, good to 2 %: within them nothing is said, beyond them how far.
- * The error of all kernels is their mean by time; memory of a datasheet is good to 25 %. */
+/* A curve of lengths 1K to 4K with an error of 2 %: no note within that range; beyond it, the
+ * shortest and longest length. The error of all kernels is the time-weighted mean of theirs; 25
+ * % for memory bandwidth of a datasheet. */
 START_TEST(sim_costs_say_how_far_to_trust_them)
 {
     const LhKernelRate curve = { .kernel = (char *)"attention_fwd",
@@ -117,8 +118,8 @@ START_TEST(sim_costs_say_how_far_to_trust_them)
 }
 END_TEST
 
-/* 16384 causal tokens, 32 heads of 128: a curve in tiles on 108 SMs, or the roofline; memory
- * traffic. */
+/* 16384 causal tokens, 32 heads of size 128: a curve in tiles on 108 SMs, or the roofline;
+ * memory traffic. */
 START_TEST(sim_kernel_times_are_the_formulas)
 {
     const LhKernelRate curve = { .kernel = (char *)"attention_fwd",
@@ -138,14 +139,15 @@ START_TEST(sim_kernel_times_are_the_formulas)
                               .kernels = curves };
     const double n = 16384, rows = n * 32, q = rows * 128 * 2;
     const double flops = 4 * 32 * 128 * (n * (n + 1) / 2);
-    /* 128 tiles a head of 2, 4, ... 256 blocks of 64 keys, each with a prologue of half of 500 -
-     * 128 tokens; so many that they end half of the shortest behind the mean. */
+    /* 128 tiles per head of 2, 4, ... 256 blocks of 64 keys, each with a prologue of half of 500
+     * - 128 tokens. There are so many tiles that the last ones end half a shortest tile after
+     * the mean. */
     const double prologue = (500.0 - 128) / 2 / 64;
     const double blocks = 128.0 * 129 + 128 * prologue;
     const double makespan = blocks * 32 / 108 + (2 + prologue) / 2;
     LhProvenance provenance;
 
-    /* normalise reads o (fp32), m, l and writes o, lse */
+    /* normalise reads o (fp32), m, l; writes o, lse */
     ck_assert_double_eq_tol((double)cost_of(&device, LH_KERNEL_ID_normalise, 0, &provenance),
                             (2 * q + q + 3 * 4 * rows) / (2e12 * 0.75) * 1e12, 1);
     ck_assert_int_eq(provenance, LH_PROVENANCE_FITTED);
@@ -157,14 +159,14 @@ START_TEST(sim_kernel_times_are_the_formulas)
     ck_assert_double_eq_tol(
         (double)cost_of(&device, LH_KERNEL_ID_attention_fwd, 16384, &provenance),
         makespan * 108 * 4 * 128 * 64 * 128 / 200e12 * 1e12, 1);
-    /* which is nearly the curve itself */
+    /* which is close to the curve itself */
     ck_assert_double_eq_tol(makespan * 108 * 4 * 128 * 64 * 128, flops * (1 + 500 / n),
                             0.001 * flops);
     ck_assert_int_eq(provenance, LH_PROVENANCE_MEASURED);
 }
 END_TEST
 
-/* Memory traffic goes by the type of the tensors that the op has, whatever the attention's is. */
+/* Memory traffic depends on the types of the op's tensors, not on the attention's type. */
 START_TEST(sim_traffic_is_of_the_operands_type)
 {
     const LhDevice device = { .memory_bandwidth = 1e12, .memory_efficiency = 1 };
@@ -189,8 +191,9 @@ START_TEST(sim_traffic_is_of_the_operands_type)
 END_TEST
 
 /*
- * Pairs by position: a whole rectangle is a full block and a triangle a causal one; strips of
- * Attention2D, half full, are triangles; a window of 512 in 64K keys is timed as one of 512.
+ * Kernels with positions: a full rectangle takes the time of a full block, and a triangle that of a
+ * causal one. Strips of Attention2D, half full, are triangles; a window of 512 in 64K keys takes
+ * the time of 512 keys.
  */
 START_TEST(sim_kernels_by_position_take_their_curve)
 {
@@ -249,8 +252,8 @@ product_rate(const LhDevice *device, uint64_t m, uint64_t n, uint64_t k)
            (double)cost_by(LH_COST_DEVICE, device, LH_KERNEL_ID_product, &args, &p);
 }
 
-/* cuBLAS on an A100, read off a plot (stas00/ml-engineering, maximum achievable matmul): m = n = k
- * from 2K on within 10 %; and the tiles by hand. */
+/* cuBLAS on an A100, read off a plot (stas00/ml-engineering, maximum achievable matmul): m = n =
+ * k from 2K within 10 %; and the tiles by hand. */
 START_TEST(sim_products_go_by_tiles)
 {
     g_autoptr(LhDevice) device = lh_device_load("a100-sxm-80g", NULL);
@@ -282,8 +285,8 @@ START_TEST(sim_products_go_by_tiles)
 }
 END_TEST
 
-/* Gradients are products of other shapes with as many flops; experts fill waves together; what is
- * not a product goes by its memory traffic. */
+/* Gradients are products of other shapes with as many flops; experts fill waves jointly; all
+ * other kernels are limited by memory traffic. */
 START_TEST(sim_layers_go_by_shape_and_traffic)
 {
     g_autoptr(LhDevice) device = lh_device_load("a100-sxm-80g", NULL);
@@ -311,7 +314,7 @@ START_TEST(sim_layers_go_by_shape_and_traffic)
 }
 END_TEST
 
-/* What counts as dense, and what as attention's. */
+/* Which flops count as dense and which as attention. */
 START_TEST(sim_dense_flops_are_products)
 {
     const LhKernelArgs args = { .product = { 6, 5, 4, .experts = 2 } };
@@ -329,8 +332,8 @@ START_TEST(sim_dense_flops_are_products)
 }
 END_TEST
 
-/* Matrix products of linear attention: 30 % of the peak in whole waves, an assumption, whatever
- * attention's curves say; a curve of their own goes before. */
+/* Matrix products of linear attention run at 30 % of the peak in whole waves (assumed),
+ * regardless of attention's curves; a curve of their own takes precedence. */
 START_TEST(sim_matrix_products_run_at_a_share_of_the_peak)
 {
     const LhKernelRate curve = { .kernel = (char *)"linear_intra",
@@ -343,8 +346,8 @@ START_TEST(sim_matrix_products_run_at_a_share_of_the_peak)
     const uint64_t n = 4096;
     const LhKernelArgs args = block(n, n, n * (n + 1) / 2, LH_MASK_CAUSAL);
     const LhKernelArgs all = block(n, n, n * n, LH_MASK_FULL);
-    /* Pairs within 32 tiles of 128 tokens; all but one go into the state, and all but one read it.
-     */
+    /* Pairs within 32 tiles of 128 tokens; all tiles but one update the state, and all but one
+     * read it. */
     const double flops = 4.0 * 32 * 128 * (32 * 8256) + 2.0 * 32 * 128 * 128 * (2 * 31 * 128 + 30);
     const double waves = 10 * 108 / 1024.0; /* 32 tiles of 128 rows of 32 heads */
     LhProvenance p;
@@ -352,8 +355,8 @@ START_TEST(sim_matrix_products_run_at_a_share_of_the_peak)
     ck_assert_double_eq_tol(
         (double)cost_by(LH_COST_DEVICE, device, LH_KERNEL_ID_linear_intra, &args, &p),
         flops / (0.2 * 312e12) * waves * 1e12, 2);
-    ck_assert_int_eq(p, LH_PROVENANCE_DATASHEET); /* the peak is */
-    device->linear_efficiency = 0;                /* not known */
+    ck_assert_int_eq(p, LH_PROVENANCE_DATASHEET); /* provenance of the peak rate */
+    device->linear_efficiency = 0;                /* unknown */
     ck_assert_double_eq_tol(
         (double)cost_by(LH_COST_DEVICE, device, LH_KERNEL_ID_linear_intra, &args, &p),
         flops / (0.3 * 312e12) * waves * 1e12, 2);
@@ -364,7 +367,7 @@ START_TEST(sim_matrix_products_run_at_a_share_of_the_peak)
         flops / 90e12 * (1 + 64.0 / (double)n) * waves * 1e12, 2);
     ck_assert_int_eq(p, LH_PROVENANCE_MEASURED);
     g_array_set_size(device->kernels, device->kernels->len - 1);
-    /* Of scores written out 60 %, where their traffic does not take longer. */
+    /* 60 % for scores written to memory, unless their traffic takes longer. */
     ck_assert_double_eq_tol(
         (double)cost_by(LH_COST_DEVICE, device, LH_KERNEL_ID_scores_dv, &all, &p),
         2.0 * 32 * 128 * 4096 * 4096 / (0.6 * 312e12) * waves * 1e12, 2);
@@ -372,8 +375,8 @@ START_TEST(sim_matrix_products_run_at_a_share_of_the_peak)
 }
 END_TEST
 
-/* What counts where only attention does: flops of every kernel of attention, softmax or linear, and
- * one second of every block that attends. */
+/* Cost modes other than device: flops of every attention kernel, softmax or linear; or one
+ * second per block of attention. */
 START_TEST(sim_other_cost_modes_count_attention)
 {
     const LhDevice device = { .sm_count = 1 };
@@ -397,7 +400,7 @@ START_TEST(sim_other_cost_modes_count_attention)
 }
 END_TEST
 
-/* ---- kernels side by side ---- */
+/* ---- concurrent kernels ---- */
 
 /* Attention blocks of 128 rows of one head on the 108 SMs of an A100. */
 static LhTime
@@ -424,9 +427,9 @@ blocks_makespan(const LhKernelArgs *args, uint32_t streams, uint32_t count)
 }
 
 /*
- * Two kernels fill each other's last wave: together they take as long as on one stream, without the
- * rounding. But a kernel of few thread blocks has no use for the SMs of the other: 32 blocks on 108
- * SMs twice are 64, side by side and no faster.
+ * Two concurrent kernels fill each other's last wave: together they take the time of one stream
+ * without the rounding. But a kernel with few thread blocks cannot use the other's SMs: 32 blocks
+ * twice on 108 SMs are 64, concurrent and no faster.
  */
 START_TEST(sim_compute_streams_fill_the_last_wave)
 {
@@ -435,14 +438,14 @@ START_TEST(sim_compute_streams_fill_the_last_wave)
     const LhTime rounded = blocks_makespan(&many, 1, 2), shared = blocks_makespan(&many, 2, 2);
     const LhTime one = blocks_makespan(&few, 1, 1);
 
-    /* 256 thread blocks are 2.37 waves of 108 and cost 3. */
+    /* 256 thread blocks are 2.37 waves of 108 and cost 3 */
     ck_assert_double_eq_tol((double)shared / (double)rounded, 256.0 / (3 * 108), 1e-7);
     ck_assert_int_eq(blocks_makespan(&few, 2, 2), one);
     ck_assert_int_eq(blocks_makespan(&few, 1, 2), 2 * one);
 }
 END_TEST
 
-/* ---- around calls of attention ---- */
+/* ---- framework overheads of attention calls ---- */
 
 static LhFramework *
 framework(const char *groups)
@@ -460,7 +463,7 @@ framework(const char *groups)
 #define FACT(name, value)                                                                          \
     "\"" name "\": {\"value\": " value ", \"provenance\": \"assumed\", \"source\": \"t\"}"
 
-/* What the framework adds to an op, in bytes, on a device that moves a byte a picosecond. */
+/* The framework's overhead of an op in bytes, on a device that moves one byte per picosecond. */
 static LhTime
 added(const LhFramework *f, const LhProgram *program, LhCost *cost, const LhOp *op)
 {
@@ -473,7 +476,7 @@ added(const LhFramework *f, const LhProgram *program, LhCost *cost, const LhOp *
     return with - without;
 }
 
-/* 2048 queries of 32 heads, 4096 keys of 32: q, k, v and o of a forward call, q, o, do, k, v and
+/* 2048 queries of 32 heads, 4096 keys of 32: q, k, v and o of a forward call; q, o, do, k, v and
  * dq, dk, dv of a backward one. */
 START_TEST(sim_calls_are_surrounded_by_copies)
 {
@@ -518,7 +521,8 @@ END_TEST
 #define SAYS(name, value, provenance)                                                              \
     "\"" name "\": {\"value\": " value ", \"provenance\": \"" provenance "\", \"source\": \"t\"}"
 
-/* What a file's code says is exact; of the rest the weakest that is used counts. */
+/* Provenance of a framework's overheads: values from its code are exact; otherwise the weakest
+ * value in use counts. */
 START_TEST(sim_calls_are_trusted_as_their_file)
 {
     static const struct {
@@ -551,7 +555,7 @@ START_TEST(sim_calls_are_trusted_as_their_file)
 }
 END_TEST
 
-/* The weakest of a run is that of its kernels, what is around them, links, and hosts. */
+/* The provenance of a run is the weakest of its kernels, framework overheads, links and hosts. */
 START_TEST(sim_runs_are_trusted_as_the_weakest_part)
 {
     g_autoptr(LhFramework) host =
@@ -559,11 +563,11 @@ START_TEST(sim_runs_are_trusted_as_the_weakest_part)
     g_autoptr(LhFramework) copies = framework("\"attention_call\": {" SAYS(
         "gather", "true", "code") ", " SAYS("index_slowdown", "3", "datasheet") "}");
     static const struct {
-        int link, latency, ctas, host, framework; /* 1: host's, 2: copies */
+        int link, latency, ctas, host, framework; /* 1: that of host, 2: that of copies */
         LhTime launch_ps;
         LhProvenance weakest;
     } cases[] = {
-        { .weakest = LH_PROVENANCE_FITTED }, /* the curves' */
+        { .weakest = LH_PROVENANCE_FITTED }, /* that of the curves */
         { .latency = LH_PROVENANCE_ASSUMED, .weakest = LH_PROVENANCE_ASSUMED },
         { .ctas = LH_PROVENANCE_DATASHEET, .weakest = LH_PROVENANCE_DATASHEET },
         { .link = LH_PROVENANCE_DATASHEET, .weakest = LH_PROVENANCE_DATASHEET },
@@ -596,8 +600,8 @@ START_TEST(sim_runs_are_trusted_as_the_weakest_part)
 }
 END_TEST
 
-/* A merge is one of a slice if the sum has more parts, or behind a block that leaves out the first
- * query; the first one only writes. */
+/* A merge is that of a slice if the sum has more parts, or follows a block that omits the first
+ * query; the first merge only writes. */
 START_TEST(sim_merges_of_slices_copy)
 {
     g_autoptr(GArray) no_curves = g_array_new(FALSE, FALSE, sizeof(LhKernelRate));
@@ -643,7 +647,7 @@ START_TEST(sim_merges_of_slices_copy)
 }
 END_TEST
 
-/* A host that is slower than the kernels is what a ring waits for. */
+/* A ring waits for a host that is slower than the kernels. */
 START_TEST(sim_hosts_hold_up_calls)
 {
     const LhProgramParams params = attention(4, 4096, 4, 4, 128);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rings as fluids against rings of pieces: on an idle network they take the same time, whatever the
- * cluster, the group, the kind and the bytes; and they share links with other messages.
+ * Rings simulated as fluids compared with rings of pieces: on an idle network they take the same
+ * time for any cluster, group, collective and size, and they share links with other messages.
  */
 #include "base/rng.h"
 #include "program/collective_semantics.h"
@@ -14,7 +14,7 @@
 #include <math.h>
 
 #define CASES 500
-/* So many times, where all would take long: what is left sees that rings share links. */
+/* Divides the number of slow cases: the remaining ones still detect missing link sharing. */
 #define FEWER MIN(test_every(), 7)
 #define CASES_OF_MANY 12
 #define CASES_OF_LEAST 100
@@ -22,15 +22,15 @@
 #define FEW_RANKS 128
 #define RANKS_MAX 1024
 
-/* But for rounding. */
+/* Rounding only. */
 #define TOLERANCE 1e-5
 
-/* What bounds leave out: of latencies all but the least of a hop, and that several rings in one
- * flow may be slower than each. */
+/* Not in the lower bounds: all latencies but that of the fastest hop, and that several rings in
+ * one flow may be slower than each alone. */
 #define LEFT_OUT_PS (40 * US)
 #define LEFT_OUT 0.02
 
-/* ---- a cluster and a group by chance ---- */
+/* ---- a random cluster and group ---- */
 
 static const char *const clusters[] = { "bench-platform", "dgx-a100-80g",  "dfa-2node",
                                         "lasp-dgx",       "fat-tree-a100", "hgx-h100",
@@ -38,7 +38,7 @@ static const char *const clusters[] = { "bench-platform", "dgx-a100-80g",  "dfa-
 
 typedef struct {
     const char *cluster;
-    double nic, nvlink, latency; /* how many times as much */
+    double nic, nvlink, latency; /* factors */
     uint64_t nics_per_node;
     LhFabric fabric;
     LhCollectiveKind kind;
@@ -47,7 +47,7 @@ typedef struct {
     uint64_t bytes;
 } Case;
 
-/* Between @least and @most, evenly by magnitude. */
+/* A log-uniform random number between @least and @most. */
 static double
 between(uint64_t seed, uint64_t what, double least, double most)
 {
@@ -121,7 +121,7 @@ play(const Case *c, LhCollectiveModel model)
 
 /* ---- an idle network ---- */
 
-/* Both count the same bytes on the same links. */
+/* Both models count the same bytes on the same links. */
 static double
 compare(const Case *c)
 {
@@ -147,7 +147,7 @@ START_TEST(fluids_take_the_time_of_rings)
 }
 END_TEST
 
-/* What each member's op takes at least is nearly what it takes. */
+/* The lower bound of each member's op is close to its simulated time. */
 static void
 check_least(const Case *c, uint64_t seed)
 {
@@ -172,7 +172,7 @@ check_least(const Case *c, uint64_t seed)
         ck_assert_msg(least_ps <= result->makespan_ps &&
                           (double)(result->makespan_ps - least_ps) <
                               (double)LEFT_OUT_PS + LEFT_OUT * (double)result->makespan_ps,
-                      "seed %u, member %u: at least %" G_GINT64_FORMAT
+                      "seed %u, member %u: lower bound %" G_GINT64_FORMAT
                       " ps, simulated %" G_GINT64_FORMAT,
                       (unsigned)seed, i, least_ps, result->makespan_ps);
     }
@@ -201,8 +201,8 @@ START_TEST(fluids_take_the_time_of_one_ring)
 }
 END_TEST
 
-/* Many members, of whole nodes or not; and as many bytes as make pieces of several rings wait for
- * one another. */
+/* Many members, of whole nodes or not, with enough bytes that pieces of several rings wait for
+ * each other. */
 static Case
 large_case(uint64_t seed)
 {
@@ -232,9 +232,9 @@ START_TEST(fluids_take_the_time_of_long_rings)
 }
 END_TEST
 
-/* ---- who waits, and for what ---- */
+/* ---- waiting ---- */
 
-/* Ranks 0 and 1, and 0 alone with rank 2, on the bench platform: both share rank 0's link up. */
+/* Ranks 0 and 1, and 0 alone with rank 2, on the bench platform: both share rank 0's uplink. */
 START_TEST(fluids_share_links_with_messages)
 {
     Script script =
@@ -256,7 +256,7 @@ START_TEST(fluids_share_links_with_messages)
 }
 END_TEST
 
-/* Rank 2 of 3 comes 50 us late: nothing moves before, and all are through at once. */
+/* Rank 2 of 3 is 50 us late: no byte moves before, and all end at the same time. */
 START_TEST(fluids_start_with_the_last_member)
 {
     const LhTime late = 50 * US, end = late + 2 * (2 * US + 10 * US);
@@ -281,7 +281,7 @@ START_TEST(fluids_start_with_the_last_member)
 }
 END_TEST
 
-/* Members far from the slow link wait for it, and it is charged. */
+/* Members far from the slow link wait for it; their waiting is charged to that link. */
 START_TEST(fluids_end_together)
 {
     const Case c = { .cluster = "bench-platform",
@@ -301,7 +301,7 @@ START_TEST(fluids_end_together)
 }
 END_TEST
 
-/* ---- what stands for both ---- */
+/* ---- choice between the two ---- */
 
 START_TEST(auto_is_rings_up_to_a_size)
 {

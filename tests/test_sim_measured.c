@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Collectives whose time is known as a whole, as flows: alone they take that time to the
- * picosecond, beside others they share, and no link ever carries more than it can; that this would
- * be found; and what holds of every collective on every shipped cluster: links are never used more
- * than once over, faster links make nothing slower, and times of bytes go with rates.
+ * Collectives with a measured total time, simulated as flows. Alone they take that time to the
+ * picosecond; beside others they share links, and no link carries more than its capacity (a
+ * violation would be detected). Invariants of every collective on every shipped cluster: links are
+ * never used more than once over, faster links make nothing slower, and the part of bytes scales
+ * with rates.
  */
 #include "base/files/data_files.h"
 #include "base/rng.h"
@@ -23,7 +24,7 @@ static const char *const measured[] = { "hgx-h100", "hgx-b200",  "dgx-a100-80g",
                                         "hgx-a800", "pcie-l40s", "pcie-rtx-pro-6000",
                                         NULL };
 
-/* The script on a shipped cluster, whose topology is a copy to change. */
+/* Runs the script on a shipped cluster whose topology is a copy that may be changed. */
 static void
 world_on(World *w, const char *topology, Script *script, uint32_t ranks)
 {
@@ -35,13 +36,13 @@ world_on(World *w, const char *topology, Script *script, uint32_t ranks)
     w->params.collectives = LH_COLLECTIVES_AUTO;
 }
 
-/* ---- by their times ---- */
+/* ---- measured times ---- */
 
 typedef struct {
     LhTime whole_ps, floor_ps, bound_ps;
 } Known;
 
-/* What the collective takes on the links of the world, in one node. */
+/* The known time of the collective on the links of the world, within one node. */
 static Known
 known_of(World *w, LhCollectiveKind kind, LhGroup group, uint64_t bytes)
 {
@@ -86,7 +87,7 @@ check_alone(const char *topology, LhCollectiveKind kind, uint32_t ranks, uint64_
                   " ps, and %" G_GINT64_FORMAT " by its row, %" G_GINT64_FORMAT " by its links",
                   topology, lh_collective_names[kind], bytes, ranks, result->makespan_ps - 50 * US,
                   known.whole_ps, known.bound_ps);
-    /* The time of a file on its own links is never shorter than they allow. */
+    /* A file's time on its own links is never below the link bound. */
     if (rate == 1)
         ck_assert_int_ge(known.whole_ps, known.bound_ps);
     world_clear(&w);
@@ -108,7 +109,7 @@ START_TEST(alone_they_take_their_times)
 }
 END_TEST
 
-/* Two collectives of the same ranks, in two streams. */
+/* Two collectives of the same ranks, on two streams. */
 static void
 two_lines(Line *lines, LhCollectiveKind first, LhCollectiveKind second, uint32_t ranks,
           uint64_t bytes)
@@ -141,11 +142,12 @@ START_TEST(two_at_once_share)
             world_on(&w, measured[t], &script, 8);
             known = known_of(&w, kinds[k], first_ranks(8), bytes);
             result = world_run(&w);
-            /* Not both at their own pace, unless their links have room for twice as much. */
+            /* Not both at full rate, unless their links have capacity for both. */
             ck_assert_int_ge(result->makespan_ps, MAX(known.whole_ps, 2 * known.bound_ps) - 1);
             ck_assert_int_le(result->makespan_ps,
                              2 * (known.whole_ps - known.floor_ps) + known.floor_ps + 2);
-            if (2 * known.bound_ps <= known.whole_ps - known.floor_ps) /* there is room for both */
+            if (2 * known.bound_ps <= known.whole_ps - known.floor_ps) /* the links have capacity
+                                                                        * for both */
                 ck_assert_int_le(ABS(result->makespan_ps - known.whole_ps), 1);
             ck_assert_double_le(result->busiest_link_utilisation, 1 + ROUNDED);
             world_clear(&w);
@@ -154,7 +156,7 @@ START_TEST(two_at_once_share)
 }
 END_TEST
 
-/* Latencies are no time of bytes, which is what is shared. */
+/* Latencies are not part of the time of bytes, which is shared. */
 START_TEST(latencies_are_of_the_floor)
 {
     Script script = { 0 };
@@ -171,7 +173,7 @@ START_TEST(latencies_are_of_the_floor)
 }
 END_TEST
 
-/* What holds the bytes back, at their own limit, are the links that they load most. */
+/* The critical path charges bytes to the most loaded links. */
 START_TEST(paths_name_the_links)
 {
     g_autoptr(LhSimResult) result = NULL;
@@ -198,7 +200,7 @@ START_TEST(paths_name_the_links)
 }
 END_TEST
 
-/* Two ranks of eight are simulated, and all eight have sent. */
+/* Two ranks of eight are simulated, and all eight count as senders. */
 START_TEST(rows_are_folded)
 {
     static const LhCollectiveKind kinds[] = { LH_COLL_ALL_GATHER, LH_COLL_ALL_REDUCE,
@@ -231,18 +233,19 @@ START_TEST(rows_are_folded)
 }
 END_TEST
 
-/* Rings leave nodes by all NICs, of pieces that are not equal; chains end before their root. Two
- * ranks of a row stand for all of it where links carry the same, and else none. */
+/* Rings leave nodes over all NICs, with pieces of unequal size; chains end before their root.
+ * Two representatives simulate a row if its links carry the same bytes; otherwise there is no
+ * folding. */
 START_TEST(rings_of_nodes_carry_their_bytes)
 {
     static const struct {
         LhCollectiveKind kind;
-        uint64_t hops, times; /* of each ring; how often a hop carries the bytes */
+        uint64_t hops, times; /* hops of each ring; how many times a hop carries the bytes */
     } cases[] = { { LH_COLL_ALL_GATHER, 16, 15 },
                   { LH_COLL_REDUCE_SCATTER, 16, 15 },
                   { LH_COLL_ALL_REDUCE, 16, 30 },
                   { LH_COLL_BROADCAST, 15, 1 } };
-    const uint64_t bytes = (1 << 20) + 3; /* not so many in each of eight rings */
+    const uint64_t bytes = (1 << 20) + 3; /* not divisible among eight rings */
 
     for (gsize i = 0; i < 2 * G_N_ELEMENTS(cases); i++) {
         const LhCollectiveKind kind = cases[i / 2].kind;
@@ -262,7 +265,7 @@ START_TEST(rings_of_nodes_carry_their_bytes)
             (uint64_t)(result->link_bytes[LH_TIER_NVLINK] + result->link_bytes[LH_TIER_NIC]),
             carried * cases[i / 2].hops);
         ck_assert(result->link_bytes[LH_TIER_PCIE] == result->link_bytes[LH_TIER_NIC]);
-        if (kind != LH_COLL_BROADCAST) /* from each node to the other one */
+        if (kind != LH_COLL_BROADCAST) /* from each node to the other */
             ck_assert_uint_eq((uint64_t)result->link_bytes[LH_TIER_NIC], 2 * carried);
         for (uint32_t r = 0; r < 16; r++)
             ck_assert_uint_eq(result->ranks[r].bytes_sent, kind == LH_COLL_BROADCAST && r == 15
@@ -273,7 +276,7 @@ START_TEST(rings_of_nodes_carry_their_bytes)
 }
 END_TEST
 
-/* A message has its share beside a collective, which has the rest. */
+/* A message gets its share beside a collective, which gets the rest. */
 START_TEST(messages_share_with_them)
 {
     const uint64_t bytes = 64 << 20;
@@ -298,7 +301,7 @@ START_TEST(messages_share_with_them)
     world_on(&w, "hgx-h100", &script, 8);
     known = known_of(&w, LH_COLL_ALL_GATHER, first_ranks(8), bytes);
     both = world_run(&w);
-    /* The link out of rank 0 carries both, full until the first of them is through. */
+    /* The link out of rank 0 carries both and is full until the first one ends. */
     seconds = 14 * (double)bytes / w.topology.nvlink.bandwidth;
     ck_assert_double_ge((double)both->makespan_ps, seconds * 1e12);
     ck_assert_double_le((double)both->makespan_ps, seconds * 1e12 + (double)known.floor_ps);
@@ -308,10 +311,10 @@ START_TEST(messages_share_with_them)
 }
 END_TEST
 
-/* What an NVSwitch sums goes up once and down once, and a slice of it again. */
+/* A reduction in an NVSwitch moves bytes once up and once down, and a slice of it again. */
 START_TEST(switches_sum)
 {
-    const uint64_t bytes = 64 << 20; /* of each rank's slice */
+    const uint64_t bytes = 64 << 20; /* per rank */
     g_autoptr(LhSimResult) result = NULL;
     Single one;
     World w;
@@ -326,8 +329,8 @@ START_TEST(switches_sum)
 }
 END_TEST
 
-/* A part from each rank to each other one that is not a multiple of three further, and one more to
- * rank 0; all of them 1 MiB. */
+/* 1 MiB from each rank to every rank whose distance is no multiple of three, and one part more
+ * to rank 0. */
 static uint32_t
 unequal_piece(uint32_t from, uint32_t to)
 {
@@ -375,7 +378,7 @@ play_unequal(LhCollectiveModel model, Known *known)
     world_init(&w, "hgx-h100", program);
     w.device.kernel_launch_ps = 0;
     w.params.collectives = model;
-    /* Rank 0 receives most: two parts from each of five. */
+    /* Rank 0 receives most: two parts from each of five ranks. */
     *known = known_of(&w, LH_COLL_ALL_TO_ALL, first_ranks(8), 10 * (UINT64_C(1) << 20) * 8 / 7);
     result = world_run(&w);
     world_clear(&w);
@@ -393,7 +396,7 @@ START_TEST(unequal_pieces_are_carried)
     ck_assert(measured_one->link_bytes[LH_TIER_NVLINK] == messages->link_bytes[LH_TIER_NVLINK]);
     for (uint32_t r = 0; r < 8; r++)
         ck_assert_uint_eq(measured_one->ranks[r].bytes_sent, messages->ranks[r].bytes_sent);
-    /* The link into rank 0. */
+    /* the link into rank 0 */
     ck_assert_uint_eq(measured_one->busiest_link, messages->busiest_link);
     ck_assert_double_eq_tol(measured_one->busiest_link_utilisation *
                                 (double)measured_one->makespan_ps,
@@ -401,7 +404,7 @@ START_TEST(unequal_pieces_are_carried)
 }
 END_TEST
 
-/* ---- a link that carries too much ---- */
+/* ---- a link above its capacity ---- */
 
 START_TEST(overuse_is_an_error)
 {
@@ -454,7 +457,7 @@ bytes_of(uint64_t seed, uint64_t what)
     return (UINT64_C(1) << (4 + below(seed, what, 22))) + below(seed, what + 100, 3000);
 }
 
-/* What one random case is made of: a cluster, and models. */
+/* A random case: a cluster and models. */
 typedef struct {
     const char *topology;
     uint32_t ranks, nodes;
@@ -494,7 +497,8 @@ play_case(const Case *c, Script *script, void (*change)(LhTopology *, double), d
     world_on(&w, c->topology, script, c->ranks);
     w.params.network_model = c->network;
     w.params.collectives = c->model;
-    w.device.memory_bandwidth = INFINITY; /* sums of one-shot reductions are no bytes on links */
+    w.device.memory_bandwidth = INFINITY; /* reductions of one-shot algorithms move no bytes on
+                                           * links */
     if (change != NULL)
         change(&w.topology, by);
     result = world_run(&w);
@@ -603,8 +607,8 @@ START_TEST(faster_links_make_nothing_slower)
 }
 END_TEST
 
-/* On latencies of nothing all time is that of bytes, or of what does not go with links: halving the
- * first of them leaves the second. */
+/* With zero latencies all time is that of bytes, or independent of links: halving the former
+ * leaves the latter. */
 START_TEST(times_of_bytes_go_with_rates)
 {
     const uint64_t cases = test_share(500);
@@ -615,8 +619,9 @@ START_TEST(times_of_bytes_go_with_rates)
         LhTime t[3];
         Single one;
 
-        /* There a picosecond decides who is first; here rates decide on the protocol; and pieces of
-         * several rings that meet at a NIC in the same instant take turns. */
+        /* Excluded: fifo, where a picosecond decides which is first; NCCL's model, where rates
+         * decide on the protocol; several nodes, where pieces of several rings that reach a NIC
+         * at the same time take turns. */
         if (c.network == LH_NETWORK_FIFO || c.model == LH_COLLECTIVES_NCCL || c.nodes > 1)
             continue;
         single_init(&one, c.kind, first_ranks(c.ranks), c.bytes, 0, 0);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory over time: what a rank holds of each category, when and by which op it holds most, and the
- * first op that finds no memory. By hand to the byte and the picosecond, and for every schedule
- * against the verifier.
+ * Memory over time: bytes of each category per rank, the time and op of the peak, and the first op
+ * that runs out of memory. By hand to the byte and the picosecond, and for every schedule against
+ * the verifier.
  */
 #include "run_tests.h"
 #include "sim_schedules.h"
@@ -24,7 +24,7 @@ step_count(const LhProgram *program, uint32_t rank)
     return 1;
 }
 
-/* All in one step: what stands behind the sync is issued long before its time is known. */
+/* All in one step: ops after the sync are issued long before their time is known. */
 static void
 emit_step(LhEmitter *e, uint32_t step)
 {
@@ -55,7 +55,7 @@ step_time(void *data, uint32_t rank, const LhOp *op)
     return (5 - (LhTime)rank) * US;
 }
 
-/* 70 bytes of attention stay, 1000 are saved, 600 are of gradients. */
+/* 70 bytes of attention are permanent, 1000 are saved, 600 are gradients. */
 static void
 step_init(World *w, uint32_t ranks)
 {
@@ -114,7 +114,7 @@ START_TEST(sim_memory_knows_the_moment_of_the_peak)
 }
 END_TEST
 
-/* What is there throughout is nobody's op. */
+/* Permanent memory is attributed to no op. */
 START_TEST(sim_memory_may_peak_before_the_first_op)
 {
     Script script = SCRIPT({ .rank = 0, .kind = LH_OP_COMPUTE, .time_ps = 5 * US });
@@ -137,7 +137,7 @@ END_TEST
 
 /* ---- limits ---- */
 
-/* With @limit_bytes the run is as without one; what does not fit is @op of @rank. */
+/* A limit does not change the run; the op that exceeds it is @op of @rank. */
 static void
 check_limit(uint64_t limit_bytes, uint32_t rank, uint32_t op, LhTime time_ps)
 {
@@ -178,7 +178,7 @@ START_TEST(sim_memory_limit_names_the_first_op)
     g_autoptr(LhSimResult) result = NULL;
     World w;
 
-    /* Rank 2 gets there first; where all get there at once, it is rank 0. */
+    /* Rank 2 reaches it first; at equal times it is rank 0. */
     check_limit(70 + 1000 + 600 - 1, 2, OP_GRADIENTS, peak_time(2));
     check_limit(70 + 1000, 2, OP_GRADIENTS, peak_time(2));
     check_limit(70 + 1000 - 1, 0, OP_SAVE, 0);
@@ -239,7 +239,7 @@ collect(void *data, const LhMemoryRecord *record)
     g_array_append_vals(data, record, 1);
 }
 
-/* A launch takes 1 us: what is freed behind the second kernel is so 1 us after the sync. */
+/* A launch takes 1 us: memory freed after the second kernel is freed 1 us after the sync. */
 START_TEST(sim_memory_records_every_change)
 {
     static const struct {
@@ -277,8 +277,8 @@ START_TEST(sim_memory_records_every_change)
 }
 END_TEST
 
-/* Slots of all categories in turn: whatever a program does, its records add up to what is held, and
- * most to what the verifier counts. */
+/* Slots of all categories in turn. For any program, the records add up to the memory in use, and
+ * their maximum is the verifier's peak. */
 static void
 check_records(LhProgram *program)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The simulator plays programs by hand, to the picosecond: how messages meet, streams, the SMs that
- * communication holds, hosts, memory, and what cannot end.
+ * The simulator plays programs written by hand, to the picosecond: matching of messages, streams,
+ * SMs held by communication, hosts, memory, and programs that never end.
  */
 #include "run_tests.h"
 #include "sim_schedules.h"
@@ -42,11 +42,11 @@ START_TEST(sim_two_ranks_take_latency_and_bytes_over_bandwidth)
 }
 END_TEST
 
-/* 3 MB over NVLink: 10 us and 2 us latency. */
+/* 3 MB over NVLink: 10 us plus 2 us latency. */
 #define BYTES 3000000
 #define MOVE (12 * US)
 
-/* A message starts when both ends have posted it, whoever comes last. */
+/* A message starts when both ends have posted it, in either order. */
 START_TEST(sim_messages_wait_for_both_ends)
 {
     Script late_receiver = SCRIPT(
@@ -64,7 +64,7 @@ START_TEST(sim_messages_wait_for_both_ends)
     script_init(&w, &late_sender, 2);
     result = world_run(&w);
     ck_assert_int_eq(result->makespan_ps, 9 * US + MOVE);
-    /* Before the sender came, the receiver waited for it; then its data was on the way. */
+    /* The receiver waited for the late sender, then for data in flight. */
     ck_assert_int_eq(result->ranks[1].idle_ps[LH_IDLE_IMBALANCE], 9 * US);
     ck_assert_int_eq(result->ranks[1].idle_ps[LH_IDLE_COMM], MOVE);
     ck_assert_int_eq(result->ranks[1].comm_ps, 9 * US + MOVE);
@@ -72,10 +72,10 @@ START_TEST(sim_messages_wait_for_both_ends)
 }
 END_TEST
 
-/* What is told of one op. */
+/* The timeline record of one op. */
 typedef struct {
     uint32_t rank, op;
-    LhTimelineRecord record; /* its motions are these: */
+    LhTimelineRecord record; /* its motions point to: */
     LhMotion motions[4];
 } Told;
 
@@ -92,7 +92,7 @@ take_told(void *data, const LhTimelineRecord *record)
         memcpy(told->motions, record->motions, record->motions_count * sizeof(LhMotion));
 }
 
-/* The motions of op @op of rank @rank, in microseconds: from, to, from, to. */
+/* Checks the transfers of op @op of rank @rank, in microseconds: from, to, from, to. */
 static void
 check_motions(Script *script, uint32_t ranks, uint32_t rank, uint32_t op, const int *us)
 {
@@ -120,8 +120,8 @@ check_motions(Script *script, uint32_t ranks, uint32_t rank, uint32_t op, const 
     world_clear(&w);
 }
 
-/* A receive that is posted early waits until its sender is there; an op that sends at once and
- * receives late waits between the two; messages one after the other are one motion. */
+/* A receive posted early waits for its sender; an op that sends at once and receives late waits
+ * in between; consecutive messages are a single transfer. */
 START_TEST(sim_records_say_when_bytes_move)
 {
     Script late_sender = SCRIPT(
@@ -152,7 +152,7 @@ START_TEST(sim_records_say_when_bytes_move)
 }
 END_TEST
 
-/* Same peers: in order of posting, on either side. */
+/* Messages between the same peers match in order of posting, on either side. */
 START_TEST(sim_messages_match_by_peer_and_order)
 {
     Script script =
@@ -176,7 +176,7 @@ START_TEST(sim_messages_match_by_peer_and_order)
 }
 END_TEST
 
-/* The script's ops; messages with tag t are on communicator t. */
+/* Emits the script's ops; messages with tag t use communicator t. */
 static void
 emit_on_communicators(LhEmitter *e, uint32_t step)
 {
@@ -192,9 +192,9 @@ emit_on_communicators(LhEmitter *e, uint32_t step)
 static const LhGenerator on_communicators = { .steps = script_steps,
                                               .emit = emit_on_communicators };
 
-/* A long message and a short one, posted in one order and received in the other, and what waits for
- * the first that is received. Tags are labels, as in NCCL: the long one is received first all the
- * same. A communicator of its own tells the short one from it. */
+/* A long and a short message, posted in one order and received in the other, and an op that
+ * waits for the first receive. Tags do not match messages, as in NCCL: the long one is received
+ * first all the same. A separate communicator distinguishes the short one. */
 START_TEST(sim_communicators_tell_messages_apart)
 {
     Script script = SCRIPT(
@@ -215,8 +215,7 @@ START_TEST(sim_communicators_tell_messages_apart)
 }
 END_TEST
 
-/* Links are full duplex; a group is done when all of its messages are; two messages share a link.
- */
+/* Links are full duplex; a group ends with the last of its messages; two messages share a link. */
 START_TEST(sim_groups_end_with_their_last_message)
 {
     Script both_ways = SCRIPT({ .rank = 0,
@@ -238,7 +237,7 @@ START_TEST(sim_groups_end_with_their_last_message)
 }
 END_TEST
 
-/* In-order streams; across streams only what `after` says. */
+/* Streams are in order; across streams only `after` orders. */
 START_TEST(sim_streams_keep_order_and_overlap)
 {
     Script script =
@@ -264,19 +263,19 @@ END_TEST
 
 /* ---- several compute streams ---- */
 
-/* Two kernels at once take as long as one after the other; the second's host gap is hidden, and
- * after `after` one is alone again. */
+/* Two concurrent kernels take as long as one after the other; the host gap of the second is
+ * hidden, and after `after` one runs alone again. */
 START_TEST(sim_compute_streams_share_the_device)
 {
     Script equal =
         SCRIPT({ .rank = 0, .kind = LH_OP_COMPUTE, .time_ps = 6 * US },
                { .rank = 0, .kind = LH_OP_COMPUTE, .time_ps = 6 * US, .stream = COMPUTE2 });
-    /* 4 + 4 by 8 us, then 6 alone; meanwhile nothing moves. */
+    /* 4 + 4 in 8 us, then 6 alone; nothing moves meanwhile. */
     Script longer =
         SCRIPT({ .rank = 0, .kind = LH_OP_COMPUTE, .time_ps = 10 * US },
                { .rank = 0, .kind = LH_OP_COMPUTE, .time_ps = 4 * US, .stream = COMPUTE2 },
                { .rank = 0, .kind = LH_OP_COMPUTE, .time_ps = 1 * US });
-    /* The message takes 12 us; beside it one stream computes 12 us, and then both share. */
+    /* The message takes 12 us; one stream computes 12 us beside it, then both share. */
     Script waits = SCRIPT(
         { .rank = 0, .kind = LH_OP_EXCHANGE, .notes = { { true, 1, 0, BYTES } } },
         { .rank = 0, .kind = LH_OP_COMPUTE, .time_ps = 14 * US },
@@ -298,9 +297,9 @@ START_TEST(sim_compute_streams_share_the_device)
 }
 END_TEST
 
-/* ---- the SMs that communication holds ---- */
+/* ---- SMs held by communication ---- */
 
-/* 27 of 108 SMs: compute beside the message runs at 3/4 for as long as the message is there. */
+/* 27 of 108 SMs: compute beside the message runs at 3/4 while the message is in flight. */
 START_TEST(sim_communication_slows_compute_beside_it)
 {
     const struct {
@@ -329,8 +328,8 @@ START_TEST(sim_communication_slows_compute_beside_it)
 }
 END_TEST
 
-/* A kernel that waits for its peer holds its SMs as well; two kernels hold the sum, at most 9 of 10
- * SMs. */
+/* A communication kernel that waits for its peer holds its SMs, too; two kernels hold the sum,
+ * at most 9 of 10 SMs. */
 START_TEST(sim_waiting_communication_holds_its_sms)
 {
     Script script = SCRIPT(
@@ -342,14 +341,14 @@ START_TEST(sim_waiting_communication_holds_its_sms)
         { .rank = 1, .kind = LH_OP_EXCHANGE, .notes = { { true, 0, 1, BYTES } }, .after = { 2 } });
     const struct {
         uint64_t ctas;
-        double hold; /* of the device, by all messages together */
+        double hold; /* share of the device, for all messages together */
         LhTime end;
     } cases[] = {
-        /* 1/2 until the first message is in at 20 us, 3/4 until 32 us: 10 + 9 done, 1 left. */
+        /* 1/2 until the first message is over at 20 us, 3/4 until 32 us: 10 + 9 done, 1 left. */
         { 27, 0, 33 * US },
         /* 1/10 and 1/10: 3.2 done, 16.8 left. */
         { 1000, 0, 32 * US + 168 * US / 10 },
-        /* 1/2 until 32 us, however many there are: 16 done, 4 left. */
+        /* 1/2 until 32 us, for any number of messages: 16 done, 4 left. */
         { 0, 0.5, 36 * US },
         { 27, 0.5, 36 * US },
     };
@@ -368,8 +367,8 @@ START_TEST(sim_waiting_communication_holds_its_sms)
 }
 END_TEST
 
-/* Ranks of a machine share its cores: with one for two ranks each has half of it while both
- * compute, and messages take from what all of them have. */
+/* Ranks of a machine share its cores: two ranks on one core have half of it each while both
+ * compute, and messages reduce the share of all. */
 START_TEST(sim_ranks_share_the_cores_of_a_machine)
 {
     Script compute = SCRIPT({ .rank = 0, .kind = LH_OP_COMPUTE, .time_ps = 20 * US },
@@ -388,13 +387,13 @@ START_TEST(sim_ranks_share_the_cores_of_a_machine)
         LhTime ends[3];
     } cases[] = {
         { &compute, 3, 0, 0, 0, { 20 * US, 8 * US, 11 * US } },
-        /* Half until 16 us, 12 us of the longer one left; the third has a machine of its own. */
+        /* Half until 16 us, 12 us of the longer one left; the third rank has its own machine. */
         { &compute, 3, 2, 1, 0, { 28 * US, 16 * US, 11 * US } },
-        /* Two thirds until 12 us: 12 and 3 us left, and each has a core. */
+        /* Two thirds until 12 us: 12 and 3 us left, with one core each. */
         { &compute, 3, 3, 2, 0, { 24 * US, 12 * US, 15 * US } },
         { &compute, 3, 3, 1, 0, { 39 * US, 24 * US, 30 * US } },
         /* One of two has a message: half the core is left, a quarter for each until 32 us. Then
-         * both have: a tenth, for 12 us. */
+         * both have one: a tenth, for 12 us. */
         { &messages, 2, 2, 1, 1, { 548 * US / 10, 44 * US, 0 } },
     };
 
@@ -426,7 +425,7 @@ count_record(void *data, const LhTimelineRecord *record)
     ck_assert_int_ge(record->end_ps, record->start_ps);
 }
 
-/* Op k of a rank is issued k launches after the start: with slow launches nothing else counts. */
+/* Op k of a rank is issued k launches after the start: slow launches alone determine the time. */
 START_TEST(sim_slow_hosts_bound_the_run)
 {
     for (uint32_t i = 0; i < G_N_ELEMENTS(schedule_names); i++) {
@@ -457,7 +456,7 @@ START_TEST(sim_slow_hosts_bound_the_run)
 }
 END_TEST
 
-/* The public code's host waits for its device in each of P/2 + 1 steps. */
+/* The public code synchronises host and device in each of P/2 + 1 steps. */
 START_TEST(sim_syncs_cost_host_time_each)
 {
     for (uint32_t ranks = 2; ranks <= 16; ranks += 2) {
@@ -471,7 +470,7 @@ START_TEST(sim_syncs_cost_host_time_each)
 
             world_init(&w, "bench-platform", schedule("dfa-balanced", &params));
             w.device.stream_sync_ps = i * 10 * MS;
-            /* Without sharing, which syncs ease: they pull the steps of ranks apart. */
+            /* Without link sharing, which syncs reduce by shifting the steps of ranks apart. */
             w.params.network_model = LH_NETWORK_ALPHA_BETA;
             result = world_run(&w);
             makespans[i] = result->makespan_ps;
@@ -503,7 +502,7 @@ START_TEST(sim_syncs_wait_for_earlier_ops)
 }
 END_TEST
 
-/* How a program is cut into steps is for labels: it decides nothing. */
+/* The division into steps is for labels only and has no effect. */
 START_TEST(sim_steps_decide_nothing)
 {
     static const LhTime launches[] = { 0, 3 * US, 40 * US };
@@ -560,8 +559,8 @@ window_init(World *w, Script *script, Line *lines, uint32_t ops)
     script_init(w, script, 2);
 }
 
-/* A host is so many ops ahead of the oldest one that is not complete, and no further, however the
- * ops are cut into steps. */
+/* A host is at most a window of ops ahead of the oldest incomplete one, however the ops are
+ * divided into steps. */
 START_TEST(sim_hosts_are_a_window_ahead)
 {
     g_autofree Line *lines = g_new0(Line, LH_HOST_WINDOW + 4);
@@ -614,7 +613,7 @@ START_TEST(sim_memory_peaks_once)
 }
 END_TEST
 
-/* ---- what cannot end ---- */
+/* ---- deadlocks ---- */
 
 START_TEST(sim_deadlock_names_who_waits)
 {
@@ -623,7 +622,7 @@ START_TEST(sim_deadlock_names_who_waits)
         { .rank = 0, .kind = LH_OP_EXCHANGE, .notes = { { true, 1, 3, BYTES } }, .after = { 1 } },
         { .rank = 0, .kind = LH_OP_COMPUTE, .time_ps = 5 * US, .after = { 2 } },
         { .rank = 1, .kind = LH_OP_EXCHANGE, .notes = { { false, 0, 4, BYTES } } });
-    /* Each waits for what the other does next. */
+    /* Each waits for the other's next op. */
     Script circle =
         SCRIPT({ .rank = 0, .kind = LH_OP_EXCHANGE, .notes = { { false, 1, 0, BYTES } } },
                { .rank = 0, .kind = LH_OP_EXCHANGE, .notes = { { true, 1, 0, BYTES } } },

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One operation alone takes what the topology's rows, NCCL's model and the simulator say, each of
- * which is asked in its own way; its links are those of the bound; and every lever of a topology is
- * a number of its file.
+ * The time of a single operation is that of the topology's rows, of NCCL's model and of the
+ * simulator, each queried separately; its links are those of the lower bound; and every parameter
+ * of a topology is a number of its file.
  */
 #include "base/rng.h"
 #include "collective_check/collective_time.h"
@@ -16,7 +16,7 @@
 #include <string.h>
 
 #define SIZES 5
-#define ROUNDED 1.1 /* of lines through times of several numbers of GPUs */
+#define ROUNDED 1.1 /* interpolation between numbers of GPUs */
 
 static LhScenario *
 scenario_of(const char *cluster, uint32_t nodes, const char *collectives)
@@ -29,7 +29,7 @@ scenario_of(const char *cluster, uint32_t nodes, const char *collectives)
     return s;
 }
 
-/* Names of topologies/, which the caller frees. */
+/* Names of topologies/. Caller frees. */
 static GPtrArray *
 shipped(void)
 {
@@ -51,7 +51,7 @@ size_of(const LhNcclTest *s, int i)
     return (UINT64_C(1024) << (5 * i)) / s->ranks * s->ranks;
 }
 
-/* What `reproduce` says of it. */
+/* Compares with the prediction of `reproduce`. */
 static void
 check_reproduced(const LhNcclTest *s, const char *cluster)
 {
@@ -66,7 +66,7 @@ check_reproduced(const LhNcclTest *s, const char *cluster)
 
         ck_assert(lh_nccl_test_time(s, c.bytes, &time, NULL));
         if (!lh_paper_collective_seconds(&c, false, &seconds, &bar, NULL))
-            continue; /* several nodes' all-to-alls have no formula */
+            continue; /* all-to-alls over several nodes have no formula */
         ck_assert_msg(fabs(time.seconds - seconds) < 1.5e-12, "%s on %s: %.15g and %.15g s",
                       s->op->name, sized, time.seconds, seconds);
         ck_assert(time.error == bar);
@@ -84,7 +84,7 @@ collect_single(void *data, const LhTimelineRecord *record)
         g_array_append_vals(data, record, 1);
 }
 
-/* What a run of another program with it has, in which it is called several times. */
+/* Compares with a simulated program that calls the operation several times. */
 static void
 check_simulated(const LhNcclTest *s)
 {
@@ -118,7 +118,7 @@ check_everywhere(const char *cluster, uint32_t nodes, const char *collectives)
             continue;
         if (strcmp(collectives, "nccl") == 0)
             check_reproduced(s, cluster);
-        if (op->kind != LH_COLL_BROADCAST) /* the probe's is of as many parts */
+        if (op->kind != LH_COLL_BROADCAST) /* the probe's broadcast has the same number of parts */
             check_simulated(s);
     }
 }
@@ -139,7 +139,7 @@ START_TEST(times_are_those_of_others)
 }
 END_TEST
 
-/* @of_pair: what one pair of GPUs reaches is less than any link carries. */
+/* @of_pair: the limit of a pair of GPUs is below the rate of every link. */
 static double
 largest_load(GArray *loads, bool *of_pair)
 {
@@ -154,8 +154,8 @@ largest_load(GArray *loads, bool *of_pair)
     return largest;
 }
 
-/* The most loaded link is the bound, and no prediction is faster than that allows, but for what
- * rates and times are rounded to. */
+/* The lower bound is that of the most loaded link, and no prediction is below it, up to the
+ * rounding of rates and times. */
 static void
 check_loads(const char *cluster, uint32_t nodes, LhNcclTestPlace place)
 {
@@ -199,8 +199,8 @@ START_TEST(loads_are_the_bound)
 }
 END_TEST
 
-/* The text of the file with @value at the lever's path; NULL: the path is not in it. @from is where
- * an object begins. */
+/* The text of the file with @value at the parameter's path; NULL if the path is absent. @from is
+ * the start of an object. */
 static char *
 edit(const char *text, const char *path, const char *value)
 {
@@ -238,8 +238,8 @@ text_of(const LhLever *lever, double value)
     return g_strdup_printf("%.17g", value);
 }
 
-/* A lever that is turned is the file with its number typed in. Its pairs' limits are turned first
- * where they may not be above it. */
+/* Changing a parameter is the same as editing its number in the file. Limits of pairs are
+ * changed first if they must not exceed the parameter. */
 START_TEST(levers_are_numbers_of_the_file)
 {
     g_autoptr(GPtrArray) names = shipped();
@@ -268,7 +268,8 @@ START_TEST(levers_are_numbers_of_the_file)
             edited = edit(text, lever->path, value);
             ck_assert_msg(edited != NULL, "%s: no %s", file, lever->path);
             typed = lh_topology_parse(file, edited, strlen(edited), &error);
-            if (typed == NULL) /* a limit above its link's rate, or rows of other links */
+            if (typed == NULL) /* a limit above the rate of its link, or measured rows of other
+                                * links */
                 continue;
             turned++;
             ck_assert_msg(lh_lever_value(typed, lever) == lh_lever_value(&changed, lever),
@@ -283,7 +284,7 @@ START_TEST(levers_are_numbers_of_the_file)
 }
 END_TEST
 
-/* Ranks on hosts of an NVLink domain meet on NVLink. */
+/* Ranks on hosts of one NVLink domain communicate over NVLink. */
 START_TEST(hosts_of_a_domain_are_one_node)
 {
     static const struct {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Hand checks of a step: figures that anybody can work out on paper, against programs, closed forms
- * and the simulator.
+ * Training steps against figures worked out by hand: programs, closed forms and the simulator.
  */
 #include "model/model_file.h"
 #include "model/parameters.h"
@@ -49,7 +48,7 @@ load(const char *name)
     return model;
 }
 
-/* What a rank's ops compute. */
+/* Flops of a rank's ops. */
 static void
 count_flops(const LhProgram *program, uint32_t rank, LhWide *dense, LhWide *attention)
 {
@@ -71,7 +70,7 @@ count_flops(const LhProgram *program, uint32_t rank, LhWide *dense, LhWide *atte
                       (double)(a) >= (double)(b) * (1 - (share)),                                  \
                   "%g is not within %g of %g", (double)(a), (double)(share), (double)(b))
 
-/* A model whose program is made, on so many tensor- and context-parallel ranks. */
+/* Checks the flops of a model on this number of tensor- and context-parallel ranks. */
 static void
 check_flops(const char *name, uint32_t tensor, uint32_t context)
 {
@@ -92,12 +91,12 @@ check_flops(const char *name, uint32_t tensor, uint32_t context)
     ck_assert_uint_eq(tokens, 2 * 8192);
     ck_assert(dense == flops.dense && attention == flops.attention);
     NEAR(dense, 6 * parameters * tokens, 0.01);
-    if (lh_model_count(model, LH_LAYER_LINEAR) > 0) /* two products of d x d for a token and head */
+    if (lh_model_count(model, LH_LAYER_LINEAR) > 0) /* two products of d x d per token and head */
         NEAR(flops.model,
              6 * parameters * tokens +
                  (LhWide)12 * model->num_layers * model->hidden_size * model->kv_channels * tokens,
              0.01);
-    else /* two products of d for a causal pair and head: half of all pairs */
+    else /* two products of d per causal pair and head: half of all pairs */
         NEAR(flops.model,
              6 * parameters * tokens + (LhWide)12 * model->num_layers * model->num_attention_heads *
                                            model->kv_channels * 4096 * tokens,
@@ -114,7 +113,7 @@ START_TEST(flops_are_six_times_parameters_and_attention)
 }
 END_TEST
 
-/* Tensor-parallel ranks compute the router each for themselves, for all rows: 3 products. */
+/* Every tensor-parallel rank computes the whole router for all rows: 3 products. */
 static void
 check_experts(const char *name, uint32_t tensor, uint32_t context, uint64_t parameters,
               uint64_t active)
@@ -139,9 +138,9 @@ check_experts(const char *name, uint32_t tensor, uint32_t context, uint64_t para
     ck_assert(dense == 6 * (LhWide)tokens * (p.active + (tensor - 1) * routers));
 }
 
-/* What is published of Mixtral 8x7B: 46.7 and 12.9 milliards of parameters. Of the model with dense
- * layers, by hand: the embedding and the head 2 x 1000 x 64; attention 4 x 64^2, two norms of 64 in
- * each of 5 layers, and one behind them; 2 MLPs of 3 x 64 x 96; 3 routers of 64 x 6 and 6 (2)
+/* Published for Mixtral 8x7B: 46.7 and 12.9 billion parameters. Of the model with dense layers,
+ * by hand: the embedding and the head 2 x 1000 x 64; attention 4 x 64^2 and two norms of 64 in
+ * each of 5 layers, and a final norm; 2 MLPs of 3 x 64 x 96; 3 routers of 64 x 6 and 6 (2)
  * routed experts and 2 shared ones of 3 x 64 x 32. */
 START_TEST(experts_count_as_parameters_and_flops)
 {
@@ -168,7 +167,7 @@ START_TEST(experts_count_as_parameters_and_flops)
 }
 END_TEST
 
-/* Layers with experts and layers with one MLP by turns, as Llama 4 Maverick has them. */
+/* Layers with experts alternate with layers with one MLP, as in Llama 4 Maverick. */
 static const char by_turns[] =
     "{ \"model_type\": \"llama4_text\", \"hidden_size\": 64, \"num_hidden_layers\": 6, "
     "\"num_attention_heads\": 4, \"num_key_value_heads\": 2, \"head_dim\": 16, "
@@ -177,11 +176,11 @@ static const char by_turns[] =
     "\"attention_chunk_size\": 8192, \"tie_word_embeddings\": false }";
 
 /*
- * By hand: attention has q and o of 64 x 64, k and v of 64 x 32; three layers an MLP of 3 x 64 x
- * 160, three a router of 64 x 6, 6 (1) routed experts and a shared one of 3 x 64 x 96; the
- * embedding and the head are 1000 x 64. A product of a token is 2 flops of a weight, thrice in a
- * step; attention of a pair of tokens 2 products of 16 forward and 5 backward, in 4 heads and 6
- * layers.
+ * By hand: attention has q and o of 64 x 64, k and v of 64 x 32; three layers have an MLP of 3 x 64
+ * x 160, three a router of 64 x 6, 6 (1) routed experts and a shared one of 3 x 64 x 96; the
+ * embedding and the head are 1000 x 64. A product has 2 flops per token and weight, three times in
+ * a step; attention has, per pair of tokens, 2 products of 16 forward and 5 backward, in 4 heads
+ * and 6 layers.
  */
 static void
 check_turns(const LhModel *model, uint32_t tensor, uint32_t context)
@@ -208,8 +207,7 @@ check_turns(const LhModel *model, uint32_t tensor, uint32_t context)
     ck_assert_uint_eq(p.embedding, head);
     ck_assert(products == (LhWide)6 * TOKENS * (p.active + (tensor - 1) * routers));
     ck_assert(scores == 6 * pairs * 4 * (2 + 5) * 2 * 16);
-    /* in bf16; norms and routers are on all of the tensor-parallel ranks, all of it on the others
-     */
+    /* bf16; norms and routers are replicated on tensor-parallel ranks, everything on the others */
     ck_assert(weights ==
               (LhWide)2 * context * (p.matrices + head + norms + (tensor - 1) * (routers + norms)));
 }
@@ -228,7 +226,7 @@ START_TEST(layers_by_turns_are_summed)
 }
 END_TEST
 
-/* Bytes of a parameter that @program holds all the time, by category. */
+/* Permanent bytes per parameter of @program, by category. */
 static void
 check_states(const char *name, LhShard shard, uint32_t ranks, double weights, double gradients,
              double optimizer)
@@ -253,11 +251,11 @@ check_states(const char *name, LhShard shard, uint32_t ranks, double weights, do
     NEAR(bytes.optimizer, optimizer * parameters, 1e-3);
     ck_assert_uint_eq(live.by_category[LH_CATEGORY_WEIGHTS], bytes.weights);
     ck_assert_uint_eq(live.by_category[LH_CATEGORY_GRADIENTS], bytes.gradients);
-    /* Moments, fp32 weights, and a clock for each weight. */
+    /* Moments, fp32 weights, and a step counter per weight. */
     NEAR(live.by_category[LH_CATEGORY_OPTIMIZER], bytes.optimizer, 1e-6);
 }
 
-/* ZeRO's table: 16, 4 + 12/D, 2 + 14/D, 16/D bytes of a parameter. */
+/* ZeRO's table: 16, 4 + 12/D, 2 + 14/D, 16/D bytes per parameter. */
 START_TEST(states_are_those_of_zero)
 {
     for (uint32_t d = 2; d <= 8; d *= 2) {
@@ -364,7 +362,7 @@ START_TEST(twice_the_layers_take_twice_the_time)
 }
 END_TEST
 
-/* Attention of the first layer, forward: from the start of its first op to the end of its last. */
+/* Forward attention of the first layer: from the start of its first op to the end of its last. */
 typedef struct {
     LhCost cost;
     const LhProgram *program;
@@ -392,7 +390,7 @@ note_attention(void *data, const LhTimelineRecord *record)
     a->last = MAX(a->last, record->end_ps);
 }
 
-/* Everything else is free: then attention in a step takes as long as by itself. */
+/* With all other ops free, attention in a step takes as long as on its own. */
 static void
 check_attention(const char *schedule)
 {
@@ -433,9 +431,9 @@ START_TEST(attention_takes_what_it_takes_alone)
 }
 END_TEST
 
-/* ---- kernels that are not fused ---- */
+/* ---- unfused kernels ---- */
 
-/* What a rank holds at its peak, for its backward passes and in all, and what its norms move. */
+/* Peak memory of a rank, saved for backward and total, and the traffic of its norms. */
 static void
 count_unfused(const LhModel *model, const LhStepParams *like, uint64_t *saved_bytes,
               uint64_t *peak_bytes, uint64_t *moved_bytes)
@@ -464,9 +462,9 @@ count_unfused(const LhModel *model, const LhStepParams *like, uint64_t *saved_by
     lh_op_buffer_clear(&buffer);
 }
 
-/* Ten bytes of each element of every layer are written, read, and held until the layer's backward
- * pass, which reads them and moves as much of gradients; of a layer that is computed again, they
- * are written and read again, and held for one layer at a time. */
+/* Unfused kernels write and read ten bytes per element of every layer, and save them until the
+ * layer's backward pass, which reads them and moves as many bytes of gradients. With
+ * recomputation they are written and read again, and saved for one layer at a time. */
 START_TEST(what_is_not_fused_is_kept)
 {
     const uint64_t layers = 24, hidden = 1024, rows = 2048, written = 10 * rows * hidden;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pipelines in time and memory: stages that take equally long idle as the papers say; a stage holds
- * the micro-batches that its order lets be in flight, and no other stage's weights; what cannot be
- * cut is refused.
+ * Pipelines in time and memory: equal stages idle as published; a stage holds the micro-batches
+ * that its order keeps in flight, and the weights of no other stage; indivisible configurations are
+ * refused.
  */
 #include "program/cursor.h"
 #include "program/live.h"
@@ -18,8 +18,7 @@
 
 /* ---- time ---- */
 
-/* A scenario with free communication, where a block of attention takes a second and nothing else
- * takes any time. */
+/* A scenario with free communication: a block of attention takes one second, all else no time. */
 static double
 bubble_of(uint32_t stages, uint32_t chunks, const char *order, uint32_t micro_batches)
 {
@@ -47,8 +46,8 @@ bubble_of(uint32_t stages, uint32_t chunks, const char *order, uint32_t micro_ba
     return 1 - busy / (double)result->makespan_ps / result->ranks_count;
 }
 
-/* (p - 1) / (m + p - 1) of p equal stages and m micro-batches (arXiv 1811.06965, 2104.04473); of
- * stages with v chunks each piece of work is a v-th as long. */
+/* Bubble (p - 1) / (m + p - 1) of p equal stages and m micro-batches (arXiv 1811.06965,
+ * 2104.04473); with v virtual stages per stage each piece of work is 1/v as long. */
 START_TEST(equal_stages_idle_as_they_must)
 {
     for (uint32_t stages = 2; stages <= 4; stages++) {
@@ -72,7 +71,7 @@ END_TEST
 
 /* ---- memory ---- */
 
-/* What @rank holds at most of a category. */
+/* The peak memory of a category on @rank. */
 static uint64_t
 most_of(const LhProgram *program, uint32_t rank, LhCategory category)
 {
@@ -96,9 +95,8 @@ most_of(const LhProgram *program, uint32_t rank, LhCategory category)
     return most;
 }
 
-/* Inputs of layers are all that a pipeline with recomputation keeps of a micro-batch; the last
- * stage keeps the head's, too. A stage may hold the input of what it does next, which has come
- * already. */
+/* With recomputation a pipeline saves only the inputs of layers per micro-batch; the last stage
+ * saves the head's, too. A stage may already have received the input of its next work. */
 START_TEST(stages_hold_what_is_in_flight)
 {
     static const LhPipelineOrder orders[] = { LH_PIPELINE_1F1B, LH_PIPELINE_GPIPE };
@@ -146,9 +144,9 @@ START_TEST(stages_in_flight_are_as_published)
 }
 END_TEST
 
-/* Of p stages with n layers in each of v chunks, m micro-batches are m v works, and p - 1 more are
- * the bubble (arXiv 2104.04473, sections 2.2 and 2.3). Recomputation waits for no gradient: that of
- * a chunk's last layer may be done when the gradient comes. */
+/* With p stages of v chunks of n layers and m micro-batches there are m v pieces of work, and
+ * the bubble is p - 1 more (arXiv 2104.04473, sections 2.2 and 2.3). Recomputation does not wait
+ * for gradients: a chunk's last layer may be recomputed before the gradient arrives. */
 START_TEST(bubbles_are_as_published)
 {
     const uint32_t p = 4, m = 8;
@@ -171,8 +169,8 @@ START_TEST(bubbles_are_as_published)
 }
 END_TEST
 
-/* The first stage has the embedding, the last one the head; all together have every parameter once,
- * or the embedding twice where the head is the same matrix. */
+/* The first stage has the embedding, the last one the head. Together the stages have every
+ * parameter once, or the embedding twice if it is tied to the head. */
 START_TEST(stages_share_the_weights)
 {
     for (uint32_t tied = 0; tied < 2; tied++) {
@@ -191,7 +189,7 @@ START_TEST(stages_share_the_weights)
         }
         ck_assert_uint_eq(bytes[0], bytes[1] + 2 * embedding);
         ck_assert_uint_eq(bytes[1], bytes[2]);
-        ck_assert_uint_eq(bytes[3], bytes[2] + 2 * (embedding + 64)); /* and the norm before it */
+        ck_assert_uint_eq(bytes[3], bytes[2] + 2 * (embedding + 64)); /* and the final norm */
         ck_assert_uint_eq(sum,
                           2 * (all.matrices + all.norms + (tied == 1 ? embedding : all.embedding)));
     }
@@ -209,7 +207,7 @@ check_refusal(const TinyStep *tiny, const char *message)
     ck_assert_str_eq(error->message, message);
 }
 
-/* Llama 3.1 405B has 126 layers: with the embedding and the loss 16 stages have 8 each. */
+/* Llama 3.1 405B has 126 layers: counting the embedding and the loss, 16 stages have 8 each. */
 START_TEST(ends_count_as_layers)
 {
     const LhModel model = { .num_layers = 126 };

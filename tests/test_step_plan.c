@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a step comes to where only a few of its micro-batches are played: the same as where all are,
- * to the picosecond and to the byte.
+ * A step of which only a few micro-batches are simulated has the results of the full simulation, to
+ * the picosecond and to the byte.
  */
 #include "compare/step_plan.h"
 #include "compare/time_range.h"

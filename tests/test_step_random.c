@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Random training steps (random_step.h), each made, proven, simulated and executed: all of them say
- * the same of it. What is refused is refused before anybody has said anything of it.
+ * Random training steps (random_step.h): each is built, proven, simulated and executed, with
+ * consistent results. Refused steps are refused before anything else is reported.
  */
 #include "execute/execute.h"
 #include "random_step.h"
@@ -12,14 +12,14 @@
 #include <glib/gstdio.h>
 
 #define STEPS 512U
-#define REFUSED_MAX 0.4 /* of all that are tried */
+#define REFUSED_MAX 0.4 /* share of all that are tried */
 
 typedef struct {
-    const char *framework; /* the path */
+    const char *framework; /* path of the file */
     uint32_t tried, refused, wrong;
 } Trial;
 
-/* What of the step was wrong, and all that says which step it was: more than Check has room for. */
+/* Reports an error with the description of the step, which may exceed the buffer of Check. */
 G_GNUC_PRINTF(3, 4)
 static void
 say(Trial *t, const LhScenario *s, const char *format, ...)
@@ -70,7 +70,7 @@ execute_step(Trial *t, const LhSetup *setup)
         say(t, s, "nothing was compared");
 }
 
-/* Each is made; executed only if the share has it. */
+/* Builds a step; executes it if it is within the share of this run. */
 static void
 try_step(Trial *t, uint64_t seed)
 {
@@ -93,7 +93,7 @@ try_step(Trial *t, uint64_t seed)
         say(t, s, "%s", error->message);
 }
 
-/* Seeds from 1 on. */
+/* Seeds start at 1. */
 START_TEST(random_steps_agree)
 {
     g_autofree char *folder = g_dir_make_tmp("longhaul-steps-XXXXXX", NULL);
