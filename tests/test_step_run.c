@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Training steps, executed: loss, gradients and updated weights of every policy, sharding, schedule
- * and kind of model against one rank in fp64; runs that are wrong on purpose are beyond the gates;
- * and a tiny model learns, on one rank as on eight.
+ * Executed training steps: loss, gradients and updated weights of every policy, sharding, schedule
+ * and kind of model against one rank in fp64. Injected faults exceed the gates; a tiny model
+ * learns, on one rank as on eight.
  */
 #include "base/rng.h"
 #include "execute/execute.h"
@@ -46,7 +46,7 @@ program_of(const TinyStep *tiny)
     return program;
 }
 
-/* One run of @program. Caller frees. */
+/* Runs @program once. Caller frees. */
 static LhRunResult *
 run(const LhProgram *program, LhStepLoad *load, const LhRunHooks *hooks)
 {
@@ -65,7 +65,7 @@ run(const LhProgram *program, LhStepLoad *load, const LhRunHooks *hooks)
     return result;
 }
 
-/* The first step of @tiny, run with @hooks and compared. */
+/* Runs the first step of @tiny with @hooks and compares it. */
 static void
 compare(const TinyStep *tiny, const LhRunHooks *hooks, LhErrorReport *report)
 {
@@ -94,7 +94,7 @@ check(const TinyStep *tiny)
     ck_assert(report.ok && report.rows_count >= 20);
 }
 
-/* All of what frameworks do, by the bits of a number. */
+/* Every framework behaviour, selected by the bits of a number. */
 static LhStepBehaviour
 behaviour_of(unsigned bits)
 {
@@ -114,9 +114,9 @@ behaviour_of(unsigned bits)
 }
 #define BEHAVIOURS 2048U
 
-/* ---- right ---- */
+/* ---- correct runs ---- */
 
-/* Tensor-, context- and data-parallel ranks. */
+/* Numbers of tensor-, context- and data-parallel ranks. */
 typedef uint32_t Sizes[3];
 
 static void
@@ -127,7 +127,7 @@ set_sizes(TinyStep *tiny, const Sizes sizes)
     tiny->data = sizes[2];
 }
 
-/* Every policy and sharding at 1, 2, 4 and 8 ranks. */
+/* Every policy and sharding on 1, 2, 4 and 8 ranks. */
 START_TEST(policies_and_shardings)
 {
     static const Sizes sizes[] = {
@@ -154,7 +154,7 @@ START_TEST(policies_and_shardings)
 }
 END_TEST
 
-/* What frameworks do differently changes no result; by a random choice of their ways. */
+/* Framework behaviours change no result; here in random combinations. */
 START_TEST(behaviours)
 {
     for (unsigned i = 0; i < test_share(48); i++) {
@@ -178,7 +178,7 @@ START_TEST(behaviours)
 }
 END_TEST
 
-/* Attention by every schedule that a step can have. */
+/* Attention with every schedule that a step supports. */
 START_TEST(schedules)
 {
     for (unsigned i = 0; lh_schedules[i] != NULL; i++) {
@@ -202,12 +202,12 @@ START_TEST(schedules)
 }
 END_TEST
 
-/* Models, each of these sizes, with every sharding. */
+/* Models with each of these sizes and every sharding. */
 typedef struct {
     const TinyStep *models;
     const Sizes *sizes;
     unsigned models_count, sizes_count;
-    unsigned of_model, of_size, of_shard; /* what these add to the behaviour's number */
+    unsigned of_model, of_size, of_shard; /* added to the number of the behaviour */
 } Family;
 
 static void
@@ -231,7 +231,7 @@ check_family(const Family *f)
     }
 }
 
-/* Models that differ, on one rank and cut in every way. */
+/* Different models, on one rank and with every kind of parallelism. */
 START_TEST(models)
 {
     static const TinyStep different[] = {
@@ -257,9 +257,9 @@ START_TEST(models)
 END_TEST
 
 /*
- * Mixtures of experts, on 1, 2, 4 and 8 ranks. The run routes in its own precision and the
- * reference in fp64; the initial weights keep all logits that decide apart (step_numerics.c), so
- * that both choose the same experts, in bf16 too.
+ * Mixtures of experts on 1, 2, 4 and 8 ranks. The run routes in its own precision and the reference
+ * in fp64. Initial weights separate all deciding logits (step_numerics.c), so that both choose the
+ * same experts, also in bf16.
  */
 START_TEST(experts)
 {
@@ -280,7 +280,7 @@ START_TEST(experts)
 }
 END_TEST
 
-/* Layers on several stages: every order, sharding and policy; models whose stages differ. */
+/* Pipelines: every order, sharding and policy; models with unequal stages. */
 START_TEST(pipelines)
 {
     static const TinyStep different[] = {
@@ -324,7 +324,7 @@ START_TEST(pipelines)
 }
 END_TEST
 
-/* Ranks that would have no token of the vocabulary. */
+/* Ranks would be without any token of the vocabulary. */
 START_TEST(small_vocabularies_are_refused)
 {
     g_autoptr(GError) error = NULL;
@@ -341,13 +341,13 @@ START_TEST(small_vocabularies_are_refused)
 }
 END_TEST
 
-/* ---- wrong ---- */
+/* ---- faults ---- */
 
-/* A fault, on one rank. */
+/* A fault on one rank. */
 typedef struct {
     const char *name;
     TinyStep tiny;
-    /* What is hit: a kernel, or a kind of collective on tensors of this kind; of one layer, in one
+    /* The target: a kernel, or a collective on tensors of this kind, in one layer and one
      * micro-batch. */
     LhKernelId kernel;
     int collective; /* LhCollectiveKind; -1: a kernel */
@@ -387,7 +387,7 @@ call_wrong(void *data, uint32_t rank, const LhOp *op, const LhPlaceOfWork *at, c
     g_atomic_int_inc(&in->hits);
     if (in->fault->what == DROP)
         return LH_STATUS_OK;
-    if (in->fault->what == NEXT_PIECE) /* of the gradient, which is cut into two */
+    if (in->fault->what == NEXT_PIECE) /* of the gradient, which has two pieces */
         wrong.operands[0].data -= wrong.operands[0].part_bytes;
     if (in->fault->what == WRONG_PLACE)
         args.to_heads.start++;
@@ -403,7 +403,7 @@ call_wrong(void *data, uint32_t rank, const LhOp *op, const LhPlaceOfWork *at, c
     return at->device->call(at->state, kernel, &wrong, at->stream);
 }
 
-/* Zeros in place of what others send. */
+/* Zeros in place of received data. */
 static bool
 land_nothing(void *data, uint32_t rank, const LhOp *op, const LhMessage *message)
 {
@@ -529,7 +529,7 @@ static const Fault faults[] = {
       .layer = 1 },
 };
 
-/* A fault is beyond the gates in fp32, and in bf16 where it has the same ops. */
+/* A fault exceeds the gates in fp32, and in bf16 if that has the same ops. */
 static void
 check_fault(const Fault *fault, LhDtype dtype)
 {
@@ -545,7 +545,7 @@ check_fault(const Fault *fault, LhDtype dtype)
     program = program_of(&here.tiny);
     in.program = program;
     compare(&here.tiny, &hooks, &report);
-    ck_assert_msg(in.hits > 0, "%s: hits nothing", fault->name);
+    ck_assert_msg(in.hits > 0, "%s: has no target", fault->name);
     ck_assert_msg(!report.ok, "%s, %s: within the gates", fault->name, lh_dtype_names[dtype]);
 }
 
@@ -584,8 +584,8 @@ train(const LhProgram *program, const LhExecuteParams *params)
     return executed;
 }
 
-/* The same model and tokens on one rank and on eight: their losses, from first to last, are within
- * this share of the first one, of each other and of fp64; and they fall by this factor. */
+/* The same model and tokens on one rank and on eight: all losses are within this share of the
+ * first loss of each other and of fp64, and they fall by this factor. */
 #define CURVE_BOUND 1e-6
 #define CURVE_FALLS 100.0
 
@@ -613,7 +613,7 @@ START_TEST(one_rank_and_eight_learn_the_same)
 }
 END_TEST
 
-/* Steps with tokens of their own each: states go from step to step with every sharding. */
+/* Every step has its own tokens; optimizer states persist between steps with every sharding. */
 START_TEST(states_are_carried_on)
 {
     for (unsigned shard = 0; shard < LH_SHARDS; shard++) {
@@ -630,13 +630,13 @@ START_TEST(states_are_carried_on)
             train(program, &(LhExecuteParams){ .steps = 4, .new_tokens = true, .repeat = 2 });
         ck_assert_msg(lh_executed_ok(executed), "%s", lh_shard_names[shard]);
         ck_assert(executed->same_bits && executed->repeats == 2);
-        /* Not the same tokens again. */
+        /* the tokens are different */
         ck_assert(executed->losses[3] > executed->losses[0] / 2);
     }
 }
 END_TEST
 
-/* Verifier, simulator and executor count the same in a step. */
+/* Verifier, simulator and executor have equal counts for a step. */
 START_TEST(counts_agree)
 {
     static const TinyStep tiny[] = {
@@ -667,7 +667,7 @@ pause_randomly(void *data, uint32_t rank, uint32_t op, uint32_t where)
         g_usleep(x >> 8 & 0xff);
 }
 
-/* No bit depends on timing. */
+/* Results are bit-identical whatever the timing. */
 START_TEST(delays_change_nothing)
 {
     const TinyStep tiny = { SIZED(2, 2, 2, LH_SHARD_FSDP), .micro_batches = 2,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One source for every parameter of a case: what is changed by an option, a scenario file, a model
- * or a framework changes the program and the reference that it is held against alike. Each row
- * changes one thing; both have the same numbers before and after, within the gates.
+ * Every parameter of a case has a single source: a change by an option, a scenario file, a model or
+ * a framework affects the program and its reference alike. Each row changes one parameter; program
+ * and reference agree within the gates before and after.
  */
 #include "execute/execute.h"
 #include "execute/step_numerics.h"
@@ -14,11 +14,11 @@
 
 #include <glib/gstdio.h>
 
-/* What must move: the program, and the numbers that the reference computes. A framework says how a
- * step is done, not what it computes. */
+/* What must change: the program, or the reference's numbers. A framework decides how a step is
+ * done, not what it computes. */
 typedef enum { PROGRAM = 1, REFERENCE = 2, BOTH = 3 } Moves;
 
-/* A change of one of the texts: @before stands there once, and becomes @after. */
+/* Replaces @before, which occurs once in the text, by @after. */
 typedef struct {
     enum { OPTION, SCENARIO, MODEL, FRAMEWORK } where;
     const char *before, *after; /* OPTION: a field and its value */
@@ -118,7 +118,7 @@ static const Change softmax_changes[] = {
 static const Change linear_changes[] = {
     { OPTION, "linear_decay", "0.8", BOTH },
     { OPTION, "kv_channels", "4", BOTH },
-    { OPTION, "tensor_model_parallel_size", "2", BOTH }, /* ranks normalise their own heads */
+    { OPTION, "tensor_model_parallel_size", "2", BOTH }, /* each rank normalises its own heads */
     { SCENARIO, "\"seq_length\": 32", "\"seq_length\": 32, \"linear_decay\": 0.9", BOTH },
     { MODEL, ", \"output_gate\": true", "", BOTH },
 };
@@ -168,11 +168,12 @@ replaced(const char *text, const char *before, const char *after)
 {
     g_auto(GStrv) parts = g_strsplit(text, before, -1);
 
-    ck_assert_msg(g_strv_length(parts) == 2, "\"%s\" is not there once: %s", before, text);
+    ck_assert_msg(g_strv_length(parts) == 2, "\"%s\" does not occur exactly once: %s", before,
+                  text);
     return g_strjoinv(after, parts);
 }
 
-/* What a case came to. */
+/* The outcome of a case. */
 typedef struct {
     char *program; /* digests, owned */
     char *reference;
@@ -191,7 +192,7 @@ add_numbers(GChecksum *sum, const double *numbers, uint64_t count)
     g_checksum_update(sum, (const guchar *)numbers, (gssize)(count * sizeof(double)));
 }
 
-/* Of the results of a module's reference, or of what the first step of a step's comes to. */
+/* The digest of the reference's results of a module, or of the first training step. */
 static char *
 digest_of_reference(const LhProgram *program, uint64_t seed)
 {

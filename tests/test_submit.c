@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The submitting engine and the GPU as a device, over what stands for CUDA's runtime: every
- * schedule in many orders, with few and many hardware queues. Built twice: with the processor's
- * kernels on the streams, whose bits must be those that threads compute, and with the GPU's own,
- * which are interpreted (INTERPRETED).
+ * The submitting engine with GPUs, on a stand-in for the CUDA runtime: every schedule in many
+ * orders, with few and many hardware queues. Built twice: with the CPU's kernels on the streams,
+ * bit-identical to threads; and with the GPU's own kernels, interpreted (INTERPRETED).
  */
 #include "built.h"
 #include "running.h"
@@ -22,7 +21,7 @@
 #define RANKS 2, 3, 4, 5, 8
 #endif
 
-/* tests/mutants/engine.py has many programs to run. */
+/* tests/mutants/engine.py runs many programs. */
 #ifdef FEW_RUNS
 static const uint32_t ranks_of_runs[] = { 4 };
 #else
@@ -73,9 +72,9 @@ text(const GError *error)
     return error != NULL ? error->message : "";
 }
 
-/* ---- numbers and order ---- */
+/* ---- results and order ---- */
 
-/* Runs the program in every order: within the gates, with the same bits, and without findings. */
+/* Runs the program in every order: within the gates, bit-identical, and without findings. */
 static void
 run_in_all_orders(const char *name, uint32_t ranks, LhProgram *program, const char *digest)
 {
@@ -97,8 +96,8 @@ run_in_all_orders(const char *name, uint32_t ranks, LhProgram *program, const ch
         ck_assert_uint_gt(standin_counts().kernels, 0);
         if (first == NULL)
             first = g_strdup(executed->digest);
-        ck_assert_msg(strcmp(executed->digest, first) == 0, "%s, P %u, order %zu: other bits", name,
-                      ranks, i);
+        ck_assert_msg(strcmp(executed->digest, first) == 0, "%s, P %u, order %zu: bits differ",
+                      name, ranks, i);
     }
 }
 
@@ -125,7 +124,7 @@ END_TEST
 
 /* ---- time ---- */
 
-/* What a reader of a program makes of it. */
+/* The timing of a program, simulated or run. */
 typedef struct {
     LhTime makespan_ps;
     LhTime busy_ps;  /* of all ranks */
@@ -210,7 +209,7 @@ simulate(const LhProgram *program, const Costs *costs)
     return played;
 }
 
-/* When the op begins and ends. */
+/* Whether the op begins and ends at the simulated time. */
 static bool
 is_at_the_time(const LhTimelineRecord *ran, const LhTimelineRecord *simulated, bool exactly)
 {
@@ -222,9 +221,8 @@ is_at_the_time(const LhTimelineRecord *ran, const LhTimelineRecord *simulated, b
 }
 
 /*
- * The whole takes as long as in the simulator, and nothing begins or ends earlier. It may do so
- * later, unless it has to be exactly then: copies to one rank are made one after the other, for
- * which a sender may wait for another one.
+ * The makespan equals the simulated one, and no op begins or ends earlier. Ops may be later unless
+ * @exactly: copies to one rank are serialised, so that a sender may wait for another one.
  */
 static void
 compare_times(const LhProgram *program, const Costs *costs, bool exactly)
@@ -263,12 +261,12 @@ START_TEST(unit_costs_take_as_long_as_simulated)
 }
 END_TEST
 
-/* ---- what no schedule does ---- */
+/* ---- beyond the schedules ---- */
 
 enum { X, Y, Z, TEMP, LARGE };
-#define LARGE_SIDE 128 /* of a product whose scratch memory is more than that of 4 x 4 x 4 */
+#define LARGE_SIDE 128 /* a product that needs more workspace than 4 x 4 x 4 */
 
-/* A rank with two streams of kernels, and a slot that comes and goes. */
+/* A rank with two streams of kernels, and a slot that is allocated and freed. */
 static Built
 begin_by_hand(const char *name)
 {
@@ -342,8 +340,8 @@ multiply(LhEmitter *e, uint64_t side, uint16_t x, uint16_t w, uint16_t y)
     lh_emit_operand(e, y, x == LARGE ? 2 : 0, 1);
 }
 
-/* A stream's scratch memory grows while a kernel waits that uses what it was before, and what comes
- * next takes memory. */
+/* A stream's workspace grows while a kernel that uses the old one is waiting, and the next op
+ * allocates memory. */
 START_TEST(scratch_memory_grows)
 {
     Built b = begin_by_hand("more scratch memory");
@@ -359,7 +357,7 @@ START_TEST(scratch_memory_grows)
 }
 END_TEST
 
-/* ---- what cannot run, or not to its end ---- */
+/* ---- programs that fail ---- */
 
 static void
 check_refusal(const StandinOptions *options, const char *said)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sweeps: every row against a comparison of that case alone, made from a scenario that says it;
- * what is refused; files of points; flags and options; figures.
+ * Sweeps: every row equals a comparison of that case alone, built from its own scenario; errors;
+ * files of points; flags and options; figures.
  */
 #include "base/error.h"
 #include "report/base/field_cells.h"
@@ -15,7 +15,7 @@
 #include <string.h>
 
 #define SCHEMA "\"schema\": \"longhaul.scenario/1\", "
-/* Two clusters, three lengths, one of which ulysses and its friends refuse; and a flag. */
+/* Two clusters, three lengths (ulysses and related schedules refuse one of them), and a flag. */
 #define SMALL                                                                                      \
     "{" SCHEMA "\"model\": \"gpt3-125m\", \"schedule\": [\"zigzag\", \"ulysses\", \"ring\"], "     \
     "\"sweep\": {\"seq_length\": [\"8K\", 16384, 100], \"cluster\": [\"dgx-a100-80g:1\", "         \
@@ -63,7 +63,7 @@ csv_of(const LhSweep *sweep)
 
 /* ---- rows ---- */
 
-/* A case of SMALL, said without a list. */
+/* A case of SMALL without lists. */
 static char *
 plain_case(const char *length, const char *cluster, bool flag)
 {
@@ -73,7 +73,7 @@ plain_case(const char *length, const char *cluster, bool flag)
                            length, cluster, flag ? ", \"no_overlap\": true" : "");
 }
 
-/* The point is the comparison of the case, and its times are those of single runs. */
+/* A point equals the comparison of its case, with the times of single runs. */
 static void
 check_point(const LhSweep *sweep, guint index, const char *text)
 {
@@ -111,7 +111,7 @@ check_point(const LhSweep *sweep, guint index, const char *text)
     }
 }
 
-/* Fields stand in the order of the table: cluster, ranks, length, then options of schedules. */
+/* Fields are in the order of the table: cluster, ranks, length, then options of schedules. */
 START_TEST(rows_are_those_of_single_comparisons)
 {
     static const char *const clusters[] = { "dgx-a100-80g:1", "dfa-2node:1" };
@@ -137,7 +137,7 @@ START_TEST(rows_are_those_of_single_comparisons)
 }
 END_TEST
 
-/* What cannot be set up is a row with what was asked for, and the reason. */
+/* A case that cannot be set up is a row with its parameters and the reason. */
 START_TEST(refused_points_are_rows)
 {
     g_autoptr(LhScenario) scenario =
@@ -147,7 +147,7 @@ START_TEST(refused_points_are_rows)
     g_autoptr(GError) error = NULL;
     g_autoptr(LhSweep) sweep = NULL;
 
-    /* ring reads no gather_groups: nothing of it can be set up. */
+    /* ring does not read gather_groups: no case can be set up. */
     ck_assert_ptr_null(sweep_try(scenario, 1, NULL, &error));
     ck_assert_ptr_nonnull(strstr(error->message, "every point of the sweep is refused"));
     lh_scenario_free(g_steal_pointer(&scenario));
@@ -169,7 +169,7 @@ START_TEST(refused_points_are_rows)
 }
 END_TEST
 
-/* A rate has a slash as a path has, and is none: the folder of the file has no part in it. */
+/* A rate contains a slash but is no path: it is not resolved against the file's folder. */
 START_TEST(rates_of_links_are_swept)
 {
     static const char text[] = "{" SCHEMA "\"schedule\": [\"ring\"], \"seq_length\": \"16K\", "
@@ -194,7 +194,7 @@ START_TEST(rates_of_links_are_swept)
 }
 END_TEST
 
-/* What all points have is said above them, what is swept in their columns. */
+/* Parameters common to all points are printed above the table, swept ones in columns. */
 START_TEST(links_of_all_points_are_said)
 {
     g_autoptr(LhScenario) scenario =
@@ -211,7 +211,7 @@ START_TEST(links_of_all_points_are_said)
 }
 END_TEST
 
-/* An option gives the field one value in place of its list. */
+/* An option replaces a list by a single value. */
 START_TEST(options_replace_lists)
 {
     g_autoptr(LhScenario) scenario = scenario_of(SMALL);
@@ -230,7 +230,7 @@ START_TEST(options_replace_lists)
 }
 END_TEST
 
-/* ---- what is no sweep ---- */
+/* ---- errors ---- */
 
 START_TEST(bad_sweeps_are_refused_with_their_place)
 {
@@ -269,7 +269,7 @@ START_TEST(bad_sweeps_are_refused_with_their_place)
 }
 END_TEST
 
-/* "1, 2, ... count"; caller frees. */
+/* The list "1, 2, ... count". Caller frees. */
 static char *
 numbers(guint count)
 {
@@ -310,7 +310,7 @@ check_file(const LhScenario *scenario, const char *file, guint jobs, const char 
     ck_assert_str_eq(written, points);
 }
 
-/* Cut anywhere, the file is gone on from, to the same bytes. */
+/* A file cut at any byte is continued, to the same bytes. */
 START_TEST(files_of_points_are_gone_on_from)
 {
     g_autofree char *folder = g_dir_make_tmp("longhaul-sweep-XXXXXX", NULL);
@@ -332,7 +332,7 @@ START_TEST(files_of_points_are_gone_on_from)
     ck_assert_ptr_null(sweep_try(other, 1, file, &error));
     ck_assert_ptr_nonnull(strstr(error->message, "another question"));
     g_clear_error(&error);
-    /* A line of another point, or with a cell less, is none that it writes. */
+    /* Rejects a line of another point, and one with a cell less. */
     {
         g_auto(GStrv) lines = g_strsplit(points, "\n", 3);
         g_autofree char *skipped = g_strdup_printf("%s\n%s", lines[0], lines[2]);
@@ -388,7 +388,7 @@ START_TEST(figures_need_one_field_or_two)
 }
 END_TEST
 
-/* The script of the figure; the picture is gnuplot's. Caller frees. */
+/* The script of the figure, whose image gnuplot draws. Caller frees. */
 static char *
 script_of(const LhSweep *sweep)
 {

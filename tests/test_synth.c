@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Schedule synthesis: counters against a recount, programs of random assignments against the
- * verifier, the simulator and real data, bounds against everything that is found or published.
+ * Schedule synthesis: counters against a recount; programs of random assignments against the
+ * verifier, the simulator and real data; lower bounds against everything found or published.
  */
 #include "base/error.h"
 #include "base/rng.h"
@@ -23,7 +23,7 @@
 #include <math.h>
 #include <string.h>
 
-/* A scenario of the forward pass, or of both: @fields are members of its JSON. */
+/* A scenario of the forward pass, or of both; @fields are members of its JSON. */
 static Case
 pass_of(const char *fields, bool backward)
 {
@@ -42,11 +42,11 @@ forward_of(const char *fields)
     return pass_of(fields, false);
 }
 
-/* Two GPUs of the second node are slow. */
+/* Two slow GPUs in the second node. */
 #define SLOW "\"straggler\": [{\"rank\": 5, \"factor\": 1.7}, {\"rank\": 6, \"factor\": 1.25}]"
 
-/* Two to five nodes of four GPUs, or eight GPUs of one; full masks and windows; slow GPUs. The last
- * one gets documents. */
+/* Two to five nodes of four GPUs, or eight GPUs of one; full masks and windows; slow GPUs. The
+ * last one gets documents. */
 static const char *const cases[] = {
     ("\"cluster\": \"azure-nc96-a100:2\", \"seq_length\": 512, \"num_attention_heads\": 16, "
      "\"num_query_groups\": 16, \"kv_channels\": 64"),
@@ -62,12 +62,12 @@ static const char *const cases[] = {
      "\"num_query_groups\": 16, \"kv_channels\": 64"),
 };
 
-/* Documents that end within segments, one of them of one token. */
+/* Documents that end within segments; one has a single token. */
 #define DOCUMENTS "75 1 181 127 127 1\n"
 
 #define CASES (2 * G_N_ELEMENTS(cases)) /* forward, then with the backward pass */
 
-/* Case @number, below CASES; the file of its documents is removed at once. */
+/* Case @number, below CASES; removes the file of its documents at once. */
 static Case
 numbered_case(guint number)
 {
@@ -90,7 +90,7 @@ numbered_case(guint number)
     return c;
 }
 
-/* A grain that the case allows, by chance. */
+/* A random grain that the case allows. */
 static LhSynthProblem *
 random_problem(const Case *c, uint64_t seed)
 {
@@ -129,7 +129,7 @@ random_state(const LhSynthProblem *p, uint64_t seed)
     return s;
 }
 
-/* The same assignment, counted from the beginning. */
+/* The same assignment, counted from scratch. */
 static LhSynthAssignment *
 recounted(const LhSynthAssignment *s)
 {
@@ -140,12 +140,12 @@ recounted(const LhSynthAssignment *s)
     return fresh;
 }
 
-/* Bytes by slot and place, as LhSynthAssignment has them. */
+/* Bytes by slot and place, as in LhSynthAssignment. */
 typedef struct {
     GArray *in, *out; /* of int64_t */
 } Traffic;
 
-/* Of both passes. */
+/* Traffic of both passes. */
 typedef struct {
     Traffic forward, backward;
 } Travel;
@@ -186,8 +186,8 @@ add_bytes(const LhSynthAssignment *s, uint32_t slot, uint32_t from, uint32_t to,
     g_array_index(traffic->in, int64_t, slot * s->problem->places + to) += (int64_t)bytes;
 }
 
-/* What place @place needs of row or column chunk @chunk, and in which rounds: all blocks are asked.
- */
+/* Adds the bytes that @place needs of row or column chunk @chunk, and their rounds, by scanning
+ * all blocks. */
 static void
 add_need(const LhSynthAssignment *s, bool row, uint32_t place, uint32_t chunk, uint32_t slice,
          Travel *travel)
@@ -220,7 +220,7 @@ add_need(const LhSynthAssignment *s, bool row, uint32_t place, uint32_t chunk, u
               &travel->backward);
 }
 
-/* Bytes over the network, by what places need: a second way, without counters. */
+/* Traffic over the network derived from what places need, independently of the counters. */
 static Travel
 travel_needed(const LhSynthAssignment *s)
 {
@@ -273,7 +273,7 @@ START_TEST(counters_equal_a_recount)
 }
 END_TEST
 
-/* What work takes at @place, whose slowest GPU all wait for. */
+/* Time of work at @place: its slowest GPU decides. */
 static int64_t
 work_at(const Case *c, uint32_t place, LhTime work_ps)
 {
@@ -282,8 +282,8 @@ work_at(const Case *c, uint32_t place, LhTime work_ps)
     return slow ? (int64_t)((double)work_ps * 1.7) : work_ps;
 }
 
-/* Every block's work is where it is computed, in entry 0 if it waits for nothing from elsewhere:
- * for neither row nor column, or backward, where columns are kept, for no row. */
+/* Every block's work counts where it is computed, in entry 0 if it waits for no remote data:
+ * neither row nor column; in the backward pass, where columns are kept, no row. */
 START_TEST(work_is_that_of_all_blocks)
 {
     for (guint i = 0; i < CASES; i++) {
@@ -326,7 +326,7 @@ prove(const LhProgram *program, guint number)
         verdict->findings->len > 0 ? g_array_index(verdict->findings, LhFinding, 0).message : "");
 }
 
-/* What the messages of @program take into and out of each place is what the counters say. */
+/* The bytes of @program's messages into and out of each place equal the counters. */
 static void
 check_traffic(const LhSynthAssignment *s, const LhProgram *program)
 {
@@ -358,7 +358,8 @@ check_traffic(const LhSynthAssignment *s, const LhProgram *program)
     }
 }
 
-/* Executes @program with real data: results within the gates, counts of verifier and simulator. */
+/* Executes @program with real data: results within the gates, and the counts of verifier and
+ * simulator. */
 static void
 execute(const Case *c, const LhProgram *program, guint number)
 {
@@ -391,10 +392,10 @@ START_TEST(any_assignment_is_proven_and_runs)
 }
 END_TEST
 
-/* --- bounds -------------------------------------------------------------------------------------
- */
+/* --- lower bounds
+ * -------------------------------------------------------------------------------- */
 
-/* The traffic of every assignment, however uneven, is at least the cut's. */
+/* Every assignment, however unbalanced, has at least the traffic of the cut. */
 START_TEST(no_assignment_moves_less_than_the_cut)
 {
     for (guint i = 0; i < CASES; i++) {
@@ -422,10 +423,10 @@ START_TEST(no_assignment_moves_less_than_the_cut)
 }
 END_TEST
 
-/* Steps of a node's tokens, for the second way. */
+/* Fractions of a node's tokens, for the independent computation. */
 #define STEPS 8
 
-/* The largest price x pairs - traffic of sets of rows and columns in whole steps. */
+/* The maximum of price x pairs - traffic, over sets of rows and columns in whole steps. */
 static double
 best_sets(uint32_t nodes, double price, double row, double column)
 {
@@ -445,7 +446,7 @@ best_sets(uint32_t nodes, double price, double row, double column)
     return best;
 }
 
-/* In whole steps there are fewer sets, so that this is no less than the cut, and not much more. */
+/* Whole steps allow fewer sets: the result is at least the cut, and close to it. */
 static double
 cut_by_steps(uint32_t nodes, double row, double column)
 {
@@ -478,10 +479,11 @@ START_TEST(the_cut_is_that_of_all_sets)
             ck_assert_double_ge(cut, steps * 0.9);
             ck_assert_double_ge(
                 lh_synth_cut(ones, nodes, 4096, false, costs[i].row, costs[i].column), cut);
-            /* Pairs of nodes are nodes of twice the tokens. */
+            /* A place of two nodes is a node with twice the tokens. */
             ck_assert_double_eq_tol(whole / cut, 2, 0.01);
         }
-        /* What leaves a node need not leave two of them; what leaves these, leaves a node. */
+        /* Bytes that leave a node may stay within its pair of nodes; bytes that leave a pair
+         * leave a node. */
         ck_assert_double_lt(lh_synth_cut(twos, 2, 4096, true, costs[i].row, costs[i].column),
                             lh_synth_cut(ones, 4, 4096, true, costs[i].row, costs[i].column));
         ck_assert_double_gt(lh_synth_cut(unlike, 2, 4096, true, costs[i].row, costs[i].column), 0);
@@ -522,12 +524,12 @@ START_TEST(nothing_published_is_below_the_bound)
 }
 END_TEST
 
-/* One of so many values, by the chance of @draw. */
+/* A random value of the list, by @draw. */
 #define ANY(values, draw) (values)[lh_rng_bits(seed, draw, 20) % G_N_ELEMENTS(values)]
 
 /*
- * The members of a scenario, by chance: cluster and nodes, length, heads, mask, network, slow
- * ranks and links. Not every one of them has a synthesis. Caller frees.
+ * Members of a random scenario: cluster and nodes, length, heads, mask, network, slow ranks and
+ * links. Not all have a synthesis. Caller frees.
  */
 static char *
 random_fields(uint64_t seed)
@@ -565,7 +567,7 @@ random_fields(uint64_t seed)
             : "");
 }
 
-/* Neither a published schedule nor one that is found is faster than the bound. */
+/* Neither a published nor a synthesised schedule is below the lower bound. */
 static void
 hold_bound(const Case *c, const char *fields, uint64_t seed)
 {
@@ -603,11 +605,11 @@ START_TEST(nothing_is_below_the_bound_of_a_random_problem)
         case_clear(&c);
     }
     ck_assert_uint_eq(held, wanted);
-    ck_assert_uint_ge(crossing, wanted / 10); /* both bounds are held */
+    ck_assert_uint_ge(crossing, wanted / 10); /* both bounds are tested */
 }
 END_TEST
 
-/* Nodes behind oversubscribed trunks: whatever is found takes what the trunks take at least. */
+/* Nodes behind oversubscribed trunks: no result is below the trunks' lower bound. */
 START_TEST(nothing_is_below_the_bound_of_trunks)
 {
     const guint count = (guint)test_share(24);
@@ -645,7 +647,7 @@ END_TEST
 /* --- the search ---------------------------------------------------------------------------------
  */
 
-/* Two nodes of slow NICs: half of the heads of each sequence part need not cross. */
+/* Two nodes with slow NICs: half of the heads of each sequence part need not cross them. */
 #define SMALL                                                                                      \
     "\"cluster\": \"azure-nc96-a100:2\", \"seq_length\": 2048, \"num_attention_heads\": 8, "       \
     "\"num_query_groups\": 8, \"kv_channels\": 64, "                                               \
@@ -670,7 +672,7 @@ text_of(const LhProgram *program)
     return text;
 }
 
-/* Of what was dealt out: every block once, and at each place the work that its ranks do. */
+/* The assignment has every block once, and each place the work of its ranks. */
 static void
 hold_cells(const Case *c, const LhSynthesis *s, bool both)
 {
@@ -744,8 +746,8 @@ START_TEST(threads_change_nothing)
 }
 END_TEST
 
-/* Found, written, read again, proven, and executed with real data: faster than the published ones,
- * and its counts are those of the verifier and the simulator. */
+/* A result is found, written, read back, proven, and executed with real data. It is faster than
+ * the published schedules, and has the counts of verifier and simulator. */
 static void
 find_and_run(bool backward)
 {
@@ -777,15 +779,15 @@ START_TEST(beats_the_published_and_runs)
 }
 END_TEST
 
-/* Cases of docs/results/synthesis.md, whose times were first found by a prototype, and what may be
- * missing of that. */
+/* Cases of docs/results/synthesis.md, whose times were first found by a prototype, with the
+ * accepted shortfall. */
 START_TEST(finds_what_is_known_to_be_there)
 {
     static const struct {
         const char *fields;
         bool backward;
         uint32_t budget;
-        double known_ms; /* 0: the published schedule's */
+        double known_ms; /* 0: that of the published schedule */
         double share;
     } rows[] = {
         { "\"cluster\": \"dfa-2node:2\", \"model\": \"llama-7b\", \"seq_length\": \"16K\", "
@@ -803,7 +805,7 @@ START_TEST(finds_what_is_known_to_be_there)
         { "\"cluster\": \"hgx-h100:4\", \"model\": \"llama-3-8b\", \"seq_length\": \"32K\", "
           "\"schedule\": [\"te-a2a-p2p\"]",
           true, 64, 2.088, 1.05 },
-        /* One GPU of sixteen is half as fast: its node gets half as much work. */
+        /* One of sixteen GPUs has half speed: its node gets half as much work. */
         { "\"cluster\": \"hgx-h100:2\", \"model\": \"llama-3-8b\", \"seq_length\": \"64K\", "
           "\"schedule\": [\"allgather-kv\"], \"straggler\": [{\"rank\": 3, \"factor\": 2}]",
           false, 16, 0, 0.72 },
@@ -830,7 +832,7 @@ START_TEST(finds_what_is_known_to_be_there)
 }
 END_TEST
 
-/* Alone, the search finds what it finds beside published schedules, and asks none of them. */
+/* Without published schedules the search finds the same as beside them. */
 START_TEST(alone_the_best_candidate_is_the_answer)
 {
     Case c = forward_of(SMALL);
@@ -929,10 +931,10 @@ START_TEST(programs_of_other_cases_are_refused)
 }
 END_TEST
 
-/* --- the judges ---------------------------------------------------------------------------------
- */
+/* --- robustness trials
+ * --------------------------------------------------------------------------- */
 
-/* Three published schedules, which therefore all meet the jitter. */
+/* Three published schedules: few enough that jitter is tested for all of them. */
 #define JUDGED                                                                                     \
     "\"cluster\": \"azure-nc96-a100:2\", \"seq_length\": 2048, \"num_attention_heads\": 8, "       \
     "\"num_query_groups\": 8, \"kv_channels\": 64, \"pass\": \"fwd\""
@@ -949,7 +951,7 @@ judged(const char *fields, guint threads)
     Case c = case_of(fields);
     LhSynthesis *s = synth(&c, &options);
 
-    /* What the setup owns is not looked at behind its end. */
+    /* The result borrows nothing from the setup. */
     case_clear(&c);
     return s;
 }
@@ -962,8 +964,8 @@ by_time(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The times of a program, of the fastest schedule of a run, and of that of the least median, where
- * the scenario says what the judge does. */
+/* Times of a program, of the fastest published schedule per run, and of the one with the least
+ * median, from scenarios with the trial's network and jitter. */
 typedef struct {
     LhTime times_ps[LH_SYNTH_SEEDS], published_ps[LH_SYNTH_SEEDS], median_ps, worst_ps;
 } Replayed;
@@ -1016,7 +1018,7 @@ replay(const char *fields, const LhSynthTrial *trial, const LhProgram *program, 
     case_clear(&c);
 }
 
-/* The judges' figures are those of scenarios that say the same. */
+/* The trials' numbers equal those of scenarios with the same settings. */
 static void
 hold_trials(const char *fields, const LhSynthesis *s)
 {
@@ -1067,9 +1069,9 @@ START_TEST(what_holds_wins_under_every_judge)
 }
 END_TEST
 
-/* Of all published schedules those that may be the fastest meet the jitter of a network: usp is
- * the fastest of the scenario and not so with jitter, and the fastest under fifo is not among the
- * three fastest of the scenario. */
+/* Jitter is tested for those published schedules that may be the fastest of a network. usp is
+ * the fastest of the scenario but not with jitter; the fastest under fifo is not among the three
+ * fastest of the scenario. */
 START_TEST(the_fastest_of_each_network_meet_jitter)
 {
     static const char fields[] =
@@ -1099,7 +1101,7 @@ START_TEST(the_fastest_of_each_network_meet_jitter)
 }
 END_TEST
 
-/* Who is as fast does not win; measured times of collectives hold where links are fair alone. */
+/* A tie is no win. Measured times of collectives apply with fair links only. */
 START_TEST(a_tie_is_no_win)
 {
     static const char fields[] = "\"cluster\": \"hgx-h100:1\", \"seq_length\": 16384, "
@@ -1132,7 +1134,7 @@ START_TEST(a_tie_is_no_win)
 }
 END_TEST
 
-/* Gathered keys and values take one message for each link; small messages queue behind others. */
+/* Gathered keys and values need one message per link; small messages queue behind others. */
 START_TEST(what_does_not_hold_is_said)
 {
     static const char fields[] = JUDGED ", \"schedule\": [\"usp\", \"te-allgather\", \"ulysses\"]";
@@ -1149,7 +1151,7 @@ START_TEST(what_does_not_hold_is_said)
 }
 END_TEST
 
-/* The scenario's jitter, if that is larger; fair where the scenario has fifo. */
+/* Trials use the scenario's jitter if it is larger, and fair if the scenario has fifo. */
 START_TEST(judges_differ_from_the_scenario)
 {
     static const char fifo[] = JUDGED THREE ", \"network\": \"fifo\"";
@@ -1168,7 +1170,7 @@ START_TEST(judges_differ_from_the_scenario)
 }
 END_TEST
 
-/* The largest share of the fastest published one's time that a program takes. */
+/* The program's worst time relative to the fastest published one. */
 static double
 worst_share(const char *fields, const LhSynthesis *s, const LhProgram *program, LhTime own_ps)
 {
@@ -1185,7 +1187,8 @@ worst_share(const char *fields, const LhSynthesis *s, const LhProgram *program, 
     return worst;
 }
 
-/* Which is not always the fastest; the fastest of all is still known, and the search the same. */
+/* The chosen program may not be the fastest one; the fastest is still reported, and the search
+ * is unaffected. */
 START_TEST(the_chosen_one_wins_by_most_at_the_least)
 {
     guint others = 0;
@@ -1220,7 +1223,7 @@ START_TEST(the_chosen_one_wins_by_most_at_the_least)
 }
 END_TEST
 
-/* Of two that do the same under every judge, the one that is better in the scenario is chosen. */
+/* Of two that are equal in every trial, the faster one in the scenario is chosen. */
 START_TEST(the_scenario_is_among_the_judges)
 {
     static const char fields[] = JUDGED THREE ", \"network\": \"fifo\"";
@@ -1271,7 +1274,7 @@ START_TEST(threads_change_no_judgement)
 }
 END_TEST
 
-/* Stops when all candidates are through and a judge is to hear the next program. */
+/* Stops after all candidates, before a trial tests the next program. */
 static bool
 stop_judges(void *data, const LhProgress *at)
 {
@@ -1300,7 +1303,7 @@ START_TEST(interrupted_judges_leave_the_fastest)
 }
 END_TEST
 
-/* A program to go on from is a contender; where nothing is found, nobody is asked. */
+/* A program continued from a file takes part; without results there are no trials. */
 START_TEST(judges_hear_what_is_gone_on_from)
 {
     Case c = case_of(JUDGED THREE);

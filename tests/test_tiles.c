@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Attention kernels by their tiles: blocks against every pair of the mask, schedules against plain
- * ones, and what a device's rows make of them.
+ * Attention kernels by tiles: blocks against every pair of the mask, tile schedules against
+ * straightforward ones, and the times of a device's rows.
  */
 #include "base/rng.h"
 #include "run_tests.h"
@@ -15,7 +15,7 @@
 
 #define TOKENS_MAX 96
 
-/* Rows of one side in the sequence, as LH_MASK_POSITIONS has them. */
+/* Positions of the rows of one side, as in LH_MASK_POSITIONS. */
 typedef struct {
     LhKernelArgs args;
     uint32_t q_parts, k_parts;
@@ -91,7 +91,7 @@ draw_case(Case *c, uint64_t seed)
     c->args.heads = 2 * (uint32_t)draw(seed, 17, 1, 5);
 }
 
-/* Blocks of tile @tile in which any pair lies, looked at one by one. */
+/* Blocks of tile @tile that contain any pair, by testing each pair. */
 static uint64_t
 plain_blocks(const Case *c, const LhTiling *t, uint64_t packed, uint64_t tile)
 {
@@ -136,7 +136,8 @@ START_TEST(tiles_blocks_are_those_with_pairs)
 
             if (blocks == 0 && c.args.stride <= 1)
                 continue;
-            if (c.args.stride > 1) /* keys between those seen count as seen, so more may be */
+            if (c.args.stride > 1) /* keys between visible ones count as visible, so there may be
+                                    * more */
                 continue;
             left += left == 0 ? g_array_index(runs, LhTileRun, at++).tiles : 0;
             run = &g_array_index(runs, LhTileRun, at - 1);
@@ -151,7 +152,7 @@ START_TEST(tiles_blocks_are_those_with_pairs)
 }
 END_TEST
 
-/* Tiles and blocks of one row each are the pairs, wherever the rows stand. */
+/* With tiles and blocks of one row, blocks are pairs, for any positions. */
 START_TEST(tiles_of_one_row_are_the_pairs)
 {
     for (uint64_t seed = 0; seed < 1500; seed++) {
@@ -175,7 +176,7 @@ START_TEST(tiles_of_one_row_are_the_pairs)
 }
 END_TEST
 
-/* Up to the diagonal: 2048 tokens in tiles of 128 x 64 have 2, 4, ... 32 blocks. */
+/* Causal: 2048 tokens in tiles of 128 x 64 have 2, 4, ... 32 blocks. */
 START_TEST(tiles_of_a_triangle)
 {
     const LhTiling t = { .rows = 128, .columns = 64 };
@@ -226,7 +227,7 @@ falling(gconstpointer a, gconstpointer b)
     return x > y ? -1 : x < y;
 }
 
-/* All tiles in the order in which they are taken. */
+/* All tiles in the order of execution. */
 static GArray *
 expand(const LhTiling *t, const GArray *runs, uint64_t copies)
 {
@@ -292,7 +293,7 @@ START_TEST(tiles_schedules_are_exact)
 }
 END_TEST
 
-/* One SM of several thread blocks, told without a heap. */
+/* An SM with several thread blocks, simulated without a heap. */
 typedef struct {
     double at, left[LH_TILES_RESIDENT];
     uint64_t count;
@@ -329,7 +330,7 @@ plain_advance(const LhTiling *t, PlainSm *sm)
     sm->count = kept;
 }
 
-/* When @sm has room, and how many thread blocks it has then. */
+/* When @sm has room for a tile, and how many thread blocks it has then. */
 static double
 plain_room(const LhTiling *t, const PlainSm *sm, uint64_t *staying)
 {
@@ -398,7 +399,7 @@ START_TEST(tiles_that_share_an_sm_share_its_rate)
 }
 END_TEST
 
-/* By hand: tiles of 10 blocks, two on an SM, of which one alone has 0.8 of the rate. */
+/* By hand: tiles of 10 blocks, two per SM; one alone has 0.8 of the rate. */
 START_TEST(tiles_that_share_an_sm_by_hand)
 {
     static const struct {
@@ -406,7 +407,7 @@ START_TEST(tiles_that_share_an_sm_by_hand)
         double blocks;
     } cases[] = {
         { 1, 1, 12.5 }, { 2, 1, 20 }, { 3, 1, 32.5 },
-        { 2, 2, 12.5 }, { 3, 2, 20 }, { 6, 2, 32.5 }, /* the last two on an SM each */
+        { 2, 2, 12.5 }, { 3, 2, 20 }, { 6, 2, 32.5 }, /* the last two on separate SMs */
         { 8, 2, 40 },
     };
     const LhTiling t = { .resident = 2, .alone = 0.8 };
@@ -422,7 +423,7 @@ START_TEST(tiles_that_share_an_sm_by_hand)
 }
 END_TEST
 
-/* The best assignment of tiles from @i on, by trying all. */
+/* The best assignment of tiles from @i on, by exhaustive search. */
 static double
 best_makespan(const GArray *tiles, guint i, double *free_at, uint64_t sms)
 {
@@ -462,7 +463,7 @@ START_TEST(tiles_longest_first_is_near_the_best)
 }
 END_TEST
 
-/* A kernel of real size, through the limit from which schedules are estimated. */
+/* Kernels of realistic size, across the limit from which schedules are estimated. */
 START_TEST(tiles_times_grow_with_tokens_and_shrink_with_sms)
 {
     const LhTiling tilings[] = {
@@ -529,7 +530,7 @@ seconds(const LhDevice *device, bool serving, const LhKernelArgs *args, LhKernel
     cost.serving = serving;
     first = (double)lh_cost_compute(&cost, &program, &op, occupancy) * 1e-12;
     again = (double)lh_cost_compute(&cost, &program, &op, occupancy) * 1e-12;
-    ck_assert_double_eq(first, again); /* what is kept is what was found */
+    ck_assert_double_eq(first, again); /* the cached value is equal */
     lh_cost_clear(&cost);
     return first;
 }
@@ -547,8 +548,8 @@ causal(uint64_t n, uint32_t heads, uint32_t head_dim)
                            .mask = LH_MASK_CAUSAL };
 }
 
-/* A long kernel at the sustained rate, within what its tiles have beyond the diagonal; one head of
- * few tiles leaves most SMs idle. */
+/* A long kernel reaches the sustained rate, up to its tiles' part beyond the diagonal; a single
+ * head with few tiles leaves most SMs idle. */
 START_TEST(rows_give_the_rate_of_busy_sms)
 {
     g_autoptr(LhDevice) h100 = load("h100-sxm");
@@ -560,7 +561,7 @@ START_TEST(rows_give_the_rate_of_busy_sms)
     ck_assert_double_eq_tol(seconds(h100, false, &big, LH_KERNEL_ID_attention_fwd, &occupancy),
                             ideal, 0.03 * ideal);
     ck_assert_double_gt(occupancy, 0.98);
-    /* 16 tiles on 132 SMs: as long as the longest, of 16 blocks and the prologue */
+    /* 16 tiles on 132 SMs: the time of the longest one, of 16 blocks and the prologue */
     ideal = (16 + row->tiling.prologue) * 4 * 128 * 128 * 128 * 132 / row->sustained_rate;
     ck_assert_double_eq_tol(seconds(h100, false, &small, LH_KERNEL_ID_attention_fwd, &occupancy),
                             ideal, 1e-9);
@@ -568,8 +569,8 @@ START_TEST(rows_give_the_rate_of_busy_sms)
 }
 END_TEST
 
-/* Of a library without a row for the pass, the mask or the head dimension, and of a device whose
- * library nobody named, curves count; rows where curves have no such head dimension. */
+/* Curves apply if the library has no row for the pass, the mask or the head size, or no library
+ * is named; rows apply if curves lack the head size. */
 START_TEST(rows_leave_the_rest_to_curves)
 {
     g_autoptr(LhDevice) h100 = load("h100-sxm");
@@ -596,7 +597,7 @@ START_TEST(rows_leave_the_rest_to_curves)
 }
 END_TEST
 
-/* Of a serving system: the launch and the copies come on top, and the device is cool; each term
+/* Serving systems: launch and copies are added, and the device runs at its cool rate; each term
  * makes a kernel slower. */
 START_TEST(rows_of_serving_systems_have_terms)
 {
@@ -633,7 +634,7 @@ START_TEST(rows_of_serving_systems_have_terms)
 }
 END_TEST
 
-/* 1 / rate is between 1 / R0 and 1 / Rs, half way at the knee. */
+/* 1 / rate is between 1 / R0 and 1 / Rs, and at the middle at the knee. */
 START_TEST(rows_cool_and_sustained)
 {
     LhAttentionRow row = { .rate = 800e12, .sustained_rate = 400e12, .knee_ps = 4000000000 };
@@ -645,7 +646,7 @@ START_TEST(rows_cool_and_sustained)
 }
 END_TEST
 
-/* By the length that is predicted; longer than all: the last. */
+/* By predicted time; beyond the last one, the last. */
 START_TEST(rows_quantiles_are_of_calls_as_long)
 {
     const LhAttentionQuantile known[] = { { 64000000, 0.1 }, { 256000000, 0.05 }, { 0, 0.02 } };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Topology files: every shipped one, broken ones; links and routes, by hand and by rules that hold
- * for all of them.
+ * Topology files: every shipped one, and broken ones; links and routes, by hand and by invariants
+ * of all.
  */
 #include "data_files.h"
 #include "share.h"
@@ -71,8 +71,8 @@ everyone(const LhNetwork *network)
     return (LhGroup){ .stride = 1, .count = network->ranks, .outer_count = 1 };
 }
 
-/* "nvlink up 0.1, nic up 0.0, ...: 5 us nic 2", each link with its node and index, and the SMs that
- * messages of all ranks' communicator hold; caller frees. */
+/* Formats e.g. "nvlink up 0.1, nic up 0.0, ...: 5 us nic 2": each link with its node and index,
+ * and the SMs held by messages of the communicator of all ranks. Caller frees. */
 static char *
 describe_route(const LhNetwork *network, uint32_t src, uint32_t dst)
 {
@@ -129,7 +129,7 @@ START_TEST(topology_routes_over_nvswitch)
     CHECK_ROUTES(TOPOLOGY("4", NVSWITCH PCIE NICS("2"), ""), 1,
                  { 0, 3, "nvlink up 0.0, nvlink down 0.3: 2 us nvlink 16" },
                  { 3, 0, "nvlink up 0.3, nvlink down 0.0: 2 us nvlink 16" });
-    /* Across nodes the whole communicator has the network's channels. */
+    /* Across nodes the whole communicator uses the network's channels. */
     CHECK_ROUTES(TOPOLOGY("4", NVSWITCH PCIE NICS("2"), ""), 3,
                  { 4, 5, "nvlink up 1.0, nvlink down 1.1: 2 us nvlink 2" },
                  { 1, 6, "pcie up 0.1, nic up 0.0, nic down 1.1, pcie down 1.2: 6 us nic 2" },
@@ -141,7 +141,7 @@ START_TEST(topology_routes_over_nvswitch)
 }
 END_TEST
 
-/* Within a node, messages hold the link's own SMs if their communicator stays in the node. */
+/* Messages within a node hold the link's own SMs if their communicator is within the node. */
 START_TEST(topology_spans_decide_the_sms)
 {
     static const struct {
@@ -242,11 +242,11 @@ START_TEST(topology_routes_over_fat_tree)
         { 9, 0,
           "pcie up 4.1, nic up 4.0, fabric up 2.0, fabric down 0.0, nic down 0.0, pcie down 0.0: "
           "7.5 us fabric 2" });
-    /* One leaf needs no trunk. */
+    /* a single leaf needs no trunk */
     CHECK_ROUTES(tree, 2,
                  { 1, 2, "pcie up 0.1, nic up 0.0, nic down 1.0, pcie down 1.0: 6.5 us nic 2" });
 
-    /* A trunk: 2 nodes x 1 NIC x 10 GB/s / 2.5. */
+    /* a trunk: 2 nodes x 1 NIC x 10 GB/s / 2.5 */
     ck_assert(lh_network_init(&network, topology, 5, 10, NULL, NULL));
     ck_assert_uint_eq(network.links_count, 2 * (10 + 10 + 5 + 3));
     ck_assert_double_eq(lh_network_link(&network, network.fabric_first).bandwidth_bytes_per_s, 8e9);
@@ -273,7 +273,7 @@ START_TEST(topology_bench_platform)
 }
 END_TEST
 
-/* Small messages take what was measured: 15 to 20 us over InfiniBand, 40 to 60 us over TCP. */
+/* Small messages have measured latencies: 15 to 20 us over InfiniBand, 40 to 60 us over TCP. */
 START_TEST(topology_latencies_are_those_measured)
 {
     static const struct {
@@ -301,8 +301,8 @@ START_TEST(topology_latencies_are_those_measured)
 }
 END_TEST
 
-/* --- rules that hold for every route -----------------------------------------------------------
- */
+/* --- invariants of every route
+ * ------------------------------------------------------------------- */
 
 static void
 check_ends(const LhNetwork *network, const LhRoute *route, uint32_t src, uint32_t dst)
@@ -385,7 +385,7 @@ START_TEST(topology_every_route_is_sound)
 }
 END_TEST
 
-/* Between nodes only, and only where the NIC itself is faster. */
+/* Limits of a pair of GPUs apply between nodes only, and only below the rate of the NIC. */
 START_TEST(topology_limits_pairs_of_gpus)
 {
     static const struct {
@@ -414,7 +414,7 @@ START_TEST(topology_limits_pairs_of_gpus)
 }
 END_TEST
 
-/* Messages and hops of collectives have limits of their own. */
+/* Messages and hops of collectives have separate limits. */
 START_TEST(topology_limits_hops_of_collectives_apart)
 {
     g_autoptr(LhTopology) topology = parse(TOPOLOGY("2", NVSWITCH PCIE NICS("1"), TREE), NULL);
@@ -438,7 +438,7 @@ START_TEST(topology_limits_hops_of_collectives_apart)
 }
 END_TEST
 
-/* Sockets have one; InfiniBand and RoCE do not. */
+/* Sockets have a limit; InfiniBand and RoCE do not. */
 START_TEST(topology_limits_pairs_over_tcp)
 {
     g_auto(GStrv) names = lh_data_list("topologies");
@@ -454,7 +454,7 @@ START_TEST(topology_limits_pairs_over_tcp)
 }
 END_TEST
 
-/* What a source says of a number, its label says, too. */
+/* The provenance of a number matches its source text. */
 START_TEST(topology_labels_are_true)
 {
     static const char *const latencies[] = { "latency assumed", "latency as ",
@@ -471,7 +471,7 @@ START_TEST(topology_labels_are_true)
 
             if (link->bandwidth == 0)
                 continue;
-            /* NCCL's constants are its makers' word: no fit of ours, and no measurement. */
+            /* NCCL's constants are neither our fit nor a measurement. */
             if (strstr(link->from.source, "src/graph/topo.h") != NULL) {
                 from_source++;
                 ck_assert_msg(link->from.provenance >= LH_PROVENANCE_DATASHEET, "%s: %s", *name,
@@ -663,7 +663,7 @@ check_broken(const BrokenInput *broken, gsize count)
     }
 }
 
-/* Latency and SMs have the provenance of the rates, unless they have one of their own. */
+/* Latency and SMs have the provenance of the rate unless they have their own. */
 START_TEST(topology_links_have_three_provenances)
 {
     static const BrokenInput same = { "\"provenance\": \"fitted\"", "\"provenance\": \"fitted\"",
@@ -684,7 +684,7 @@ START_TEST(topology_links_have_three_provenances)
     ck_assert_int_eq(b->nvlink.from.provenance, LH_PROVENANCE_MEASURED);
     ck_assert_int_eq(b->nvlink.latency_provenance, LH_PROVENANCE_DATASHEET);
     ck_assert_int_eq(b->nvlink.ctas_provenance, LH_PROVENANCE_MEASURED);
-    /* What takes no time is not used. */
+    /* a link that takes no time is not used */
     ck_assert_int_eq(lh_link_provenance(&link), LH_PROVENANCE_MEASURED);
     link.ctas = 1;
     ck_assert_int_eq(lh_link_provenance(&link), LH_PROVENANCE_DATASHEET);
@@ -928,7 +928,7 @@ START_TEST(topology_rejects_unknown_device)
 }
 END_TEST
 
-/* A device's path is relative to the file that names it, from wherever the program runs. */
+/* A device path is relative to the file that names it, in any working directory. */
 START_TEST(topology_device_is_beside_its_file)
 {
     g_autofree char *folder = g_dir_make_tmp("lh-XXXXXX", NULL);
@@ -960,10 +960,10 @@ END_TEST
  */
 
 typedef struct {
-    const char *find, *replacement; /* the first one; NULL: no more */
+    const char *find, *replacement; /* the first one; NULL: end */
 } Edit;
 
-/* The file of @name, edited; the error, or NULL if it is fine. */
+/* The file of @name, edited; returns the error, or NULL if it is valid. */
 static char *
 error_of_edited(const char *name, const Edit *edits)
 {
@@ -977,7 +977,7 @@ error_of_edited(const char *name, const Edit *edits)
         const char *at = strstr(text, edits->find);
         char *edited;
 
-        ck_assert_msg(at != NULL, "%s has no %s", name, edits->find);
+        ck_assert_msg(at != NULL, "%s lacks %s", name, edits->find);
         edited = g_strdup_printf("%.*s%s%s", (int)(at - text), text, edits->replacement,
                                  at + strlen(edits->find));
         g_free(text);
@@ -1006,7 +1006,7 @@ START_TEST(topology_says_what_collectives_were_measured_on)
     static const Edit none = { NULL, NULL };
     const struct {
         Edit edits[4];
-        const char *words; /* NULL: it is fine */
+        const char *words; /* NULL: valid */
     } cases[] = {
         { { none }, NULL },
         { { slower, none }, NULL }, /* the rows are still those of 371 GB/s */
@@ -1034,8 +1034,7 @@ START_TEST(topology_says_what_collectives_were_measured_on)
 }
 END_TEST
 
-/* A fifth faster than it was, at the links that it was measured on: of no efficiency that links
- * have. */
+/* A fifth faster than measured, on the links of the measurement: an efficiency that no link has. */
 START_TEST(topology_refuses_times_that_no_link_allows)
 {
     static const char *const names[] = { "dgx-a100-80g", "hgx-h100", "hgx-b200", "nvl72" };
@@ -1063,8 +1062,8 @@ START_TEST(topology_refuses_times_that_no_link_allows)
 }
 END_TEST
 
-/* --- what a scenario has otherwise --------------------------------------------------------------
- */
+/* --- overrides of a scenario
+ * --------------------------------------------------------------------- */
 
 START_TEST(topology_changes_what_is_given)
 {
@@ -1086,7 +1085,7 @@ START_TEST(topology_changes_what_is_given)
 }
 END_TEST
 
-/* Of the change nothing, and limits of a pair stay where they are below the new rate. */
+/* An empty change has no effect, and limits of a pair below the new rate stay. */
 START_TEST(topology_keeps_what_is_not_given)
 {
     const LhTopologyChange none = { 0 }, faster = { .nic_rate = 50e9 },
@@ -1140,7 +1139,7 @@ START_TEST(topology_refuses_what_it_has_no_place_for)
 }
 END_TEST
 
-/* As of a file: pairs do not cross rails. */
+/* As in files: pairs cannot cross rails. */
 START_TEST(topology_refuses_rails_without_a_switch)
 {
     const LhTopologyChange two = { .nics = 2 }, one = { .nics = 1 };
@@ -1174,7 +1173,7 @@ START_TEST(topology_refuses_other_rates_of_slower_nodes)
 }
 END_TEST
 
-/* What collectives share at a node is crossed between nodes, by their hops alone. */
+/* The node's link that collectives share is crossed between nodes only, and only by their hops. */
 START_TEST(collectives_share_a_link)
 {
     g_autoptr(LhTopology) topology = lh_topology_load("lasp-dgx", NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a cluster's tools print, read: every value that is taken, what cannot be used, files that
- * contradict each other, and the topology file that is made of them.
+ * Import of a cluster's tool output: every value that is read, unusable input, files that
+ * contradict each other, and the resulting topology file.
  */
 #include "run_tests.h"
 #include "told_files.h"
@@ -11,7 +11,7 @@
 #define GB 1e9
 #define US 1e-6
 
-/* Both say the same, to the last digits that doubles lose. */
+/* Equal up to the rounding of doubles. */
 static bool
 same(double a, double b)
 {
@@ -100,7 +100,7 @@ static const Reading readings[] = {
         b) "</cpu></system>"
 #define GPU(inside) "<pci busid=\"a\"><gpu dev=\"0\" sm=\"90\">" inside "</gpu></pci>"
 
-/* What a reading does not list, the file must not have said. */
+/* The file states nothing but the values listed. */
 START_TEST(reads_every_value)
 {
     const Reading *reading = &readings[_i];
@@ -121,13 +121,13 @@ START_TEST(reads_every_value)
     }
     for (guint i = 0; i < LH_TOOL_KINDS; i++)
         known += cluster->told[i].known &&
-                 (i != LH_TOOL_NICS_JOINED || cluster->told[i].value != 1); /* as nearly always */
+                 (i != LH_TOOL_NICS_JOINED || cluster->told[i].value != 1); /* almost always */
     ck_assert_uint_eq(known, expected);
     ck_assert_uint_eq(cluster->sources->len, 1);
 }
 END_TEST
 
-/* Of three times at one size the median; the version of the library, not of its header. */
+/* The median of three times at one size; the version of the library, not of its header. */
 START_TEST(reads_times_of_collectives)
 {
     static const uint64_t bytes[] = { 1048576, 16777216, 67108864, 1073741824 };
@@ -149,7 +149,7 @@ START_TEST(reads_times_of_collectives)
 }
 END_TEST
 
-/* Milliseconds; nothing under redop. */
+/* Times in milliseconds; no values in the column redop. */
 START_TEST(reads_times_of_old_tables)
 {
     g_autoptr(LhToolCluster) old = told_load((const char *[]){ "all-reduce-2018.txt", NULL });
@@ -181,7 +181,7 @@ static const char *const prefixes[] = {
     "\xef\xbb\xbf",
 };
 
-/* The program's name is no part of the text: the file's name says it. */
+/* Without the program's name in the text; the file's name gives it. */
 START_TEST(leaves_prefixes_of_launchers_out)
 {
     const char *prefix = prefixes[_i];
@@ -192,7 +192,7 @@ START_TEST(leaves_prefixes_of_launchers_out)
     g_autoptr(LhToolCluster) cluster = lh_tool_new();
     g_autoptr(GError) error = NULL;
 
-    if (g_str_has_prefix(prefix, "\xef")) { /* of a file, once */
+    if (g_str_has_prefix(prefix, "\xef")) { /* once per file */
         g_auto(GStrv) pieces = g_strsplit(text, prefix, -1);
         g_autofree char *joined = g_strjoinv("", pieces);
 
@@ -206,8 +206,8 @@ START_TEST(leaves_prefixes_of_launchers_out)
 }
 END_TEST
 
-/* --- what cannot be used ------------------------------------------------------------------------
- */
+/* --- unusable input
+ * ------------------------------------------------------------------------------ */
 
 static const struct {
     const char *text, *message;
@@ -357,7 +357,7 @@ START_TEST(refuses_what_is_broken)
 }
 END_TEST
 
-/* Appends @piece so many times. */
+/* Repeats @piece. */
 static char *
 repeat(const char *before, const char *piece, guint times, const char *after)
 {
@@ -430,7 +430,7 @@ static const struct {
     { WRITE_BW("392"), WRITE_BW("200"),
       "b:2: error: the bandwidth of a NIC is 25 GB/s here, and 49 GB/s in a:2; give files that "
       "agree" },
-    { LAT " 2 1000 1 1 2\n", LAT " 2 1000 1 1 3\n 8 1000 1 1 2\n", /* the shortest message's */
+    { LAT " 2 1000 1 1 2\n", LAT " 2 1000 1 1 3\n 8 1000 1 1 2\n", /* of the shortest message */
       "b:2: error: the latency of a NIC is 3 us here, and 2 us in a:2; give files that agree" },
     { "SwitchName=a Nodes=n[1-2]\n", "SwitchName=a Nodes=n[1-4]\n",
       "b:1: error: the number of nodes is 4 here, and 2 in a:1; give files that agree" },
@@ -448,7 +448,7 @@ START_TEST(names_both_files_of_a_contradiction)
 }
 END_TEST
 
-/* Two measurements of one thing differ a little: the first holds. */
+/* Two measurements of one quantity that differ slightly: the first counts. */
 START_TEST(takes_the_first_of_two_that_agree)
 {
     g_autoptr(LhToolCluster) cluster = lh_tool_new();
@@ -460,7 +460,7 @@ START_TEST(takes_the_first_of_two_that_agree)
 }
 END_TEST
 
-/* Of two times at one size there is no median: the lower. */
+/* The lower of two times at one size, which have no median. */
 START_TEST(takes_the_lower_of_two_times)
 {
     const char *text = RANKS SIZES ROW "18.1 57 50 0\n" ROW "17.9 58 51 0\n"
@@ -479,7 +479,7 @@ END_TEST
 /* --- topologies ---------------------------------------------------------------------------------
  */
 
-/* All that a node has was measured, and nothing is left to a base. */
+/* Everything of a node was measured: no base is needed. */
 START_TEST(makes_a_topology_of_files_alone)
 {
     g_autoptr(LhToolCluster) cluster = told_load(
@@ -510,7 +510,7 @@ START_TEST(makes_a_topology_of_files_alone)
 }
 END_TEST
 
-/* Rows of the base stay where none was measured; its provenances stay with what is kept. */
+/* Rows and provenances of the base remain where nothing was measured. */
 START_TEST(keeps_what_the_base_has)
 {
     g_autoptr(LhToolCluster) cluster = told_load(
@@ -562,7 +562,7 @@ parsed(const char *const *texts)
     return cluster;
 }
 
-/* A NIC reaches more than one pair of GPUs does; a route's latency has that of PCIe in it. */
+/* A NIC is faster than one pair of GPUs; the latency of a route includes PCIe. */
 START_TEST(tells_a_pair_from_a_nic)
 {
     g_autoptr(LhToolCluster) cluster =
@@ -580,7 +580,7 @@ START_TEST(tells_a_pair_from_a_nic)
 }
 END_TEST
 
-/* Sends between GPUs of a node cross NVLink where it joins all of them, else PCIe. */
+/* Sends between GPUs of a node use NVLink if it connects all of them, else PCIe. */
 START_TEST(tells_nvlink_from_pcie)
 {
     g_autoptr(LhToolCluster) pcie = parsed((const char *[]){
@@ -683,8 +683,8 @@ START_TEST(says_why_there_is_no_topology)
 }
 END_TEST
 
-/* --- options, bases and what they decide --------------------------------------------------------
- */
+/* --- options, bases and their effects
+ * ------------------------------------------------------------ */
 
 static LhTopology *
 made_with(const LhToolCluster *cluster, const char *base_name, LhTopologyChange change,
@@ -698,7 +698,7 @@ made_with(const LhToolCluster *cluster, const char *base_name, LhTopologyChange 
                         : lh_topology_parse("made.json", made->document, made->length, error);
 }
 
-/* They join what the base says; without NVLink there, nothing says what. */
+/* Lost NVLinks connect what the base says; a base without NVLink is an error. */
 START_TEST(joins_lost_nvlinks_as_the_base_does)
 {
     g_autoptr(LhToolCluster) cluster = told_load((const char *[]){ "nccl-lost.xml", NULL });
@@ -729,7 +729,7 @@ START_TEST(refuses_lost_nvlinks_where_there_are_none)
 }
 END_TEST
 
-/* A host of four GPUs of a domain of 72. */
+/* A host with four GPUs of a domain of 72. */
 START_TEST(makes_a_domain_of_trays)
 {
     g_autoptr(LhToolCluster) cluster = told_load((const char *[]){ "smi-tray.txt", NULL });
@@ -748,7 +748,7 @@ START_TEST(makes_a_domain_of_trays)
 }
 END_TEST
 
-/* What no file says: which NIC a GPU uses, levels of the fabric, hosts. */
+/* Not in any file: which NIC a GPU uses, levels of the fabric, hosts. */
 START_TEST(keeps_what_joins_nodes_of_the_base)
 {
     static const uint64_t order[] = { 1, 0, 3, 2, 5, 4, 7, 6 };
@@ -810,7 +810,7 @@ START_TEST(takes_options_before_files)
 }
 END_TEST
 
-/* One that a GPU reaches with both of its NICs, as one run of ib_write_bw has them. */
+/* A NIC of the topology is both NICs of a GPU, as in one run of ib_write_bw. */
 START_TEST(joins_several_nics_of_a_gpu)
 {
     g_autoptr(LhToolCluster) cluster =
@@ -834,7 +834,7 @@ END_TEST
     "<system version=\"1\"><cpu><pci><gpu dev=\"0\"/><nic><net speed=\"100000\"/><net "            \
     "speed=\"200000\"/></nic></pci><pci><gpu dev=\"1\"/></pci></cpu></system>"
 
-/* As people cut it: the rows of GPUs say how far NICs are. */
+/* A shortened matrix: the rows of GPUs give the distance of NICs. */
 START_TEST(takes_a_matrix_without_rows_of_nics)
 {
     static const char rows[] = "\tGPU0\tGPU1\tNIC0\tNIC1\nGPU0\t X \tNV18\tPIX\tSYS\n"
@@ -856,7 +856,7 @@ START_TEST(takes_a_matrix_without_rows_of_nics)
 }
 END_TEST
 
-/* Of a wire transfers reach what NCCL counts with, as those of files do that nobody measured. */
+/* Transfers reach NCCL's rate for the wire, as in files without measurements. */
 START_TEST(takes_what_a_wire_lets_transfers_reach)
 {
     g_autoptr(LhToolCluster) cluster = told_load((const char *[]){ "nccl-h100.xml", NULL });
@@ -884,7 +884,7 @@ START_TEST(takes_options_for_nics_that_are_unlike)
 }
 END_TEST
 
-/* Rings that are not slower than the NICs limit nothing. */
+/* Rings at least as fast as the NICs limit nothing. */
 START_TEST(names_files_that_add_nothing)
 {
     static const char fast[] =
@@ -908,7 +908,7 @@ START_TEST(names_files_that_add_nothing)
 }
 END_TEST
 
-/* Hosts are told apart while a file is read; nothing that is written names them. */
+/* Hosts are distinguished while a file is read; the result does not name them. */
 START_TEST(writes_no_names_of_hosts)
 {
     static const char *const hosts[] = { "ztan", "hosta", "rack1n", "leaf1", "mlx5" };
@@ -924,7 +924,7 @@ START_TEST(writes_no_names_of_hosts)
 }
 END_TEST
 
-/* None of those that come with longhaul has one. */
+/* None of the shipped clusters has one. */
 START_TEST(keeps_the_overhead_of_a_base)
 {
     g_autofree char *dir = lh_data_dir();
@@ -946,7 +946,7 @@ START_TEST(keeps_the_overhead_of_a_base)
 }
 END_TEST
 
-/* Every cluster that comes with longhaul is the same again if nothing else is told of it. */
+/* Every shipped cluster as a base is unchanged if nothing else is given. */
 START_TEST(keeps_every_base_as_it_is)
 {
     g_auto(GStrv) names = lh_data_list("topologies");

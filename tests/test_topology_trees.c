@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * PCIe of a node and the NICs of its GPUs, of what tools print: the tree, the rates of its links by
- * constants and by runs, and what is said of what nobody measured.
+ * Import of PCIe trees and of the NICs of GPUs from tool output: the tree, link rates by constants
+ * and by runs, and notes on what nobody measured.
  */
 #include "run_tests.h"
 #include "told_files.h"
@@ -9,7 +9,7 @@
 #include "import/cluster/pcie_tree.h"
 #include "sim/network/link_bound.h"
 
-/* "0,0,1,1"; @numbers of uint64_t. */
+/* Formats "0,0,1,1"; @numbers of uint64_t. */
 static void
 append_numbers(GString *text, const GArray *numbers)
 {
@@ -27,8 +27,8 @@ append_rate(GString *text, double rate, int provenance)
         g_string_append_printf(text, " %s %s", shown, lh_provenance_names[provenance]);
 }
 
-/* "24 GB/s datasheet | socket 4: 16 GB/s datasheet | p2p none, two | host 20 GB/s datasheet | 2
- * NICs". */
+/* Formats "24 GB/s datasheet | socket 4: 16 GB/s datasheet | p2p none, two | host 20 GB/s
+ * datasheet | 2 NICs". */
 static char *
 describe(const LhTopology *t)
 {
@@ -74,13 +74,13 @@ static const struct {
       "l40s",
       "pcie 12 GB/s datasheet | switch 2 12 GB/s datasheet | socket 4 10 GB/s datasheet | p2p "
       "switch | host 10 GB/s datasheet | 4 NICs" },
-    /* One switch a socket: messages that leave it cross the link between sockets. */
+    /* One switch per socket: messages that leave it cross the link between sockets. */
     { { "nccl-cascade-8.xml" },
       NULL,
       "l40s",
       "pcie 12 GB/s datasheet | inner-switch 2 12 GB/s datasheet | switch 4 6 GB/s datasheet | p2p "
       "switch | host 10 GB/s datasheet | 2 NICs" },
-    /* Parts of a switch are no switches. */
+    /* Partitions of a switch are no separate switches. */
     { { "nccl-bcm-8.xml" },
       NULL,
       "l40s",
@@ -94,7 +94,7 @@ static const struct {
       NULL,
       "rtx-pro-6000",
       "pcie 48 GB/s datasheet | socket 4 16 GB/s datasheet | p2p none, two" },
-    /* As topologies/pcie-rtx-pro-6000.json has it, by the same rows. */
+    /* Equal to topologies/pcie-rtx-pro-6000.json, from the same rows. */
     { { "nccl-rtx-8.xml", LOGS },
       NULL,
       "rtx-pro-6000",
@@ -105,7 +105,7 @@ static const struct {
       "rtx-pro-6000",
       "pcie 48 GB/s datasheet | socket 4 42.05 GB/s fitted | p2p none, two | host 25.7 GB/s "
       "fitted" },
-    /* The base is of the same form, and says what the matrix does not. */
+    /* The base has the same structure and supplies what the matrix lacks. */
     { { "smi-epyc-8.txt" },
       "pcie4-2socket",
       NULL,
@@ -122,12 +122,12 @@ static const struct {
       "pcie4-2socket",
       NULL,
       "pcie 20 GB/s datasheet | socket 0,1,1,1,1 | p2p none" },
-    /* NVLink hides the way between two GPUs, of which affinities tell. */
+    /* NVLink hides the PCIe path between two GPUs; affinities give it. */
     { { "smi-bridges.txt" },
       "azure-nc96-a100",
       NULL,
       "pcie 16 GB/s assumed | socket 2 | p2p none | 1 NICs" },
-    /* Both know the tree, and one its rates. */
+    /* Both files have the tree, one its rates. */
     { { "nccl-plx-8.xml", "smi-plx-8.txt" },
       NULL,
       "l40s",
@@ -138,14 +138,14 @@ static const struct {
       "l40s",
       "pcie 12 GB/s datasheet | switch 2 12 GB/s datasheet | socket 4 10 GB/s datasheet | p2p "
       "switch | host 10 GB/s datasheet | 4 NICs" },
-    /* A generic box with rates that were measured, and no file of its tree. */
+    /* A generic node with measured rates and no file of its tree. */
     { { LOGS },
       "pcie5-2socket",
       NULL,
       "pcie 40 GB/s datasheet | socket 4 42.05 GB/s fitted | p2p none | host 25.7 GB/s fitted" },
 };
 
-/* Whether all links of the node, and of the tree that rows were measured on, can be played. */
+/* All links of the node, and of the tree that rows were measured on, can be simulated. */
 static void
 check_bounds(const LhTopology *t)
 {
@@ -161,7 +161,7 @@ check_bounds(const LhTopology *t)
     }
 }
 
-/* Of matrices without a rate of NICs only the tree is compared. */
+/* Compares only the tree for matrices without a rate of NICs. */
 static void
 leave_nics_out(LhToolCluster *cluster)
 {
@@ -184,7 +184,7 @@ START_TEST(makes_a_tree)
 }
 END_TEST
 
-/* What NCCL counts on between sockets, by CPU. */
+/* NCCL's rate between sockets, by CPU. */
 static const struct {
     LhToolCpu cpu;
     double gbps;
@@ -223,8 +223,8 @@ END_TEST
 /* --- runs ---------------------------------------------------------------------------------------
  */
 
-/* What a program prints on so many GPUs that reach @gbps of busbw with 256 MiB and half with less.
- */
+/* Output of a program on @ranks GPUs with @gbps of bus bandwidth at 256 MiB and half at the
+ * smaller size. */
 static char *
 print_run(const char *program, guint ranks, double gbps)
 {
@@ -247,7 +247,7 @@ print_run(const char *program, guint ranks, double gbps)
 }
 
 typedef struct {
-    const char *program; /* NULL: no more */
+    const char *program; /* NULL: end */
     guint ranks;
     double gbps;
 } TestRun;
@@ -272,7 +272,7 @@ static const struct {
     TestRun runs[4];
     const char *made;
 } measured[] = {
-    /* 1 x 3 of 4 x 3 / 4 pairs cross the link of the GPU that is alone. */
+    /* 1 x 3 of 4 x 3 / 4 pairs cross the link of the single GPU. */
     { ONE_AND_THREE,
       { { "alltoall_perf", 4, 5 } },
       "pcie 24 GB/s datasheet | socket 0,1,1,1 5 GB/s fitted | p2p none, two" },
@@ -281,11 +281,11 @@ static const struct {
       { { "all_gather_perf", 4, 9 }, { "alltoall_perf", 4, 5 } },
       "pcie 24 GB/s datasheet | socket 0,1,1,1 9 GB/s fitted | p2p none, two | host 9 GB/s "
       "fitted" },
-    /* Nothing tells that the link between sockets was the limit. */
+    /* Nothing shows that the link between sockets was the limit. */
     { TWO_AND_TWO(AMD_AT("0"), AMD_AT("1")),
       { { "all_gather_perf", 4, 9 }, { "alltoall_perf", 4, 8.9 } },
       "pcie 24 GB/s datasheet | socket 2 16 GB/s datasheet | p2p none, two | host 9 GB/s fitted" },
-    /* Two alone do without memory; NCCL on hosts of Intel does not, but something did. */
+    /* Two GPUs bypass memory; NCCL does not on Intel hosts, but a run shows that something did. */
     { TWO_AND_TWO(INTEL("0", "207"), INTEL("1", "207")),
       { { "all_gather_perf", 2, 18 }, { "all_gather_perf", 4, 9 } },
       "pcie 24 GB/s datasheet | socket 2 40 GB/s datasheet | p2p none, two | host 9 GB/s fitted" },
@@ -295,7 +295,7 @@ static const struct {
     { TWO_AND_TWO(INTEL("0", "207"), INTEL("1", "207")),
       { { "all_reduce_perf", 2, 7 } },
       "pcie 24 GB/s datasheet | socket 2 40 GB/s datasheet | p2p none | host 7 GB/s fitted" },
-    /* No link lets less through than went over it. */
+    /* A link's rate is at least the measured traffic over it. */
     { TWO_AND_TWO(INTEL("0", "79"), INTEL("1", "79")),
       { { "reduce_scatter_perf", 4, 9 } },
       "pcie 24 GB/s datasheet | socket 2 9 GB/s fitted | p2p none | host 9 GB/s fitted" },
@@ -305,7 +305,7 @@ static const struct {
     { TWO_AND_TWO(AMD_AT("0"), AMD_AT("1")),
       { { "all_gather_perf", 2, 26 } },
       "pcie 26 GB/s measured | socket 2 16 GB/s datasheet | p2p none, two" },
-    /* Sends that reach each other directly are of a GPU's own link, others of memory. */
+    /* Direct sends give the rate of a GPU's own link, others that of memory. */
     { SWITCHED_TWO,
       { { "sendrecv_perf", 2, 22 } },
       "pcie 22 GB/s measured | switch 0,0,1,2 24 GB/s datasheet | socket 2 40 GB/s datasheet | p2p "
@@ -319,7 +319,7 @@ static const struct {
       { { "sendrecv_perf", 4, 11 }, { "sendrecv_perf", 2, 22 } },
       "pcie 22 GB/s measured | switch 0,0,1,2 24 GB/s datasheet | socket 2 40 GB/s datasheet | p2p "
       "switch | host 11 GB/s fitted" },
-    /* A switch was full, so that the link between sockets need not have been. */
+    /* A switch was the bottleneck, so the link between sockets need not have been. */
     { AMD_AT("0") SWITCH(FAST("0") FAST("1")) FAST("2") "</cpu>" AMD_AT("1") FAST("3") "</cpu>",
       { { "alltoall_perf", 4, 4.5 } },
       "pcie 24 GB/s datasheet | switch 0,0,1,2 6 GB/s datasheet | socket 0,0,0,1 16 GB/s datasheet "
@@ -349,7 +349,7 @@ START_TEST(takes_rates_of_runs)
 }
 END_TEST
 
-/* Of bridges two GPUs tell, and of PCIe more, whichever is given first. */
+/* Runs on two GPUs give the rate of bridges, runs on more that of PCIe, in any order of files. */
 START_TEST(tells_bridges_from_what_is_between)
 {
     g_autoptr(LhToolCluster) cluster = told_load((const char *[]){ "smi-bridges.txt", NULL });
@@ -374,8 +374,8 @@ END_TEST
 #define RANK "# Rank 0 Group 0 Pid 1 on a device 0\n"
 #define NEXT_RANK "# Rank 1 Group 0 Pid 1 on a device 1\n"
 
-/* A run of short messages tells a latency and no rate; one of more ranks than GPUs is of another
- * host. */
+/* A run of short messages gives a latency and no rate; one with more ranks than GPUs is from
+ * another host. */
 START_TEST(takes_latencies_alone)
 {
     static const char two[] = SHORT_SENDS(RANK NEXT_RANK),
@@ -396,7 +396,8 @@ START_TEST(takes_latencies_alone)
 }
 END_TEST
 
-/* On NVSwitch, too; one that sums has a vector once on each GPU's links and once on all. */
+/* Also on NVSwitch. A switch that reduces moves a vector once over each GPU's links and once
+ * over all. */
 START_TEST(raises_nvlink_to_what_went_over_it)
 {
     static const struct {
@@ -430,7 +431,7 @@ static const struct {
 } nics[] = {
     { "smi-4of8.txt", 4, "0,0,1,1,2,2,3,3", LEFT_OUT "NIC4, NIC5" },
     { "smi-uneven-nics.txt", 4, "0,0,1,1,2,3,3,3", NULL },
-    /* A row of GPUs has a row of NICs, whatever these are called. */
+    /* Each row of GPUs has a row of NICs, whatever they are called. */
     { "smi-h100.txt", 8, "0,1,2,3,4,5,6,7", LEFT_OUT "NIC0" },
     { "smi-storage-nics.txt", 8, "0,1,2,3,4,5,6,7", LEFT_OUT "NIC0, NIC9" },
     { "smi-two-ports.txt", 2, "0,0,1,1", NULL },
@@ -462,7 +463,7 @@ START_TEST(finds_the_nic_of_each_gpu)
 }
 END_TEST
 
-/* GPU 2 is as near to the NIC of GPUs 0 and 1 as to that of GPU 3, which has fewer. */
+/* GPU 2 is as close to the NIC of GPUs 0 and 1 as to that of GPU 3, which serves fewer. */
 START_TEST(lets_gpus_of_one_nic_choose_first)
 {
     static const char text[] = "GPU0 GPU1 GPU2 GPU3 NIC0 NIC1 CPU\nGPU0 X SYS SYS SYS PIX SYS\n"
@@ -477,8 +478,7 @@ START_TEST(lets_gpus_of_one_nic_choose_first)
 }
 END_TEST
 
-/* As a reader of the file has it; rows of GPUs that are as a file without it has them are left out.
- */
+/* Equal after reading the file back; the default assignment of NICs is not written. */
 START_TEST(writes_the_nic_of_each_gpu)
 {
     static const struct {
@@ -501,7 +501,7 @@ END_TEST
     "GPU0 GPU1 GPU2 GPU3 NIC0 NIC1 CPU\nGPU0 X NV18 NV18 NV18 PIX SYS\nGPU1 NV18 X NV18 NV18 SYS " \
     "PIX\nGPU2 NV18 NV18 X NV18 SYS SYS\nGPU3 NV18 NV18 NV18 X SYS SYS\n"
 
-/* Of a host of an NVLink domain, for all of its hosts. */
+/* From one host of an NVLink domain, for all of its hosts. */
 START_TEST(writes_the_nics_of_all_trays)
 {
     g_autoptr(LhToolCluster) cluster = lh_tool_new();
@@ -516,7 +516,7 @@ START_TEST(writes_the_nics_of_all_trays)
 }
 END_TEST
 
-/* NCCL writes an NVLink domain as one. */
+/* NCCL reports an NVLink domain as one. */
 START_TEST(writes_hosts_of_a_domain)
 {
     g_autoptr(LhToolCluster) cluster = told_load((const char *[]){ "nccl-domain.xml", NULL });
@@ -528,8 +528,8 @@ START_TEST(writes_hosts_of_a_domain)
 }
 END_TEST
 
-/* --- what is said -------------------------------------------------------------------------------
- */
+/* --- notes
+ * --------------------------------------------------------------------------------------- */
 
 static const struct {
     const char *file, *base, *device, *note;
@@ -618,18 +618,18 @@ END_TEST
 static const struct {
     const char *xml, *made;
 } small[] = {
-    /* One switch has all: nothing is outside of it, and all reach each other. */
+    /* One switch with all GPUs: nothing is outside, and all reach each other directly. */
     { AMD SWITCH(FAST("0") FAST("1") FAST("2")) "</cpu>", "pcie 24 GB/s datasheet" },
-    /* A switch of one GPU is its own link. */
+    /* A switch with one GPU is part of that GPU's link. */
     { AMD SWITCH(FAST("0")) FAST("1") "</cpu>", "pcie 6 GB/s datasheet | p2p none, two" },
     /* A switch, and GPUs without one, on one socket. */
     { AMD SWITCH(FAST("0") FAST("1")) FAST("2") FAST("3") "</cpu>",
       "pcie 24 GB/s datasheet | switch 0,0,1,2 6 GB/s datasheet | p2p switch, two" },
-    /* Two in a row are one link, the slower of both. */
+    /* Two switches in a row are one link, at the slower rate. */
     { AMD "<pci link_speed=\"2.5 GT/s\" link_width=\"16\">" SWITCH(
           FAST("0") FAST("1")) "</pci>" FAST("2") "</cpu>",
       "pcie 24 GB/s datasheet | switch 0,0,1 3 GB/s datasheet | p2p switch, two" },
-    /* The slowest of a level, and of a switch and a socket in a row. */
+    /* The slowest link of a level, and of a switch and a socket in a row. */
     { AMD SWITCH(FAST("0") FAST("1")) WIDE(FAST("2") FAST("3")) "</cpu>",
       "pcie 24 GB/s datasheet | switch 2 6 GB/s datasheet | p2p switch, two" },
     { AMD WIDE(FAST("0") FAST("1")) SWITCH(FAST("2") FAST("3")) "</cpu>",
@@ -637,7 +637,7 @@ static const struct {
     { AMD_AT("0") SWITCH(FAST("0") FAST("1")) "</cpu>" AMD_AT("1")
           SWITCH(FAST("2") FAST("3")) "</cpu>",
       "pcie 24 GB/s datasheet | switch 2 6 GB/s datasheet | p2p switch, two" },
-    /* Nothing is said of its link. */
+    /* No rate is given for its link. */
     { AMD "<pci>" FAST("0") FAST("1") "</pci>" FAST("2") "</cpu>",
       "pcie 24 GB/s datasheet | switch 0,0,1 | p2p switch, two" },
     { AMD "<pci link_speed=\"Unknown\" link_width=\"63\">" FAST("0")
@@ -646,7 +646,7 @@ static const struct {
     { AMD "<pci link_speed=\"16.0 GT/s\" link_width=\"\">" FAST("0")
           FAST("1") "</pci>" FAST("2") "</cpu>",
       "pcie 24 GB/s datasheet | switch 0,0,1 | p2p switch, two" },
-    /* NUMA nodes that are named twice are one. */
+    /* A NUMA node named twice is one. */
     { AMD FAST("0") "</cpu>" AMD FAST("1") "</cpu>", "pcie 24 GB/s datasheet | p2p none, two" },
     { "<cpu numaid=\"1\">" FAST("0") "</cpu>" AMD FAST("1") "</cpu>",
       "pcie 24 GB/s datasheet | socket 1 | p2p none" },
@@ -676,8 +676,8 @@ END_TEST
     "<pci busid=\"" bus "\"><gpu dev=\"" dev "\" sm=\"80\"><nvlink target=\"" to                   \
     "\" count=\"4\" tclass=\"0x030200\"/></gpu></pci>"
 
-/* Where NVLink hides the way, affinities tell sockets if they fit the ways that are seen, and the
- * XML of the same host does not contradict. */
+/* NVLink hides the PCIe path: affinities give sockets if they fit the visible paths, and XML of
+ * the same host does not contradict. */
 START_TEST(knows_what_nvlink_hides)
 {
     static const char pairs[] = "GPU0 X NV4 SYS SYS%s\nGPU1 NV4 X SYS SYS%s\n"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Another device is a table of functions: the executor runs every schedule on one whose memory it
- * cannot touch and whose streams are late, with the bits of the processor.
+ * Another device is a table of functions: the executor runs every schedule, bit-identical to the
+ * CPU, on a device whose memory it cannot touch and whose streams are late.
  */
 #include "running.h"
 #include "share.h"
@@ -64,7 +64,7 @@ START_TEST(submitted_programs_compute_the_bits_of_the_processor)
 }
 END_TEST
 
-/* A failure that shows only when a mark is looked at ends the run, wherever it happens. */
+/* A failure that shows only when an event is queried ends the run, at any command. */
 static void
 fail_everywhere(const LhBackend *backend)
 {
@@ -74,7 +74,7 @@ fail_everywhere(const LhBackend *backend)
 
     toy_device_fail_at(0);
     lh_executed_free(run_on(backend, program, NULL));
-    /* Waits that are over when they would be asked for are not: a run has fewer of them or more. */
+    /* the number of waits varies: completed ones are skipped */
     last = toy_device_commands() * (backend->links != NULL ? 3 : 4) / 4;
     for (gint i = 0; i < 20; i += test_takes_of(1, 4) ? 1 : 4) {
         g_autoptr(GError) error = NULL;
@@ -101,7 +101,7 @@ START_TEST(device_may_fail_under_submitted_programs)
 }
 END_TEST
 
-/* A rank that never sends: the run says what each stream waits for. */
+/* A rank that never sends: the error reports what each stream waits for. */
 START_TEST(submitted_programs_get_stuck_with_words)
 {
     const Case c = small_case(lh_schedule_find("ring", NULL), 4);
@@ -121,7 +121,7 @@ START_TEST(submitted_programs_get_stuck_with_words)
 }
 END_TEST
 
-/* What is inserted on purpose is found over either engine. */
+/* Both engines detect injected faults. */
 START_TEST(submitted_faults_are_found)
 {
     static const char *const faults[] = { "drop-pair", "duplicate-pair", "mask-shift",
@@ -136,7 +136,7 @@ START_TEST(submitted_faults_are_found)
         g_autoptr(LhExecuted) executed = run_with(&params, program, &error);
 
         ck_assert_msg(executed != NULL, "%s: %s", faults[i], error != NULL ? error->message : "");
-        ck_assert_msg(!executed->errors.ok, "%s is not found", faults[i]);
+        ck_assert_msg(!executed->errors.ok, "%s is not detected", faults[i]);
     }
 }
 END_TEST

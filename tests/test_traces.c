@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Programs of the attention schedules against traces that were written by hand from the papers and
- * the public code (tests/traces, whose README.md says how to read them): which rank sends what to
- * whom, which block each call of attention works on, what waits for what, on which stream. What no
- * proof can tell wrong is seen here: a ring that turns the other way is as correct as the right
- * one.
+ * Programs of the attention schedules against traces written by hand from the papers and the public
+ * code (tests/traces; its README.md describes the format): which rank sends what to whom, which
+ * block each attention call works on, dependencies and streams. This detects what no proof can: a
+ * ring in the opposite direction is as correct as the published one.
  */
 #include "following.h"
 #include "options.h"
@@ -17,12 +16,12 @@
 
 #define STREAM_UNSEEN UINT8_MAX
 
-/* Of communication streams, in the order in which they appear. */
+/* Letters of communication streams, in order of appearance. */
 static const char stream_letters[] = "xyzuvw";
 
 /*
- * What is known to be otherwise in a program than in its source, and why: the backward pass has the
- * event that begins with @event one place earlier. All else of the trace is kept.
+ * A known difference between a program and its source, and why: in the backward pass the event that
+ * begins with @event is one place earlier. The rest of the trace is unchanged.
  */
 typedef struct {
     const char *schedule, *event, *reason;
@@ -34,7 +33,7 @@ static const Difference known_differences[] = {
       "Megatron posts it behind, in the backward pass of the projection of q, k and v" },
 };
 
-/* An op that is listed, in words, without what it waits for. */
+/* A listed op, as text, without what it waits for. */
 typedef struct {
     char *text;
     uint32_t op;
@@ -42,14 +41,14 @@ typedef struct {
 
 typedef struct {
     const Recording *recording;
-    GArray **events;                 /* [ranks] of Event, in order of the host */
+    GArray **events;                 /* [ranks] of Event, in the host's order */
     uint8_t letters[LH_STREAMS_MAX]; /* of communication streams: 0 for x, ... */
     uint8_t letters_count;
     uint8_t numbers[LH_STREAMS_MAX]; /* of compute streams, from 1 */
     uint8_t numbers_count;
 } Extraction;
 
-/* How ops of a kernel are written: its word, and the operands that follow it. */
+/* Notation of a kernel's ops: its word and the operands that follow. */
 typedef struct {
     const char *kernel, *word;
     int operands[3]; /* ended by -1 */
@@ -78,7 +77,7 @@ static const KernelText kernel_texts[] = {
     { "copy", "copy", { 1, -1 }, false },
 };
 
-/* Copies stage data and are no events, unless a stream is there for them. */
+/* Copies stage data and are no events unless they have a stream of their own. */
 static bool
 is_staging(const Extraction *x, const LhOp *op)
 {
@@ -103,8 +102,8 @@ compare_numbers(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Those that are in @values, each once, in order of number or of appearance: "0.3". Each part that
- * holds zeros of nothing in particular is a "_". */
+/* Appends the distinct @values, sorted or in order of appearance: "0.3". A part with zeros of no
+ * particular segment is "_". */
 static void
 append_numbers(GString *text, GArray *values, bool sort)
 {
@@ -142,7 +141,7 @@ distinct(const GArray *values)
     return count;
 }
 
-/* What some regions of one kind hold: "kv0.7", "q0.1:0" (slice 0 of the heads). */
+/* Contents of regions of one kind: "kv0.7", "q0.1:0" (slice 0 of the heads). */
 static void
 append_held(GString *text, const Followed *f, LhTensorKind kind, const GArray *held, bool sort)
 {
@@ -163,7 +162,7 @@ append_held(GString *text, const Followed *f, LhTensorKind kind, const GArray *h
     }
 }
 
-/* The statistics are always fp32. */
+/* Statistics are always fp32. */
 static bool
 marked_fp32(const LhSlot *slot)
 {
@@ -171,7 +170,7 @@ marked_fp32(const LhSlot *slot)
            slot->kind != LH_TENSOR_DELTA;
 }
 
-/* What a region that travels is: of k and v together, perhaps one. */
+/* The kind of a transferred region: k and v together, or one of them. */
 static LhTensorKind
 moved_kind(const LhProgram *program, LhRegion region)
 {
@@ -185,7 +184,7 @@ moved_kind(const LhProgram *program, LhRegion region)
     return kind;
 }
 
-/* Sources do not say whether a partial output is normalised. */
+/* Sources do not state whether a partial output is normalised. */
 static const char *
 trace_name(LhTensorKind kind)
 {
@@ -223,7 +222,7 @@ compute_text(const Extraction *x, const Followed *f, uint32_t rank, const LhOp *
     return g_steal_pointer(&text)->str;
 }
 
-/* Tensors of one kind and element type that go the same way, of all messages of an exchange. */
+/* Tensors of one kind and element type with the same peers, over all messages of an exchange. */
 typedef struct {
     const Followed *f;
     const LhOp *op;
@@ -281,7 +280,7 @@ static const char *const collective_words[] = {
     [LH_COLL_ALL_TO_ALL] = "a2a", [LH_COLL_BROADCAST] = "bc",
 };
 
-/* What the rank contributes of one kind and element type. */
+/* The rank's contribution of one kind and element type. */
 static void
 append_gathered(GString *text, const Followed *f, uint32_t rank, const LhOp *op, LhTensorKind kind,
                 bool fp32)
@@ -315,7 +314,7 @@ collective_text(const Followed *f, uint32_t rank, const LhOp *op)
     return g_string_free(text, FALSE);
 }
 
-/* One copy may be several ops, of half a tensor each. */
+/* One copy may consist of several ops of half a tensor each. */
 static bool
 is_more_of(const GArray *events, const Event *event)
 {
@@ -344,7 +343,7 @@ extract(const Followed *f, uint32_t rank, const LhOp *op, void *data)
         g_free(event.text);
 }
 
-/* Streams are named in the order in which they first appear, rank by rank. */
+/* Streams are named in order of first appearance, rank by rank. */
 static void
 name_streams(Extraction *x)
 {
@@ -403,13 +402,13 @@ typedef struct {
     const Extraction *x;
     uint32_t rank, count;
     uint8_t *before;
-    uint32_t *numbers; /* [ops] of communication, within its stream and pass; 0: another */
+    uint32_t *numbers; /* [ops] of communication, within its stream and pass; 0: another op */
     bool *waited;      /* [ops] */
     uint32_t posted[LH_STREAMS_MAX];
     bool backward;
 } Listing;
 
-/* " after x3 y1": the last of what must be complete here and was not before. */
+/* Appends " after x3 y1": the last ops that must be complete here and were not before. */
 static void
 append_waits(GString *text, Listing *listing, uint32_t op)
 {
@@ -457,7 +456,7 @@ listed(Listing *listing, const Event *event, const LhOp *op)
     return g_string_free(text, FALSE);
 }
 
-/* The events of @rank in words. Caller frees. */
+/* The events of @rank as text. Caller frees. */
 static GPtrArray *
 list_rank(const Extraction *x, uint32_t rank)
 {
@@ -515,10 +514,10 @@ typedef struct {
     char *name; /* of the schedule */
     LhProgramParams params;
     GPtrArray **events; /* [params.ranks] of char * */
-    GPtrArray *rank;    /* of the rank that is being read */
+    GPtrArray *rank;    /* of the rank being read */
 } Trace;
 
-/* "3", "2x2", "2,2"; nothing: a flag that is set. */
+/* Parses "3", "2x2", "2,2"; an empty text sets a flag. */
 static void
 read_option(Trace *trace, const char *text)
 {
@@ -565,7 +564,7 @@ read_line(Trace *trace, char *line)
     }
 }
 
-/* A shape with heads for every rank and tokens for every cut. */
+/* A shape with heads for every rank and tokens for every split. */
 static void
 read_trace(Trace *trace, const char *path)
 {
@@ -608,7 +607,7 @@ lists_free(GPtrArray **lists, uint32_t ranks)
     g_free(lists);
 }
 
-/* Without the marks of element types. */
+/* Compares without the marks of element types. */
 static int
 compare_words(const void *a, const void *b)
 {
@@ -619,8 +618,8 @@ compare_words(const void *a, const void *b)
     return strcmp(left, right);
 }
 
-/* Whether a word of a trace allows one of the program: "?" stands for "*" and for nothing, and a
- * part of zeros ("_") may be any segment. */
+/* Whether a word of a trace matches one of the program: "?" matches "*" and nothing, and a part
+ * of zeros ("_") may be any segment. */
 static bool
 word_allows(const char *wanted, const char *found)
 {
@@ -644,7 +643,7 @@ is_posting(const char *event)
     return strchr(stream_letters, event[0]) != NULL && g_ascii_isdigit(event[1]);
 }
 
-/* The tensors of one call stand in any order. */
+/* The tensors of one call match in any order. */
 static bool
 event_allows(const char *wanted, const char *found)
 {
@@ -662,7 +661,7 @@ event_allows(const char *wanted, const char *found)
     return same;
 }
 
-/* What is posted to several streams, with nothing in between, has no order. */
+/* Sorts what is posted to several streams with nothing in between, which has no order. */
 static void
 order_postings(GPtrArray *list)
 {
@@ -690,7 +689,7 @@ list_allows(const GPtrArray *wanted, const GPtrArray *found)
     return same;
 }
 
-/* Both lists beside each other, with a mark where they differ. */
+/* Prints both lists side by side and marks differences. */
 static void
 append_difference(GString *text, const GPtrArray *wanted, const GPtrArray *found)
 {
@@ -715,7 +714,7 @@ known_difference(const char *schedule)
     return NULL;
 }
 
-/* Makes a known difference in a trace. */
+/* Applies a known difference to a trace. */
 static void
 make_difference(GPtrArray *list, const Difference *known)
 {
@@ -728,7 +727,7 @@ make_difference(GPtrArray *list, const Difference *known)
     g_ptr_array_remove_index(list, i + 1);
 }
 
-/* An option that makes another program than the source's. */
+/* An option that makes a program other than the source's. */
 typedef struct {
     const char *schedule;
     unsigned ranks;
@@ -736,7 +735,8 @@ typedef struct {
     uint32_t first, second;
 } Change;
 
-/* What of the program is not as in the trace, or nothing; @change may be NULL. Caller frees. */
+/* Returns the differences between program and trace, or an empty text; @change may be NULL.
+ * Caller frees. */
 static char *
 difference(const char *path, const Change *change)
 {
@@ -778,7 +778,7 @@ difference(const char *path, const Change *change)
 
 /* ---- tests ---- */
 
-/* Attention, but for the sums of a chain of states, which go with its messages slice by slice. */
+/* Attention without the sums of a chain of states, which accompany its messages slice by slice. */
 static bool
 attends(const LhOp *op)
 {
@@ -791,7 +791,7 @@ attends(const LhOp *op)
            kernel->effect != LH_EFFECT_STATE_CARRY;
 }
 
-/* Without overlap each call of attention comes after all messages posted before it, and each
+/* Without overlap each attention call comes after all messages posted before it, and each
  * message after all attention queued before it, whatever the timing. */
 static void
 check_apart(const Recording *recording, uint32_t rank, const char *name)
@@ -851,7 +851,7 @@ traces_dir(void)
     return g_build_filename(g_getenv("LONGHAUL_SOURCE_DIR"), "tests", "traces", NULL);
 }
 
-/* @name is a schedule's, or one with a variant behind it. Caller frees. */
+/* @name is that of a schedule, or with a variant appended. Caller frees. */
 static char *
 trace_path(const char *name, unsigned ranks)
 {
@@ -863,7 +863,7 @@ trace_path(const char *name, unsigned ranks)
 
 static const unsigned ranks_of_traces[] = { 3, 4, 5, 9 };
 
-/* Of traces that are compared: of even and of odd numbers of ranks. */
+/* Number of compared traces with even and odd numbers of ranks. */
 typedef struct {
     unsigned even, odd;
 } Compared;
@@ -888,7 +888,7 @@ compare_traces(const char *name, GString *differences)
     return compared;
 }
 
-/* Every trace there is; at least one of four ranks and one of an odd number for each schedule. */
+/* Compares every trace; each schedule has at least one of four ranks and one of an odd number. */
 START_TEST(traces_are_kept)
 {
     g_autoptr(GString) differences = g_string_new("");
@@ -943,7 +943,7 @@ static const Change changes[] = {
     { "te-a2a-p2p", 4, "hierarchical_context_parallel_sizes", 1, 4 },
 };
 
-/* A trace would be worth nothing if other programs kept it, too. */
+/* Traces must distinguish other programs. */
 START_TEST(changed_programs_do_not_keep_traces)
 {
     for (size_t i = 0; i < G_N_ELEMENTS(changes); i++) {
@@ -951,7 +951,8 @@ START_TEST(changed_programs_do_not_keep_traces)
         g_autofree char *path = trace_path(c->schedule, c->ranks);
         g_autofree char *text = difference(path, c);
 
-        ck_assert_msg(text[0] != '\0', "%s-%u does not tell %s", c->schedule, c->ranks, c->option);
+        ck_assert_msg(text[0] != '\0', "%s-%u does not distinguish %s", c->schedule, c->ranks,
+                      c->option);
     }
 }
 END_TEST

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Messages over TCP: wires between two ends of one process, the addresses that processes tell each
- * other, and a transport of one rank that sends to itself, with strangers at its door.
+ * Messages over TCP: connections between two ends in one process, the addresses that processes
+ * exchange, and a transport of one rank that sends to itself while strangers connect.
  */
 #include "runtime/api/transport.h"
 #include "runtime/process/endpoint.h"
@@ -37,7 +37,7 @@ typedef struct {
     LhMessage message;
     LhPiece *pieces;
     unsigned char *data;
-    guint ended; /* which in the order of ends, from 1; 0: it has not */
+    guint ended; /* position in the order of ends, from 1; 0: not ended */
     char *error;
 } Letter;
 
@@ -55,7 +55,7 @@ note_end(LhMessage *message, GError *error)
     g_clear_error(&error);
 }
 
-/* @bytes in pieces of random sizes, some of them empty, with gaps between them. */
+/* @bytes in pieces of random sizes, some empty, with gaps between them. */
 static Letter *
 new_letter(GRand *chance, bool send, uint32_t rank, uint32_t peer, uint32_t channel, uint64_t bytes)
 {
@@ -137,7 +137,7 @@ random_bytes(GRand *chance)
     }
 }
 
-/* ---- a wire ---- */
+/* ---- a connection ---- */
 
 typedef struct {
     LhTcpChannel sender, receiver;
@@ -163,8 +163,8 @@ clear_pair(Pair *p)
     lh_tcp_channel_clear(&p->receiver);
 }
 
-/* Whatever is posted when, every message arrives whole, in order, and its sender hears of it last.
- */
+/* In any order of posting every message arrives complete and in order, and its sender is
+ * notified last. */
 static void
 send_random_messages(guint32 seed)
 {
@@ -214,7 +214,7 @@ START_TEST(messages_arrive_in_order)
 }
 END_TEST
 
-/* A message does not start before both its ends have been posted. */
+/* A message does not start before both ends have posted it. */
 START_TEST(messages_wait_for_both_ends)
 {
     g_autoptr(GRand) chance = g_rand_new_with_seed(1);
@@ -240,9 +240,9 @@ START_TEST(messages_wait_for_both_ends)
 }
 END_TEST
 
-/* What the other end may do that ends a wire, and the words for it. */
+/* Faults of the other end that end a connection, and their error messages. */
 typedef struct {
-    bool sends; /* this end */
+    bool sends; /* this end sends */
     const char *bytes;
     gsize count;
     bool closes;
@@ -263,7 +263,7 @@ static const Trouble troubles[] = {
       "cannot receive from rank 9: it sends 72057594037927946 bytes where 10 are expected" },
 };
 
-/* Both messages of this end fail, and one that is posted later, too. */
+/* Both messages of this end fail, and so does one posted later. */
 static void
 bring_about(const Trouble *trouble)
 {
@@ -287,7 +287,7 @@ bring_about(const Trouble *trouble)
     for (int i = 0; i < 4 && wire.socket >= 0; i++)
         lh_tcp_channel_move(&wire);
     lh_tcp_channel_post(&wire, &letters[2]->message);
-    if (strstr(trouble->words, "are expected") != NULL) /* nothing is taken of it */
+    if (strstr(trouble->words, "are expected") != NULL) /* none of it is accepted */
         ck_assert_uint_eq(letters[0]->data[0], 0);
     for (guint i = 0; i < 3; i++) {
         ck_assert_uint_eq(letters[i]->ended, i + 1);
@@ -307,7 +307,7 @@ START_TEST(wires_end_with_words)
 }
 END_TEST
 
-/* Byte by byte: it is there with its last one, and a receipt goes out then. */
+/* Byte by byte: a message ends with its last byte, and the receipt is sent then. */
 START_TEST(messages_end_with_their_last_byte)
 {
     static const unsigned char bytes[] = { 5, 0, 0, 0, 0, 0, 0, 0, 'h', 'e', 'l', 'l', 'o' };
@@ -332,7 +332,7 @@ START_TEST(messages_end_with_their_last_byte)
 }
 END_TEST
 
-/* What comes when nothing is expected. */
+/* Data that arrives when none is expected. */
 START_TEST(wires_expect_nothing_more)
 {
     Pair p;
@@ -345,7 +345,7 @@ START_TEST(wires_expect_nothing_more)
 }
 END_TEST
 
-/* ---- whereabouts ---- */
+/* ---- endpoints ---- */
 
 static LhAddress
 address(const char *text, uint32_t bits)
@@ -381,7 +381,7 @@ START_TEST(near_addresses_come_first)
     here.addresses[0] = address("172.17.0.1", 16);
     here.addresses[1] = address("10.1.2.3", 20);
     here.addresses[2] = address("fd00:1::3", 64);
-    there.addresses[0] = address("172.17.0.1", 16); /* a bridge of containers */
+    there.addresses[0] = address("172.17.0.1", 16); /* a container bridge */
     there.addresses[1] = address("192.168.7.9", 24);
     there.addresses[2] = address("fd00:1::7", 64);
     there.addresses[3] = address("10.1.15.9", 20);
@@ -420,7 +420,7 @@ START_TEST(whereabouts_are_packed_and_checked)
     bytes->data[head + 4] = 33; /* bits of an IPv4 network */
     ck_assert(!lh_endpoint_unpack(bytes->data, &read));
     bytes->data[head + 4] = 20;
-    bytes->data[head + 3] = 2; /* no such family */
+    bytes->data[head + 3] = 2; /* unknown family */
     ck_assert(!lh_endpoint_unpack(bytes->data, &read));
     bytes->data[head + 3] = 0;
     memset(bytes->data + head, 0, 2); /* no port */
@@ -428,7 +428,7 @@ START_TEST(whereabouts_are_packed_and_checked)
 }
 END_TEST
 
-/* Interfaces can be chosen, as with NCCL's variable of that name. */
+/* Interfaces can be selected, as with NCCL's variable. */
 START_TEST(interfaces_are_chosen)
 {
     g_autoptr(GError) error = NULL;
@@ -440,7 +440,7 @@ START_TEST(interfaces_are_chosen)
     g_setenv("LONGHAUL_SOCKET_IFNAME", "no-such-interface,", TRUE);
     ck_assert(!lh_endpoint_here(&none, &error));
     g_unsetenv("LONGHAUL_SOCKET_IFNAME");
-    ck_assert_uint_eq(loopback.count, 0); /* what leads nowhere is not told */
+    ck_assert_uint_eq(loopback.count, 0); /* loopback is not announced */
     ck_assert_mem_eq(all.machine, loopback.machine, sizeof(all.machine));
     ck_assert_mem_ne(all.key, loopback.key, sizeof(all.key));
     ck_assert_ptr_nonnull(strstr(error->message, "\"no-such-interface,\"; interfaces: lo"));
@@ -449,8 +449,8 @@ END_TEST
 
 /* ---- the transport ---- */
 
-static LhEndpoint told;  /* by the one rank of these tests */
-static LhEndpoint other; /* of a second one, if it has a port */
+static LhEndpoint told;  /* of the one rank of these tests */
+static LhEndpoint other; /* of a second rank, if it has a port */
 
 static bool
 share(void *control, const GByteArray *bytes, gsize limit, GByteArray *all, GError **error)
@@ -479,7 +479,7 @@ open_alone(void)
     return state;
 }
 
-/* Somebody connects and says something. */
+/* Connects and sends something. */
 static int
 call(const void *words, gsize bytes)
 {
@@ -493,7 +493,7 @@ call(const void *words, gsize bytes)
     return caller;
 }
 
-/* What rank @from says who calls rank @to. */
+/* The hello of rank @from calling rank @to. */
 static LhHello
 hello_of(uint32_t from, uint32_t to, uint32_t channel)
 {
@@ -505,7 +505,7 @@ hello_of(uint32_t from, uint32_t to, uint32_t channel)
     return hello;
 }
 
-/* The first @bytes of it. */
+/* Its first @bytes only. */
 static int
 call_with(const LhHello *hello, guint bytes)
 {
@@ -515,7 +515,7 @@ call_with(const LhHello *hello, guint bytes)
     return call(frame->data, MIN(frame->len, bytes));
 }
 
-/* Whether the transport hangs up on the caller, with these words. */
+/* Whether the transport closes the caller's connection, with this message. */
 static bool
 hangs_up(void *state, int caller, const char *words)
 {
@@ -536,7 +536,7 @@ hangs_up(void *state, int caller, const char *words)
     return count == 0 && strstr(heard->str, words) != NULL;
 }
 
-/* A message to itself on the channel; false if that fails. */
+/* Sends a message to itself on the channel; returns false if that fails. */
 static bool
 sends_to_itself(void *state, uint32_t channel, uint64_t bytes)
 {
@@ -577,7 +577,7 @@ START_TEST(strangers_are_hung_up_on)
         hangs_up(state, call_with(&hello, UINT_MAX), "it connects to the wrong port or rank"));
     hello = hello_of(1, 0, 1); /* a rank that there is not */
     ck_assert(hangs_up(state, call_with(&hello, UINT_MAX), "no channel 1 from rank 1"));
-    for (uint32_t to = 1; to < 8; to++) { /* for somebody else */
+    for (uint32_t to = 1; to < 8; to++) { /* for another rank */
         hello = hello_of(0, to, 1);
         ck_assert(hangs_up(state, call_with(&hello, UINT_MAX), not_here));
     }
@@ -590,14 +590,14 @@ START_TEST(strangers_are_hung_up_on)
     ck_assert(sends_to_itself(state, 0, 10));
     ck_assert(sends_to_itself(state, 1, 100000));
     lh_transport_tcp.close(state);
-    ck_assert_ptr_eq(open_alone(), state); /* its connections stay */
+    ck_assert_ptr_eq(open_alone(), state); /* connections persist */
     ck_assert(sends_to_itself(state, 1, 0));
     lh_transport_tcp.close(state);
 }
 END_TEST
 
-/* A process that hears from @orders what to say to whom, and says it over many connections. They
- * end with @orders. It is started before files become few. */
+/* Starts a process that reads from @orders what to send to whom and sends it over many
+ * connections, which end with @orders. Start it before the limit on files. */
 static pid_t
 start_siege(int *orders)
 {
@@ -626,7 +626,7 @@ start_siege(int *orders)
     return pid;
 }
 
-/* Lets the transport hear strangers until it has sent so many away. */
+/* Polls the transport until it has turned away @count strangers. */
 static char *
 hear_strangers(void *state, uint32_t count)
 {
@@ -651,8 +651,8 @@ open_with_few_files(void)
     return open_alone();
 }
 
-/* With so many files, so many strangers are kept waiting, and a member gets in past any number of
- * them, of whom each says the first @bytes of a hello that is right. */
+/* With few descriptors, strangers are kept waiting and a member gets in past any number of them.
+ * Each stranger sends the first @bytes of a valid hello. */
 static void
 get_past_strangers(bool has_secret, guint bytes, const char *why)
 {
@@ -670,10 +670,10 @@ get_past_strangers(bool has_secret, guint bytes, const char *why)
     frame = frame_of(LH_FRAME_HELLO, content);
     ck_assert_int_eq(send(orders, &told, sizeof(told), 0), (ssize_t)sizeof(told));
     bytes = MIN(bytes, frame->len);
-    g_byte_array_set_size(frame, bytes + 1); /* what is empty would be an end */
+    g_byte_array_set_size(frame, bytes + 1); /* an empty frame would mean the end */
     ck_assert_int_eq(send(orders, frame->data, frame->len, 0), (ssize_t)frame->len);
     some = hear_strangers(state, STRANGERS / 2);
-    spare = dup(STDERR_FILENO); /* they do not take all files */
+    spare = dup(STDERR_FILENO); /* strangers do not take all descriptors */
     ck_assert_int_ge(spare, 0);
     close(spare);
     words = hear_strangers(state, STRANGERS - 2 * (FILES / 8));
@@ -717,8 +717,8 @@ give_back(GArray *taken)
     g_array_set_size(taken, 0);
 }
 
-/* Who says nothing makes way for who has a word to say, where there is no descriptor for both; no
- * more of them than it takes. */
+/* Without free descriptors, silent strangers are closed in favour of callers that send
+ * something, and no more of them than needed. */
 START_TEST(strangers_make_way)
 {
     g_autoptr(GArray) taken = g_array_new(FALSE, FALSE, sizeof(int));
@@ -744,8 +744,8 @@ START_TEST(strangers_make_way)
 }
 END_TEST
 
-/* Without descriptors nobody is accepted: the transport does not spin, says so, and goes on when
- * there are some. */
+/* Without descriptors nothing is accepted: the transport does not spin, reports it, and
+ * continues once there are some. */
 START_TEST(lack_of_files_is_waited_out)
 {
     g_autoptr(GArray) taken = g_array_new(FALSE, FALSE, sizeof(int));
@@ -758,7 +758,7 @@ START_TEST(lack_of_files_is_waited_out)
     hello = hello_of(0, 0, 9);
     caller = call_with(&hello, UINT_MAX);
     take_all_files(taken);
-    lh_transport_tcp.poll(state, WAIT_US); /* it hears of the caller, in vain */
+    lh_transport_tcp.poll(state, WAIT_US); /* it is notified of the caller but cannot accept */
     began_us = g_get_monotonic_time();
     for (int i = 0; i < 20; i++)
         lh_transport_tcp.poll(state, 10 * WAIT_US);
@@ -774,7 +774,7 @@ START_TEST(lack_of_files_is_waited_out)
 }
 END_TEST
 
-/* Somebody at 127.0.0.@last says who it is, or nothing, and goes. */
+/* A caller at 127.0.0.@last that identifies itself, or sends nothing, and leaves. */
 static void
 visit_from(unsigned last, bool presents)
 {
@@ -795,7 +795,7 @@ visit_from(unsigned last, bool presents)
     close(caller);
 }
 
-/* Few addresses are named; those where somebody says who it is come before others. */
+/* Few addresses are named; those whose callers identified themselves come first. */
 START_TEST(strangers_are_named_by_address)
 {
     g_autofree char *few = NULL;
@@ -821,7 +821,7 @@ START_TEST(strangers_are_named_by_address)
 }
 END_TEST
 
-/* Who says all but the proof is no member, and keeps none out. */
+/* A caller that sends everything but the proof is no member, and keeps no member out. */
 START_TEST(half_members_keep_nobody_out)
 {
     g_setenv("LONGHAUL_SECRET", "0123456789abcdef0123456789abcdef", TRUE);
@@ -830,7 +830,7 @@ START_TEST(half_members_keep_nobody_out)
 }
 END_TEST
 
-/* A socket that listens at the address, and its port. */
+/* A listening socket at the address; sets its port. */
 static int
 listen_at(const char *text, uint16_t *port)
 {
@@ -846,8 +846,8 @@ listen_at(const char *text, uint16_t *port)
     return listener;
 }
 
-/* A port has one listener. One of all IPv6 addresses hears IPv4, too, where the machine has both.
- */
+/* A port has one listener. One on all IPv6 addresses also listens on IPv4 if the machine has
+ * both. */
 START_TEST(ports_have_one_listener)
 {
     struct sockaddr_in6 all = { .sin6_family = AF_INET6, .sin6_addr = IN6ADDR_ANY_INIT };
@@ -879,7 +879,7 @@ START_TEST(ports_have_one_listener)
 }
 END_TEST
 
-/* All addresses of a rank are tried: at one nobody listens, at the next somebody else does. */
+/* All addresses of a rank are tried: nothing listens at one, another process at the next. */
 START_TEST(ranks_that_cannot_be_reached_are_named)
 {
     static const char words[] = "cannot send to rank 1: 127.0.0.3: Connection refused; 127.0.0.2: "
@@ -917,7 +917,7 @@ START_TEST(ranks_that_cannot_be_reached_are_named)
 }
 END_TEST
 
-/* One process has one rank. */
+/* One rank per process. */
 START_TEST(processes_with_several_ranks_are_refused)
 {
     const LhOpenControl control = { NULL, NULL, { 0, 4 } };
@@ -930,7 +930,7 @@ START_TEST(processes_with_several_ranks_are_refused)
 }
 END_TEST
 
-/* A run that fails forgets its messages; the next one has new wires. */
+/* A failed run discards its messages; the next one has new connections. */
 START_TEST(what_is_left_behind_is_forgotten)
 {
     void *state = open_alone();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whether calibrate and validate find the truth, where it is known: the virtual clock of what
- * stands for GPUs has constants of its own. Nothing is computed, only time passes.
+ * Whether calibrate and validate recover known constants: the stand-in's virtual clock has
+ * constants of its own. Nothing is computed; only time passes.
  */
 #include "calibrate/calibrate.h"
 #include "calibrate/calibration_profile.h"
@@ -17,14 +17,14 @@
 #include <unistd.h>
 
 #define RANKS 4
-#define SMS 132 /* of the cluster's device, and its tiles below */
+#define SMS 132 /* of the cluster's device; its tiles follow */
 #define ROWS 128
 #define COLUMNS 64
 #define WITHIN 0.01
 
 /* ---- the world ---- */
 
-/* What everything takes in it. */
+/* The constants of the world. */
 typedef struct {
     double fwd_rate, bwd_rate;                 /* flop/s of all SMs */
     double fwd_prologue, bwd_prologue;         /* blocks */
@@ -32,11 +32,10 @@ typedef struct {
     double latency_s, bandwidth;               /* of messages; nocheck:unit */
     double collective_s, collective_bandwidth; /* nocheck:unit */
     double launch_s, record_s, wait_s, group_s;
-    double held; /* SMs, by messages */
+    double held; /* SMs held by messages */
 } World;
 
-/* Everything is slow, so that what hosts take is little beside it, and messages take about as long
- * as kernels. */
+/* Slow rates: host times are small beside them, and messages take about as long as kernels. */
 static const World usual = {
     .fwd_rate = 6e12,
     .bwd_rate = 4.5e12,
@@ -73,7 +72,7 @@ attention_seconds(const LhKernelArgs *args, bool bwd)
     return lh_attention_load(&row, SMS, args, 1, 1, false).flops / rate;
 }
 
-/* Of one call, alone on its GPU. */
+/* Of one call that has its GPU to itself. */
 static double
 call_seconds(LhKernelId id, const LhKernelArgs *args)
 {
@@ -234,7 +233,7 @@ END_TEST
 
 /* ---- validating ---- */
 
-/* The profile of the usual world, in a file; caller frees. */
+/* Writes the profile of the usual world to a file. Caller frees. */
 static char *
 write_profile(const LhCalibration *c)
 {
@@ -289,8 +288,7 @@ worst_error(const LhValidated *validated)
     return worst;
 }
 
-/* What is said of a world in which one constant is a fifth larger or smaller than it was when the
- * profile was made. */
+/* Validates in a world where one constant is a fifth larger or smaller than in the profile. */
 static void
 check_changed(const char *profile, const World *changed, LhAttributionClass class, double scale)
 {
@@ -302,8 +300,8 @@ check_changed(const char *profile, const World *changed, LhAttributionClass clas
     v = validate(profile);
     end_world();
     e = v->explained;
-    ck_assert_msg(worst_error(v) > WITHIN, "%s: %.2f %% off", name, 100 * worst_error(v));
-    ck_assert_msg(e->best == (int)class, "%s: %s is named (%.4f, with it %.4f; %.4f)", name,
+    ck_assert_msg(worst_error(v) > WITHIN, "%s: error of %.2f %%", name, 100 * worst_error(v));
+    ck_assert_msg(e->best == (int)class, "%s: attributed to %s (%.4f, with it %.4f; %.4f)", name,
                   e->best < 0 ? "nothing" : lh_attribution_names[e->best], e->error,
                   e->best < 0 ? 0 : e->classes[e->best].error, e->classes[class].error);
     ck_assert_msg(fabs(e->classes[class].scale / scale - 1) < 0.05, "%s: scale %g, planted %g",
@@ -324,7 +322,7 @@ START_TEST(what_is_off_is_named)
     begin_world(&usual);
     v = validate(profile);
     end_world();
-    ck_assert_msg(worst_error(v) < WITHIN, "%.2f %% off", 100 * worst_error(v));
+    ck_assert_msg(worst_error(v) < WITHIN, "error of %.2f %%", 100 * worst_error(v));
     for (int i = 0; i < LH_ATTRIBUTION_CLASSES; i++)
         changed[i] = usual;
     changed[LH_ATTRIBUTION_KERNELS].fwd_rate /= 1.2;

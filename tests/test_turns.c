@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Turns at points that stand for simulations: each takes a time, or fails at one, and is looked at
- * step by step, so that a limit that gets lower meets it somewhere. Whatever the threads, the
- * outcomes are those of one.
+ * Rounds over points that stand for simulations: each takes a time, or fails at one, and checks the
+ * cutoff step by step, so that a lower one takes effect somewhere within. The outcomes do not
+ * depend on the number of threads.
  */
 #include "planner/lookahead_pool.h"
 
@@ -16,7 +16,7 @@
 #define OVERHEAD 7
 
 typedef struct {
-    LhTime takes_ps, fails_ps, least_ps; /* fails_ps: LH_TIME_NEVER: it does not */
+    LhTime takes_ps, fails_ps, least_ps; /* fails_ps: LH_TIME_NEVER: it does not fail */
 } Point;
 
 typedef struct {
@@ -144,7 +144,7 @@ play_round(World *w)
     }
 }
 
-/* What becomes of all points; the last rounds are left to those who look ahead. */
+/* The outcomes of all points; the last rounds are left to speculative runs. */
 static char *
 play(uint64_t seed, guint threads)
 {
@@ -181,7 +181,7 @@ START_TEST(threads_change_nothing)
         for (guint threads = 2; threads <= 8; threads += 3) {
             g_autofree char *some = play(seed, threads);
 
-            ck_assert_msg(g_str_equal(one, some), "seed %u, %u threads:\n%s\nof one:\n%s",
+            ck_assert_msg(g_str_equal(one, some), "seed %u, %u threads:\n%s\none thread:\n%s",
                           (unsigned)seed, threads, some, one);
         }
     }

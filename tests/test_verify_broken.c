@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Programs with one mistake each, in tests/data/broken: a causal ring of four ranks with two
- * receive buffers, written by hand (none.json is the one without a mistake), and two ranks that add
- * up what does not add up. Each is rejected, and the first finding is what one would want to be
- * told. Then the mistakes that the reader of files already refuses, and nonsense, which must not
- * crash.
+ * receive buffers, written by hand (none.json has no mistake), and two ranks with invalid sums.
+ * Each is rejected, and the first finding describes the mistake. Then mistakes that the file reader
+ * already rejects, and random damage, which must not crash.
  */
 #include "base/rng.h"
 #include "program/explicit/explicit.h"
@@ -169,8 +168,8 @@ START_TEST(broken_nothing)
 }
 END_TEST
 
-/* The first finding is the mistake's. One mistake gives one kind of finding; totals may be off as
- * well. */
+/* The first finding describes the mistake. One mistake gives one kind of finding; totals may be
+ * wrong as well. */
 static void
 check_mistake(const Mistake *mistake)
 {
@@ -230,7 +229,7 @@ enum {
     SLOT_KV_B,
 };
 
-/* What is changed in an op of its rank 1. Op 6 is attention_fwd on q, kv_a, acc. */
+/* A change to an op of its rank 1. Op 6 is attention_fwd on q, kv_a, acc. */
 typedef struct {
     uint32_t op;
     FieldChange changes[4];
@@ -264,7 +263,7 @@ static const Nonsense nonsense[] = {
       "(q): they must be of one kind" },
     { 8, CHANGES(OP_FIELD(compute.kernel, LH_KERNEL_ID_round_out)),
       "rank 1, op 8 (round_out, stream compute) takes slot acc (acc) as its operand out (out)" },
-    /* Its rows count d elements each, of which a statistic has one. */
+    /* Its rows count d elements each; a statistic has one. */
     { 6,
       CHANGES(OP_FIELD(compute.kernel, LH_KERNEL_ID_zero), OP_FIELD(compute.regions_count, 1),
               OP_FIELD(compute.regions[0].slot, SLOT_LSE)),
@@ -339,8 +338,8 @@ expect_unmatched(const Recording *recording, uint32_t rank, uint32_t op, const c
     ck_assert_uint_eq(finding->op, op);
 }
 
-/* Rank 1 sends to rank 2 in its ops 3, 5 and 7, which are what rank 2 receives in its ops 3, 5 and
- * 7: the order says so, and the communicator, but not the tag. */
+/* Rank 1 sends to rank 2 in its ops 3, 5 and 7, which rank 2 receives in its ops 3, 5 and 7:
+ * messages match by order and communicator, not by tag. */
 START_TEST(broken_messages_match_in_order)
 {
     g_autoptr(LhProgram) program = load("none");
@@ -355,7 +354,7 @@ START_TEST(broken_messages_match_in_order)
                      "in order, whatever their tags");
     recording_part(recording, 2, recording_op(recording, 2, 5), 1)->tag = 3;
     verdict = lh_verify(&recording->program);
-    ck_assert_msg(verdict->findings->len == 0, "tags that agree are no more than labels");
+    ck_assert_msg(verdict->findings->len == 0, "tags do not match messages");
     op->communicator = 1; /* where it neither receives from rank 0 nor sends to rank 2 */
     expect_unmatched(recording, 0, 6,
                      "rank 0, op 6 (exchange, stream comm) sends kv_b to rank 1 (tag 0), which "
@@ -423,7 +422,7 @@ START_TEST(broken_declarations)
 }
 END_TEST
 
-/* Overwrites one random field with a random small or huge value. */
+/* Overwrites a random field with a random small or huge value. */
 static void
 scramble(Recording *recording, uint64_t seed)
 {
@@ -515,7 +514,7 @@ START_TEST(broken_at_random)
 }
 END_TEST
 
-/* dk, dv take every query once, also if each gradient of q goes elsewhere. */
+/* dk, dv take every query once, even if the gradients of q go to different slots. */
 START_TEST(broken_gradient_of_keys_taken_twice)
 {
     const LhProgramParams params = { .attention = { .batch = 1,
@@ -568,7 +567,7 @@ START_TEST(broken_gradient_of_keys_taken_twice)
 }
 END_TEST
 
-/* A kernel that works in place writes the very parts that it reads, and not some of them. */
+/* An in-place kernel writes exactly the parts that it reads. */
 START_TEST(broken_in_place_by_a_part)
 {
     const LhProgramParams params = {

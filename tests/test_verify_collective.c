@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The verifier on collectives: small hand-written schedules that gather keys and values and scatter
- * or reduce their gradients, proven as they are, and found wrong when a collective is.
+ * The verifier on collectives: small schedules written by hand that gather keys and values and
+ * scatter or reduce their gradients. They are proven, and rejected when a collective is wrong.
  */
 #include "recording.h"
 #include "run_tests.h"
@@ -30,16 +30,16 @@ typedef enum {
     RETURN_REDUCE_SCATTER,
     RETURN_ALL_REDUCE, /* of all gradients everywhere; a rank then copies its own */
     RETURN_ALL_TO_ALL, /* of the contributions, which their owner adds up */
-    RETURN_UNEVEN,     /* likewise, without those to the keys of later ranks, which are nothing */
+    RETURN_UNEVEN,     /* likewise, without contributions to keys of later ranks, which are empty */
 } Return;
 
 typedef struct {
-    bool broadcast; /* k, v to the later ranks, one rank after the other, not all-gathered */
-    Return back;    /* how dk, dv get to their owners */
+    bool broadcast; /* k, v are broadcast to the later ranks, rank by rank, not all-gathered */
+    Return back;    /* how dk, dv reach their owners */
     LhSchedule schedule;
 } Toy;
 
-static const uint64_t rows = 4; /* of a segment */
+static const uint64_t rows = 4; /* per segment */
 
 #define RANKS_MAX 9
 
@@ -99,7 +99,7 @@ toy_collective(LhEmitter *e, LhCollectiveKind kind, LhRegion send, LhRegion rece
     lh_emit_last(e)->collective.wire_bytes = bytes;
 }
 
-/* Rank r has something for the ranks up to r, and gets something from those from r on. */
+/* Rank r sends to ranks up to r, and receives from those from r on. */
 static void
 toy_uneven(LhEmitter *e)
 {
@@ -151,7 +151,7 @@ toy_fetch(LhEmitter *e, const Toy *toy)
     }
 }
 
-/* One elementwise call on a part of dkv_all or dkv_in, into dkv. */
+/* An elementwise call on a part of dkv_all or dkv_in, into dkv. */
 static void
 toy_keep(LhEmitter *e, LhKernelId kernel, uint16_t slot, uint32_t part, uint32_t after)
 {
@@ -164,7 +164,7 @@ toy_keep(LhEmitter *e, LhKernelId kernel, uint16_t slot, uint32_t part, uint32_t
     lh_emit_after(e, after);
 }
 
-/* Brings dk, dv of this rank's keys together in dkv. */
+/* Collects dk, dv of this rank's keys in dkv. */
 static void
 toy_return(LhEmitter *e, const Toy *toy)
 {
@@ -191,8 +191,8 @@ toy_return(LhEmitter *e, const Toy *toy)
         toy_keep(e, LH_KERNEL_ID_add, SLOT_DKV_IN, part, returned);
 }
 
-/* Ops: 0, 1 alloc; 2 all-gather; 3, 4 zero; 5 diagonal; [6 rest]; then the reduction. With an
- * all-to-all there is one more alloc, with broadcasts as many as the rank has predecessors. */
+/* Ops: 0, 1 alloc; 2 all-gather; 3, 4 zero; 5 diagonal; [6 rest]; then the reduction. An
+ * all-to-all adds one alloc; broadcasts add as many as the rank has predecessors. */
 static void
 toy_emit(LhEmitter *e, uint32_t step)
 {
@@ -227,7 +227,7 @@ toy_emit(LhEmitter *e, uint32_t step)
         lh_emit_free(e, SLOT_DKV_IN);
 }
 
-/* Of k, v or dk, dv of one rank: what is sent with everyone, and what down the broadcast chains. */
+/* Bytes of k, v or dk, dv of one rank: sent to everyone, or along the broadcast chains. */
 static uint64_t
 toy_bytes(const LhProgramParams *p, uint32_t rank)
 {
@@ -286,7 +286,7 @@ toy_program(uint32_t ranks, const Toy *toy)
     LhProgram *program = lh_program_new(&toy->schedule, &params, NULL);
 
     ck_assert_ptr_nonnull(program);
-    if (ranks > 1) /* one rank just attends */
+    if (ranks > 1) /* a single rank only attends */
         program->plan = g_memdup2(toy, sizeof(*toy));
     return program;
 }
@@ -394,7 +394,7 @@ START_TEST(collective_of_a_wrong_shape)
 }
 END_TEST
 
-/* All ranks broadcast where they should transpose: only rank 0's contributions arrive. */
+/* All ranks broadcast instead of transposing: only rank 0's contributions arrive. */
 START_TEST(collective_that_does_not_transpose)
 {
     g_autoptr(LhProgram) program = toy_program(3, &transpose);
@@ -409,7 +409,7 @@ START_TEST(collective_that_does_not_transpose)
 }
 END_TEST
 
-/* 3 parts cannot be dealt out to 4 ranks. */
+/* 3 parts cannot be split among 4 ranks. */
 START_TEST(collective_that_cannot_transpose)
 {
     g_autoptr(LhProgram) program = toy_program(4, &transpose);
@@ -424,7 +424,7 @@ START_TEST(collective_that_cannot_transpose)
 }
 END_TEST
 
-/* Rank 2 has one part for each of the ranks 0, 1 and itself. */
+/* Rank 2 has one part for each of the ranks 0, 1 and 2. */
 START_TEST(collective_of_other_counts)
 {
     g_autoptr(LhProgram) program = toy_program(3, &triangle);
@@ -449,7 +449,7 @@ START_TEST(collective_of_other_counts)
 }
 END_TEST
 
-/* The root of the second chain passes on what it got from the first. */
+/* The root of the second chain forwards what it received from the first. */
 START_TEST(collective_that_sends_the_wrong_keys)
 {
     g_autoptr(LhProgram) program = toy_program(3, &chain);
@@ -463,7 +463,7 @@ START_TEST(collective_that_sends_the_wrong_keys)
 }
 END_TEST
 
-/* Rank 2 takes the chain of rank 1 once more instead of its own. */
+/* Rank 2 joins the chain of rank 1 once more instead of its own. */
 START_TEST(collective_with_another_root)
 {
     g_autoptr(LhProgram) program = toy_program(4, &chain);
@@ -528,7 +528,7 @@ START_TEST(collective_and_message_deadlock)
 }
 END_TEST
 
-/* Inserts an op behind those that are there up to @at; nothing comes after the ones that move. */
+/* Inserts an op after position @at; nothing depends on the ops that move. */
 static void
 insert_op(Recording *recording, uint32_t rank, uint32_t at, LhOp op)
 {
@@ -563,8 +563,8 @@ message_op(Recording *recording, uint32_t rank, bool send, uint8_t stream)
                    .exchange = { parts->len - 1, 1 } };
 }
 
-/* Rank 1 receives before it sends, both on one stream. Rank 0 posts its receive before its send, on
- * two streams, so that either may come first; but in between its host has @between ops to issue. */
+/* Rank 1 receives before it sends, both on one stream. Rank 0 posts its receive before its send,
+ * on two streams, so that either may come first; in between its host has @between ops to issue. */
 static Recording *
 far_apart(const LhProgram *program, uint32_t between)
 {
@@ -575,7 +575,7 @@ far_apart(const LhProgram *program, uint32_t between)
     insert_op(recording, 1, 1, message_op(recording, 1, false, STREAM_COMM));
     insert_op(recording, 0, 1, message_op(recording, 0, true, STREAM_COMPUTE));
     insert_op(recording, 0, 1, message_op(recording, 0, false, STREAM_COMM));
-    /* With an odd number, the first of the pairs stands around the receive. */
+    /* With an odd number, the first of the pairs surrounds the receive. */
     for (uint32_t i = between + between % 2; i > 0; i--)
         insert_op(recording, 0, i == 1 && between % 2 != 0 ? 1 : 2,
                   (LhOp){ .kind = i % 2 == 0 ? LH_OP_FREE : LH_OP_ALLOC,

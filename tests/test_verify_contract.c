@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a program is given and gives back is fixed by its pass: a slot that changes its role, is
- * missing or is there twice is found, in every schedule.
+ * The inputs and outputs of a program are fixed by its pass: the verifier detects a slot with
+ * another role, a missing one and a duplicate, in every schedule.
  */
 #include "fitting.h"
 #include "recording.h"
@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-/* The same program with slots of its own, that may be changed; one more fits in. */
+/* The same program with slots of its own that may be changed, and room for one more. */
 static Recording *
 copy_of(const LhProgram *program)
 {
@@ -89,7 +89,7 @@ expect_message(const LhProgram *program, const char *message)
     ck_assert_str_eq(first_message(verdict), message);
 }
 
-/* Results that are declared as inputs and copied would hold what they should. */
+/* Results declared as inputs and copied would have the right contents. */
 START_TEST(contract_results_are_no_inputs)
 {
     const LhProgramParams params = params_of(1, LH_PASS_BOTH, true, true, false);
@@ -110,7 +110,7 @@ START_TEST(contract_results_are_no_inputs)
 }
 END_TEST
 
-/* What logits are multiplied by is the program's to say, and every call's to keep. */
+/* The program defines the scale of logits, and every call must use it. */
 START_TEST(contract_of_the_scale_is_kept)
 {
     const LhProgramParams params = params_of(1, LH_PASS_BOTH, true, true, false);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * No damage to a proven program goes unseen: ops, orders, peers, sizes, masks, flags and operands
- * are changed one at a time, in programs of every schedule. Where a change may be harmless, a
- * second judge decides, which looks at all pairs of ops and shares no code with the verifier.
+ * No damage to a proven program goes undetected: ops, orders, peers, sizes, masks, flags and
+ * operands are changed one at a time, in programs of every schedule. Where a change may be
+ * harmless, a second judge decides: it looks at all pairs of ops and shares no code with the
+ * verifier.
  */
 #include "fitting.h"
 #include "race_judge.h"
@@ -14,13 +15,13 @@
 
 #include <string.h>
 
-/* One way of damaging a program, counted. */
+/* Counters of the damage done to a program. */
 typedef struct {
     const char *schedule;
     uint32_t ranks;
-    uint32_t tried; /* counts those that are left out, too */
+    uint32_t tried; /* includes those left out */
     uint32_t made, found, harmless;
-    uint32_t offered; /* changes of regions, of which one in REGIONS_EVERY is made */
+    uint32_t offered; /* changes of regions; one in REGIONS_EVERY is made */
 } Damage;
 
 static void
@@ -35,7 +36,7 @@ describe(char *buffer, size_t size, const Recording *recording, uint32_t rank, u
 
 typedef enum {
     MUST_BE_FOUND,
-    IS_A_RACE, /* says the second judge */
+    IS_A_RACE, /* according to the second judge */
     IS_NO_RACE,
     MAY_BE_HARMLESS,
 } Expectation;
@@ -48,7 +49,7 @@ try_damage(Damage *damage, const Recording *recording, uint32_t rank, uint32_t i
     bool found;
     char where[96];
 
-    /* Of each kind the first one always is. */
+    /* the first of each kind is always made */
     if (test_is_short() && damage->tried++ % 3 != 0)
         return;
     verdict = lh_verify(&recording->program);
@@ -70,7 +71,7 @@ ask_judge(const Recording *recording, uint32_t rank)
     return judge_finds_race(recording, rank) ? IS_A_RACE : IS_NO_RACE;
 }
 
-/* Takes op @id out of its rank: later ids and references move up. */
+/* Removes op @id from its rank: later ids and references move down. */
 static void
 drop_op(Recording *recording, uint32_t rank, uint32_t id)
 {
@@ -98,7 +99,7 @@ damage_by_dropping(Damage *damage, Recording *recording, uint32_t rank, uint32_t
                sync ? ask_judge(recording, rank) : MUST_BE_FOUND);
 }
 
-/* Without one edge the others may still give the same order: the second judge knows. */
+/* Without one edge the others may still imply the order: the second judge decides. */
 static void
 damage_order(Damage *damage, Recording *recording, uint32_t rank, uint32_t id)
 {
@@ -170,8 +171,8 @@ damage_messages(Damage *damage, Recording *recording, uint32_t rank, uint32_t id
         try_damage(damage, recording, rank, id, "changed the communicator", MUST_BE_FOUND);
 }
 
-/* What one member of a group changes, the others do not; but in a group of one kinds do the same,
- * and full attention may take its keys in any order. */
+/* Changes one member of a group only. In a group of one, all kinds are equivalent, and full
+ * attention may take its keys in any order. */
 static void
 damage_collective(Damage *damage, Recording *recording, uint32_t rank, uint32_t id)
 {
@@ -213,7 +214,7 @@ damage_collective(Damage *damage, Recording *recording, uint32_t rank, uint32_t 
     }
 }
 
-/* Whether two messages say the same, but for the peer. */
+/* Whether two messages are equal except for the peer. */
 static bool
 messages_equal(const LhPart *a, const LhPart *b)
 {
@@ -227,7 +228,7 @@ messages_equal(const LhPart *a, const LhPart *b)
     return equal;
 }
 
-/* Two messages of one exchange go to each other's peers. */
+/* Swaps the peers of two messages of an exchange. */
 static void
 damage_peers(Damage *damage, Recording *recording, uint32_t rank, uint32_t id)
 {
@@ -258,8 +259,8 @@ is_attention(const LhOp *op)
            effect == LH_EFFECT_SOFTMAX || effect == LH_EFFECT_SOFTMAX_GRAD;
 }
 
-/* Another mask, with the pairs that it has: segments have more than one token, so no two masks are
- * equal, but that positions may be causal. */
+/* Another mask with its own number of pairs. Segments have more than one token, so no two masks
+ * are equal, except that positions may be causal. */
 static void
 damage_mask(Damage *damage, Recording *recording, uint32_t rank, uint32_t id)
 {
@@ -299,7 +300,7 @@ damage_mask(Damage *damage, Recording *recording, uint32_t rank, uint32_t id)
     }
 }
 
-/* Parts of scores are those of the keys. */
+/* Parts of scores follow the keys. */
 static bool
 has_query_parts(const LhOp *op)
 {
@@ -337,7 +338,7 @@ damage_positions(Damage *damage, Recording *recording, uint32_t rank, uint32_t i
     }
 }
 
-/* Whether the last op before @id that wrote to @region has cleared it. */
+/* Whether the last op before @id that wrote @region cleared it. */
 static bool
 is_cleared(const Recording *recording, uint32_t rank, uint32_t id, const LhRegion *region)
 {
@@ -355,7 +356,7 @@ is_cleared(const Recording *recording, uint32_t rank, uint32_t id, const LhRegio
     return false;
 }
 
-/* Accumulators that start again, or that were never started. To clear one again changes nothing. */
+/* Accumulators that restart, or that were never initialised. Clearing one again changes nothing. */
 static void
 damage_first(Damage *damage, Recording *recording, uint32_t rank, uint32_t id)
 {
@@ -374,8 +375,8 @@ damage_first(Damage *damage, Recording *recording, uint32_t rank, uint32_t id)
     }
 }
 
-/* Whether an op puts on a rank into the one slot what is in the other one: a copy, or a collective,
- * whose result has the rank's own share in it. */
+/* Whether an op copies one slot into the other on a rank: a copy, or a collective, whose result
+ * contains the rank's own share. */
 static bool
 op_copies(const LhOp *op, uint32_t one, uint32_t other)
 {
@@ -406,9 +407,9 @@ is_copied(const Recording *recording, uint32_t rank, uint32_t one, uint32_t othe
 }
 
 /*
- * What the contents at the end do not depend on: activations outside attention are not followed;
- * and where ranks hold contiguous tokens, a causal schedule passes keys on that nobody uses.
- * @operand is NULL for a message or a collective.
+ * Slots that final contents do not depend on: activations outside attention are not followed; and
+ * with contiguous tokens a causal schedule forwards keys that nobody uses. @operand is NULL for a
+ * message or a collective.
  */
 static bool
 is_unneeded(const Recording *recording, const LhOperand *operand, const LhSlot *slot)
@@ -421,9 +422,9 @@ is_unneeded(const Recording *recording, const LhOperand *operand, const LhSlot *
 }
 
 /*
- * Besides: sums are associative, so that a contribution may go by another accumulator (of the same
- * type, unless the kernel writes either); and a copy is as good as what it was made from, which for
- * an input may have gone through all ranks.
+ * Further harmless changes: sums are associative, so that a contribution may go to another
+ * accumulator (of the same type, unless the kernel writes either); and a copy equals its source,
+ * which for an input may have passed through all ranks.
  */
 static Expectation
 expect_slot(const Recording *recording, uint32_t rank, const LhOperand *operand, uint32_t from,
@@ -443,8 +444,8 @@ expect_slot(const Recording *recording, uint32_t rank, const LhOperand *operand,
                : MUST_BE_FOUND;
 }
 
-/* Changes of regions are the most: not all of them are made. The number is prime to what repeats in
- * a program. */
+/* Most changes are of regions, so only one in this many is made. The number is coprime to the
+ * periods of a program. */
 #define REGIONS_EVERY 7
 
 static void
@@ -523,7 +524,7 @@ op_uses(const Recording *recording, uint32_t rank, const LhOp *op, uint32_t slot
     return false;
 }
 
-/* Few ranks leave some of the buffers that the formulas count without a use. */
+/* Whether the slot is used: with few ranks some of the buffers in the formulas are not. */
 static bool
 is_used(const Recording *recording, uint32_t slot)
 {
@@ -536,8 +537,8 @@ is_used(const Recording *recording, uint32_t slot)
     return false;
 }
 
-/* Slots of another kind, type or layout, under every op that uses them. Of activations outside
- * attention neither is known. */
+/* Slots of another kind, type or layout, under every op that uses them. Activations outside
+ * attention have neither. */
 static void
 damage_declarations(Damage *damage, const LhProgram *program)
 {
@@ -577,8 +578,8 @@ damage_declarations(Damage *damage, const LhProgram *program)
 
 typedef void (*DamageOp)(Damage *damage, Recording *recording, uint32_t rank, uint32_t id);
 
-/* Damages every op of a program of @schedule; at most one change in @harmless_max may not matter.
- * Returns how many changes were made: none if the schedule refuses @params. */
+/* Damages every op of a program of @schedule; at most one change in @harmless_max may be
+ * harmless. Returns the number of changes: 0 if the schedule refuses @params. */
 static uint32_t
 damage_program(const LhSchedule *schedule, const LhProgramParams *params, DamageOp damage_op,
                uint32_t harmless_max)
@@ -600,21 +601,20 @@ damage_program(const LhSchedule *schedule, const LhProgramParams *params, Damage
     recording_free(recording);
     recording_free(whole);
     ck_assert_msg(test_is_short() || (uint64_t)damage.harmless * harmless_max <= damage.made,
-                  "%s, %u ranks: %u of %u changes did not matter", schedule->name, params->ranks,
+                  "%s, %u ranks: %u of %u changes were harmless", schedule->name, params->ranks,
                   damage.harmless, damage.made);
     return damage.made;
 }
 
-/* Damages causal programs of 4 ranks of every schedule, and of every other one also full ones, or
- * without overlap, or of 5 ranks. Returns how many schedules had something to
- * be damaged. */
+/* Damages causal programs of 4 ranks of every schedule; of every other schedule also full ones,
+ * ones without overlap, or of 5 ranks. Returns how many schedules were damaged. */
 static uint32_t
 damage_all(DamageOp damage_op, uint32_t harmless_max)
 {
     uint32_t damaged = 0;
 
     for (uint32_t s = 0; lh_schedules[s] != NULL; s++) {
-        /* Bits: 5 ranks, causal, with overlap. */
+        /* bits: 5 ranks, causal, with overlap */
         const uint32_t combinations[] = { 6, (const uint32_t[]){ 0, 3, 5 }[s % 3] };
         uint32_t made = 0;
 
@@ -683,7 +683,7 @@ START_TEST(verify_finds_changed_masks)
 }
 END_TEST
 
-/* Programs that go by positions anyway, and those that do under a window. */
+/* Programs that use positions anyway, and those that do under a window. */
 START_TEST(verify_finds_changed_positions)
 {
     damage_all(damage_positions, 4);
@@ -695,7 +695,7 @@ START_TEST(verify_finds_changed_positions)
             continue;
         damage_program(lh_schedules[s], &params, damage_mask, 8);
         ck_assert_msg(damage_program(lh_schedules[s], &params, damage_positions, 4) > 0,
-                      "%s goes by no positions under a window", lh_schedules[s]->name);
+                      "%s uses no positions under a window", lh_schedules[s]->name);
     }
 }
 END_TEST
@@ -712,7 +712,7 @@ START_TEST(verify_finds_changed_operands)
 }
 END_TEST
 
-/* One rank alone may as well leave its gradients in fp32: the kernel can, and no op reads them. */
+/* A single rank may leave its gradients in fp32: the kernel supports it, and no op reads them. */
 START_TEST(verify_finds_changed_declarations)
 {
     for (uint32_t s = 0; lh_schedules[s] != NULL; s++) {
@@ -729,7 +729,7 @@ START_TEST(verify_finds_changed_declarations)
 }
 END_TEST
 
-/* One rank writes its outputs directly, in one op for each pass: nothing about it is harmless. */
+/* A single rank writes its outputs directly, in one op per pass: no change is harmless. */
 START_TEST(verify_finds_damage_to_one_rank)
 {
     static const DamageOp damages[] = { damage_by_dropping, damage_mask, damage_regions };
@@ -742,7 +742,7 @@ START_TEST(verify_finds_damage_to_one_rank)
 }
 END_TEST
 
-/* Schedules in which k and v travel in calls of their own. */
+/* Schedules in which k and v travel in separate calls. */
 START_TEST(verify_finds_damage_to_halves)
 {
     static const char *const names[] = { "ulysses", "usp", "te-a2a" };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * k and v that travel one after the other, each as one half of the parts that hold both: mistakes
- * that are made with halves, in all-to-alls (ulysses with --published-code) and in messages (the
- * same with heads that do not divide evenly), and what each must be called.
+ * k and v transferred one after the other, each as one half of the parts that hold both: mistakes
+ * with halves in all-to-alls (ulysses with --published-code) and in messages (the same with heads
+ * that do not divide evenly), and the finding for each.
  */
 #include "options.h"
 #include "recording.h"
@@ -36,9 +36,9 @@ program_of(uint32_t heads)
     return program;
 }
 
-/* ---- what is damaged ---- */
+/* ---- targets ---- */
 
-/* The half that an op moves: of its first region. */
+/* The half that an op moves, by its first region. */
 static LhHalf
 half_of(Recording *recording, uint32_t rank, const LhOp *op)
 {
@@ -59,7 +59,7 @@ mover(Recording *recording, uint32_t rank, LhPhase phase, LhHalf half)
         if (op->phase == phase && half_of(recording, rank, op) == half)
             return op;
     }
-    ck_abort_msg("nothing moves that half");
+    ck_abort_msg("no op moves that half");
 }
 
 static LhOp *
@@ -69,7 +69,7 @@ first_of(Recording *recording, uint32_t rank, LhOpKind kind)
         if (recording_op(recording, rank, i)->kind == kind)
             return recording_op(recording, rank, i);
     }
-    ck_abort_msg("there is no such op");
+    ck_abort_msg("no such op");
 }
 
 static void
@@ -115,7 +115,7 @@ k_moved_twice(Recording *r)
         set_half(r, rank, mover(r, rank, LH_PHASE_FORWARD, LH_HALF_V), LH_HALF_K);
 }
 
-/* Which of the two goes first does not matter, if all agree. */
+/* The order of the two does not matter if all ranks agree. */
 static void
 v_before_k(Recording *r)
 {
@@ -209,7 +209,7 @@ v_of_another_order(Recording *r)
     }
 }
 
-/* dk goes straight into the output, and dv nowhere. */
+/* dk goes directly into the output, and dv nowhere. */
 static void
 output_of_dk(Recording *r)
 {
@@ -240,7 +240,7 @@ other_half_sent(Recording *r)
     set_half(r, 1, op, LH_HALF_V);
 }
 
-/* v is sent from where only k has come. */
+/* v is sent from a buffer that has only received k. */
 static void
 half_not_there(Recording *r)
 {
@@ -256,7 +256,7 @@ half_not_there(Recording *r)
 typedef struct {
     uint32_t heads; /* 8: all-to-alls; 7: messages */
     void (*make)(Recording *r);
-    const char *message; /* NULL: it is none */
+    const char *message; /* NULL: no mistake */
 } Mistake;
 
 static const Mistake mistakes[] = {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Programs of the layer outside attention: a small training step without attention is read, and
- * found to read only what has been written; one change after another is found or refused.
+ * proven to read only what was written; each of a series of changes is detected or rejected.
  */
 #include "program/explicit/explicit.h"
 #include "program/explicit/explicit_read.h"
@@ -38,8 +38,8 @@
 #define STEP "\"elements\": 128, \"learning_rate\": 0.001, \"beta1\": 0.9, \"beta2\": 0.95"
 #define FIRST ", \"first\": true"
 
-/* 8 tokens of 8 elements, a vocabulary of 16; the embedding is the head, too. Forward, backward and
- * a step of the optimizer, as texts that are joined. */
+/* 8 tokens of 8 elements, a vocabulary of 16, tied embeddings. Forward, backward and an
+ * optimizer step, as texts to be joined. */
 static const char *const step[] = {
     HEAD,
     SLOT("tok", "tokens", "input", 32),
@@ -179,7 +179,7 @@ static const Change changes[] = {
       "has a slot x of kind hidden as its state" },
     { SLOT("w", "weight", "state", 512), SLOT("w", "weight", "input", 512),
       "writes slot w, which is an input" },
-    /* What is the model's may be larger than a call takes, not smaller; activations are exact. */
+    /* Weights may be larger than a call takes, not smaller; activations must match exactly. */
     { SLOT("up", "weight", "state", 512), SLOT("up", "weight", "state", 508),
       "takes 128 elements as its operand w, but 1 parts of slot up have 508 bytes" },
     { SLOT("tok", "tokens", "input", 32), SLOT("tok", "tokens", "input", 28),
@@ -194,7 +194,7 @@ static const Change changes[] = {
       "takes 64 elements as its operand y, but 1 parts of slot y have 260 bytes" },
     { SLOT("w", "weight", "state", 512), SLOT("w", "weight", "state", 514),
       "has 514 bytes in a part of slot w, which are not whole elements of 4" },
-    /* Attention is no business of such a program, nor the layer one of attention's. */
+    /* Attention has no place in such a program, nor the layer in one of attention. */
     { SLOT("tok", "tokens", "input", 32),
       SLOT("q", "q", "input", 256) SLOT("kv", "kv", "input", 512) SLOT("o", "o", "output", 256)
           SLOT("tok", "tokens", "input", 32),
@@ -211,7 +211,7 @@ parse(const char *text)
     return program;
 }
 
-/* What is found in @text with one change. */
+/* Checks the finding in @text after one change. */
 static void
 expect(const char *text, const Change *change)
 {
@@ -220,7 +220,7 @@ expect(const char *text, const Change *change)
     g_autoptr(LhProgram) program = NULL;
     g_autoptr(LhVerdict) verdict = NULL;
 
-    ck_assert_msg(place != NULL, "nothing reads %s", change->from);
+    ck_assert_msg(place != NULL, "no text %s", change->from);
     g_string_erase(changed, place - text, (gssize)strlen(change->from));
     g_string_insert(changed, place - text, change->to);
     program = parse(changed->str);
@@ -242,7 +242,7 @@ START_TEST(verify_layer_is_proven_as_it_is)
 }
 END_TEST
 
-/* @text with one change is proven. */
+/* Proves @text after one change. */
 static void
 expect_proven(const char *text, const char *from, const char *to)
 {
@@ -251,7 +251,7 @@ expect_proven(const char *text, const char *from, const char *to)
     g_autoptr(LhProgram) program = NULL;
     g_autoptr(LhVerdict) verdict = NULL;
 
-    ck_assert_msg(place != NULL, "nothing reads %s", from);
+    ck_assert_msg(place != NULL, "no text %s", from);
     g_string_erase(changed, place - text, (gssize)strlen(from));
     g_string_insert(changed, place - text, to);
     program = parse(changed->str);
@@ -259,8 +259,8 @@ expect_proven(const char *text, const char *from, const char *to)
     ck_assert_msg(verdict->findings_total == 0, "%s: %s", to, first_message(verdict));
 }
 
-/* Pieces that are rounded up (10 elements more than w has, 3 parts of 43 for 128), and slots that
- * hold more than a call takes; a vocabulary that is padded. */
+/* Rounded-up pieces (10 elements more than w has, 3 parts of 43 for 128), slots larger than a
+ * call takes, and a padded vocabulary. */
 START_TEST(verify_layer_takes_what_is_rounded_up)
 {
     static const Change larger[] = {
@@ -292,7 +292,7 @@ START_TEST(verify_layer_finds_changes)
 }
 END_TEST
 
-/* Attention's tensors come from rows and go into them; how they are cut is looked at. */
+/* Attention's tensors are made from rows and back; the split is checked. */
 #define HEADS                                                                                      \
     "\"rows\": 8, \"batch\": 1, \"members\": 1, \"heads\": 2, \"groups\": 2, \"head_dim\": 4, "    \
     "\"base\": 10000"
@@ -337,7 +337,7 @@ static const Change cuts[] = {
     { "\"heads\": 2, \"groups\": 2, \"head_dim\": 4, \"base\"",
       "\"heads\": 1, \"groups\": 1, \"head_dim\": 8, \"base\"",
       "is called for head dimension 8, but slot q has 4" },
-    /* q knows nothing of groups, and kv nothing of heads. */
+    /* q has no groups, and kv no heads. */
     { CUT_Q "\"rows\": 8, \"batch\": 1, \"members\": 1, \"heads\": 2, \"groups\": 2",
       CUT_Q "\"rows\": 8, \"batch\": 1, \"members\": 1, \"heads\": 1, \"groups\": 2",
       "takes 32 elements as its operand rows" },
@@ -365,7 +365,7 @@ START_TEST(verify_layer_knows_how_heads_are_cut)
 }
 END_TEST
 
-/* Collectives between parts of one size, in whole elements; the input has others. */
+/* Collectives move parts of one size, in whole elements; the input has other sizes. */
 START_TEST(verify_layer_moves_parts_of_one_size)
 {
     static const Change sizes[] = {

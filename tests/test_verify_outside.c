@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Activations outside attention have values where calls stand for the layer's projections: what is
- * taken, added up or given away too early, from the wrong place or not at all is found. Each test
+ * Activations outside attention have values where calls stand for the layer's projections: reading,
+ * adding or sending them too early, from the wrong place or not at all is detected. Each test
  * changes one thing in megatron-tp-sp with full recomputation, on 4 ranks.
  */
 #include "recording.h"
@@ -30,7 +30,7 @@ world_new(LhPass pass)
     return w;
 }
 
-/* Proves what has been changed, and frees it. */
+/* Proves the changed program and frees it. */
 static void
 expect(World w, const char *message)
 {
@@ -42,7 +42,7 @@ expect(World w, const char *message)
     lh_program_free(w.program);
 }
 
-/* Call number @number of @kernel on @rank. */
+/* The @number-th call of @kernel on @rank. */
 static LhOp *
 call_of(World w, uint32_t rank, LhKernelId kernel, unsigned number)
 {
@@ -55,7 +55,7 @@ call_of(World w, uint32_t rank, LhKernelId kernel, unsigned number)
     ck_abort_msg("no such call");
 }
 
-/* Collective number @number of @kind on @rank. */
+/* The @number-th collective of @kind on @rank. */
 static LhOp *
 collective_of(World w, uint32_t rank, LhCollectiveKind kind, unsigned number)
 {
@@ -78,7 +78,7 @@ slot_of(World w, const char *name)
     ck_abort_msg("no slot %s", name);
 }
 
-/* An op that does nothing, in the place of another: later ops keep their numbers. */
+/* Replaces an op by one without effect: later ops keep their numbers. */
 static void
 drop(LhOp *op)
 {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whether a program ends when every rank has all its streams in one queue: what the verifier says
- * is held against a run of it, op by op, on schedules whose communication is put into another
- * order.
+ * Whether a program ends when every rank has all streams in one queue: the verifier's verdict is
+ * compared with an op-by-op run, on schedules whose communication is reordered.
  */
 #include "fitting.h"
 #include "recording.h"
@@ -10,15 +9,15 @@
 #include "verify/verify.h"
 #include "verifying.h"
 
-/* ---- the second judge: every rank does one op after the other ---- */
+/* ---- the second judge: every rank executes its ops one by one ---- */
 
 typedef struct {
     const Recording *recording;
-    uint32_t *at; /* [ranks]: the op that the rank is at */
+    uint32_t *at; /* [ranks]: the rank's current op */
 } Queues;
 
-/* Messages in direction @send between @rank and @peer on @communicator before part @part of op
- * @op. */
+/* Number of messages in direction @send between @rank and @peer on @communicator before part
+ * @part of op @op. */
 static uint32_t
 count_before(const Recording *r, uint32_t rank, uint32_t op, uint32_t part)
 {
@@ -72,7 +71,7 @@ same_communicator(const LhOp *a, const LhOp *b)
     return lh_communicator_compare(&x, &y) == 0;
 }
 
-/* The op of @member that meets collective @op of @rank. */
+/* The op of @member that matches collective @op of @rank. */
 static uint32_t
 meeting_of(const Recording *r, uint32_t rank, uint32_t op, uint32_t member)
 {
@@ -94,7 +93,7 @@ meeting_of(const Recording *r, uint32_t rank, uint32_t op, uint32_t member)
     return 0;
 }
 
-/* Whether the op that @rank is at can end. */
+/* Whether the current op of @rank can end. */
 static bool
 can_end(const Queues *q, uint32_t rank)
 {
@@ -148,8 +147,7 @@ communicates(const LhOp *op)
     return op->kind == LH_OP_EXCHANGE || op->kind == LH_OP_COLLECTIVE;
 }
 
-/* Whether ops @i and @i + 1 of a rank communicate, and only the host knows an order between them.
- */
+/* Whether ops @i and @i + 1 of a rank communicate and are ordered by the host only. */
 static bool
 may_swap(const Recording *r, uint32_t rank, uint32_t i)
 {
@@ -179,7 +177,7 @@ swap(Recording *r, uint32_t rank, uint32_t i)
     }
 }
 
-/* The ops of @rank that may change places with the next one. */
+/* The ops of @rank that may be swapped with the next one. */
 static GArray *
 swaps_of(const Recording *r, uint32_t rank)
 {
@@ -212,7 +210,7 @@ judge(const Recording *r, const char *name, Seen *seen)
     *(ends ? &seen->end : &seen->stop) += 1;
 }
 
-/* Swaps on one rank, each alone; then the same one on all ranks of one parity. */
+/* Swaps on one rank, one at a time; then the same swap on all ranks of one parity. */
 static void
 try_swaps(Recording *r, const char *name, Seen *seen)
 {
@@ -261,7 +259,7 @@ START_TEST(verdict_is_that_of_a_run)
 }
 END_TEST
 
-/* ---- what is said ---- */
+/* ---- messages ---- */
 
 START_TEST(cycle_of_a_ring_that_sends_first)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The verifier on slices of heads, masks by position and collectives of several tensors: a small
- * hand-written schedule that exchanges the sequence for the heads and back, proven under every
- * mask, and found wrong in each thing that it could get wrong.
+ * schedule written by hand that exchanges sequence for heads and back. It is proven under every
+ * mask, and rejected after each of many changes.
  */
 #include "base/rng.h"
 #include "recording.h"
@@ -13,7 +13,7 @@
 
 #include <string.h>
 
-static const uint64_t rows = 4; /* of a segment */
+static const uint64_t rows = 4; /* per segment */
 
 /* Slots in the order of lh_pass_declare and toy_declare. */
 enum {
@@ -32,14 +32,14 @@ enum {
     SLOT_LSE_ALL,
     SLOT_DQ_ALL,
     SLOT_DKV_ALL,
-    SLOT_DKV_DEALT, /* what each query slice gives to the own segment's gradient */
+    SLOT_DKV_DEALT, /* what each query slice adds to the gradient of the own segment */
     SLOTS,
 };
 
-#define RANKS 4 /* of programs that are damaged */
+#define RANKS 4 /* of damaged programs */
 
-/* Their ops, in an order that does not depend on the rank: allocs, then a copy of each dealt slice,
- * then these, then frees. */
+/* Ops of the damaged programs; their order does not depend on the rank: allocs, a copy of each
+ * dealt slice, these, frees. */
 enum {
     OP_DEAL = SLOTS - SLOT_KV_DEALT, /* a copy of each dealt slice */
     OP_SCATTER_HEADS = OP_DEAL + RANKS,
@@ -47,10 +47,10 @@ enum {
     OP_GATHER_OUTPUT,
     OP_ATTEND_BACKWARD,
     OP_GATHER_GRADIENTS,
-    OP_ADD, /* an addition of each dealt gradient */
+    OP_ADD, /* an addition per dealt gradient */
 };
 
-/* As many slices as ranks; with fewer key-value heads than that, ranks share them. */
+/* As many slices as ranks; with fewer key-value heads, ranks share them. */
 static void
 toy_declare(LhProgram *p)
 {
@@ -93,7 +93,7 @@ toy_kv_args(const LhProgram *p, bool first)
     return args;
 }
 
-/* Of all tokens with all tokens. */
+/* All tokens with all tokens. */
 static LhKernelArgs
 toy_attend_args(const LhProgram *p)
 {
@@ -185,7 +185,8 @@ toy_emit(LhEmitter *e, uint32_t step)
     lh_pass_free(e, SLOT_KV_DEALT, SLOTS);
 }
 
-/* q, do, o, dq, lse; k, v and their gradients once for each query slice. All but the own share. */
+/* Bytes of q, do, o, dq, lse, and of k, v and their gradients once per query slice; all but the
+ * own share. */
 static uint64_t
 toy_bytes(const LhProgramParams *p, uint32_t rank)
 {
@@ -236,7 +237,7 @@ static const uint64_t document_ends[] = { 3, 9, RANKS * 4 };
 static const LhMaskRule documents = { .document_ends = document_ends,
                                       .documents_count = G_N_ELEMENTS(document_ends) };
 
-/* The first finding about a program of this name. */
+/* Checks the first finding of a program. */
 static void
 expect(const char *name, const LhProgram *program, LhFindingKind kind, uint32_t rank,
        const char *message)
@@ -290,7 +291,7 @@ START_TEST(slices_are_proven)
 }
 END_TEST
 
-/* 64 slices of 64 segments; or one pair of heads that they all share. */
+/* 64 slices of 64 segments, or one pair of heads that all of them share. */
 START_TEST(slices_of_64_ranks_are_proven)
 {
     static const uint32_t groups[] = { 1, 64 };
@@ -303,7 +304,7 @@ START_TEST(slices_of_64_ranks_are_proven)
 }
 END_TEST
 
-/* Each time the pairs are counted by the rule that is claimed. */
+/* Pairs are always counted by the claimed rule. */
 START_TEST(positions_under_another_rule)
 {
     static const uint64_t other_ends[] = { 3, 10, 16 };
@@ -416,7 +417,7 @@ scramble_collective(LhOp *op, uint64_t what, uint32_t value)
         op->collective.send[tensor].count = value;
 }
 
-/* Whatever is wrong, on one rank or on all of them, the verifier must not crash. */
+/* Whatever is wrong, on one rank or on all, the verifier must not crash. */
 START_TEST(slices_broken_at_random)
 {
     g_autoptr(LhProgram) program = toy_program(&toy, RANKS, 2, &window);
@@ -446,8 +447,8 @@ START_TEST(slices_broken_at_random)
 }
 END_TEST
 
-/* Ranks that hold all tokens of their heads, and activations outside attention that are gathered
- * before and summed behind it. */
+/* Ranks with all tokens of their heads, and activations outside attention that are gathered
+ * before and reduced after it. */
 enum {
     SLOT_X = SLOT_LSE + 1,
     SLOT_Y,
@@ -473,7 +474,7 @@ heads_declare(LhProgram *p)
     lh_pass_add_slot(p, "weight", LH_TENSOR_WEIGHT, LH_SLOT_INPUT, 1, width * width / 2, 2);
 }
 
-/* Ops behind two allocs. */
+/* ops after two allocs */
 enum {
     OP_HEADS_GATHER = 2,
     OP_HEADS_PRODUCT,
@@ -544,7 +545,7 @@ START_TEST(heads_are_proven)
 }
 END_TEST
 
-/* ---- one thing changed ---- */
+/* ---- single changes ---- */
 
 #define ALL_RANKS RANKS
 
@@ -553,12 +554,12 @@ typedef struct {
     const LhSchedule *schedule;
     uint32_t groups; /* of a program that is not by heads */
     const LhMaskRule *mask;
-    uint32_t rank, op; /* which is changed */
+    uint32_t rank, op; /* the changed op */
     FieldChange changes[4];
     LhFindingKind kind;
     uint32_t found_on;
     const char *message;
-    bool rewired; /* other tensors: what goes over the wire is said again */
+    bool rewired; /* other tensors: wire bytes are recomputed */
 } Damage;
 
 #define COLLECTIVE(field, value) OP_FIELD(collective.field, value)
@@ -613,7 +614,7 @@ static const Damage damages[] = {
       LH_FINDING_COVERAGE, 3,
       "rank 3, op 16 (attention_bwd_o, stream compute) is called for 16 queries, 16 keys and 93 "
       "pairs, but its operands have 16, 16 and 94" },
-    /* Masks in local indices, where the truth is none of them. */
+    /* masks in local indices, where the true mask is none of them */
     { "causal for a window", &toy, 8, &window, 0, OP_ATTEND,
       CHANGES(ARGS(mask, LH_MASK_CAUSAL), ARGS(pairs, 16 * 17 / 2)), LH_FINDING_COVERAGE, 0,
       "rank 0, op 14 (attention, stream compute) computes every pair of query segment 1 with key "
@@ -656,7 +657,7 @@ static const Damage damages[] = {
     { "a tensor received twice", &toy, 8, &causal, ALL_RANKS, OP_GATHER_OUTPUT,
       CHANGES(COLLECTIVE(send[1].slot, SLOT_O_ALL), COLLECTIVE(receive[1].slot, SLOT_O)),
       LH_FINDING_RACE, 0, "rank 0, op 15 (all-to-all, stream comm) writes slot o[0] twice", true },
-    /* A tensor that is not the first one needs its order and its buffer as much. */
+    /* Tensors after the first one need an order and a buffer as much. */
     { "no order for the second tensor", &toy, 8, &causal, 2, OP_GATHER_GRADIENTS,
       CHANGES(COLLECTIVE(send[0].slot, SLOT_DQ), COLLECTIVE(receive[0].slot, SLOT_DQ_ALL),
               OP_FIELD(after_count, 0)),

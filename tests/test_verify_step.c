@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Training steps are proven: for every parallel size, policy, shard and schedule, and for every
+ * Training steps are proven for every parallel size, policy, sharding and schedule, and for every
  * kind of layer. Combinations are taken in turn, the same ones in every run; LONGHAUL_TEST_ALL
  * takes all.
  */
@@ -38,7 +38,7 @@ tiny_text(const TinyStep *t)
         t->behaviour.unfused_loss, t->choices, t->experts, t->shared, t->dense);
 }
 
-/* Proves @tiny; false if it is refused. */
+/* Proves @tiny; returns false if it is refused. */
 static bool
 prove(const TinyStep *tiny)
 {
@@ -59,7 +59,7 @@ prove(const TinyStep *tiny)
     return true;
 }
 
-/* Bits of @number decide how the framework does it. */
+/* Framework behaviours, selected by the bits of @number. */
 static LhStepBehaviour
 behaviour_of(uint32_t number)
 {
@@ -84,7 +84,7 @@ behaviour_of(uint32_t number)
     };
 }
 
-/* A number that depends on another one in no simple way. */
+/* A hash of a number. */
 static uint32_t
 scramble(uint32_t number)
 {
@@ -96,7 +96,7 @@ scramble(uint32_t number)
 
 #define MICRO_BATCHES 4 /* at most */
 
-/* Policy, shard, micro-batches and layers. */
+/* Policy, sharding, micro-batches and layers. */
 static void
 set_variant(TinyStep *tiny, uint32_t variant)
 {
@@ -108,8 +108,8 @@ set_variant(TinyStep *tiny, uint32_t variant)
 
 #define VARIANTS (LH_SHARDS * LH_CHECKPOINTS * MICRO_BATCHES * 2)
 
-/* All variants of @tiny, or some: those that follow from @number, the first of their numbers.
- * Returns the next one. */
+/* Proves all variants of @tiny, or some of them: those derived from the numbers from @number on.
+ * Returns the next number. */
 static uint32_t
 prove_variants(TinyStep *tiny, uint32_t number)
 {
@@ -147,7 +147,7 @@ START_TEST(sizes_are_proven)
 }
 END_TEST
 
-/* The order of a pipeline, for so many micro-batches and layers of each chunk. */
+/* The order of a pipeline for these micro-batches and layers per chunk. */
 static void
 set_pipeline(TinyStep *tiny, uint32_t stages, uint32_t number)
 {
@@ -203,7 +203,7 @@ prove_stages(uint32_t stages, uint32_t number)
     return number;
 }
 
-/* Two and three layers a chunk. */
+/* Two and three layers per chunk. */
 START_TEST(pipelines_are_proven)
 {
     uint32_t number = 0;
@@ -213,7 +213,7 @@ START_TEST(pipelines_are_proven)
 }
 END_TEST
 
-/* Every policy with every shard, number of micro-batches and layers. */
+/* Every policy with every sharding, number of micro-batches and layers. */
 START_TEST(variants_are_proven)
 {
     for (uint32_t i = 0; i < VARIANTS; i++) {
@@ -227,7 +227,7 @@ START_TEST(variants_are_proven)
 }
 END_TEST
 
-/* Every behaviour of a framework that changes what a step does, alone and among others. */
+/* Every framework behaviour that changes a step, alone and combined. */
 START_TEST(behaviours_are_proven)
 {
     for (uint32_t bits = 0; bits < 4096; bits += take_all() ? 1 : 37) {
@@ -247,7 +247,7 @@ START_TEST(behaviours_are_proven)
 }
 END_TEST
 
-/* All schedules but the one that is tensor parallelism itself, which a step has beside them. */
+/* All schedules except megatron-tp-sp, which is tensor parallelism itself. */
 START_TEST(schedules_are_proven)
 {
     uint32_t proven = 0;
@@ -361,8 +361,8 @@ START_TEST(patterns_are_proven)
 }
 END_TEST
 
-/* Mixtures of experts: with shared experts, behind dense layers, with numbers of rows that do not
- * divide among experts; with every policy and shard. */
+/* Mixtures of experts: with shared experts, after dense layers, with numbers of rows that do not
+ * divide among experts; with every policy and sharding. */
 START_TEST(experts_are_proven)
 {
     static const uint32_t sizes[][3] = { { 1, 1, 1 }, { 2, 1, 1 }, { 1, 2, 2 },
@@ -417,7 +417,7 @@ check_refusal(const TinyStep *tiny, const LhModelWeights *weights, const char *m
     ck_assert_str_eq(error->message, message);
 }
 
-/* Layers that steps cannot have, and experts that cannot be cut. */
+/* Layers that steps do not support, and experts that cannot be split. */
 START_TEST(models_are_refused)
 {
     const LhModelWeights latent = { .attention_parameters = 1000 };
@@ -435,7 +435,7 @@ START_TEST(models_are_refused)
 }
 END_TEST
 
-/* Damage to what a slot is. */
+/* Damage to the declaration of a slot. */
 typedef enum { OTHER_DTYPE, HALF_A_PART, OTHER_KIND, NO_LAST_PART, DAMAGES } Damage;
 
 static void
@@ -456,7 +456,8 @@ damage(LhProgram *program, uint32_t index, Damage how)
         program->slots[index].first_cell--;
 }
 
-/* The form of single calls is as good as that of the whole program; returns whether it is. */
+/* Checks that the form of single calls is valid exactly if the whole program's is; returns
+ * whether it is. */
 static bool
 forms_agree(const LhProgram *program, const char *what)
 {
@@ -473,8 +474,8 @@ forms_agree(const LhProgram *program, const char *what)
     return malformed;
 }
 
-/* What sim, compare and plan answer for is well-formed: making a step checks its form, which finds
- * all that the whole proof finds when any of its slots is something else. */
+/* Steps of sim, compare and plan are well-formed: building a step checks its form, which detects
+ * every changed slot that the full proof detects. */
 START_TEST(malformed_steps_are_refused)
 {
     static const TinyStep steps[] = {

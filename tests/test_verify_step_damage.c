@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * No damage to a proven step goes unseen: calls are dropped, doubled and exchanged, on one rank or
- * on all that meet; operands are put into other layers, micro-batches, pieces and buffers; groups,
- * flags, arguments, labels and waits are changed. What the verifier lets pass must be harmless: a
- * plain interpreter (tags.h) must find the same numbers in all weights and states, and of waits a
- * quadratic judge of races decides. One change in many is made, the same ones in every run;
+ * No damage to a proven step goes undetected. Calls are dropped, doubled and swapped, on one rank
+ * or on all members; operands are moved to other layers, micro-batches, pieces and buffers; groups,
+ * flags, arguments, labels and waits are changed. What the verifier accepts must be harmless: a
+ * plain interpreter (tags.h) must compute the same weights and states, and a quadratic race
+ * detector decides about waits. One change in many is made, the same ones in every run;
  * LONGHAUL_TEST_ALL makes all.
  */
 #include "race_judge.h"
@@ -21,7 +21,7 @@ typedef enum {
     JUDGED_BY_RACES,
 } Judge;
 
-/* Which ops a change is for; `own` are those of the step itself. */
+/* Ops that a change applies to; `own` are those of the step itself. */
 typedef enum {
     ANY_OP,
     OWN_OP,
@@ -30,7 +30,8 @@ typedef enum {
     OP_OF_ATTENTION,
 } Target;
 
-/* A change of op @id of @rank; @variant chooses among several. False: there is no such change. */
+/* Changes op @id of @rank; @variant chooses among several changes. Returns false if there is no
+ * such change. */
 typedef bool (*Change)(Recording *r, uint32_t rank, uint32_t id, uint32_t variant);
 
 typedef struct {
@@ -43,7 +44,7 @@ typedef struct {
 
 /* ---- changes of a rank's ops ---- */
 
-/* Ids from @from on move by @by. */
+/* Shifts ids from @from on by @by. */
 static void
 renumber(Recording *r, uint32_t rank, uint32_t from, int by)
 {
@@ -56,7 +57,7 @@ renumber(Recording *r, uint32_t rank, uint32_t from, int by)
     }
 }
 
-/* Whoever waited for the op waits for what it waited for no longer. */
+/* Removes the waits for an op; its waiters no longer inherit what it waited for. */
 static void
 drop_op(Recording *r, uint32_t rank, uint32_t id)
 {
@@ -100,7 +101,7 @@ repeat(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
     return true;
 }
 
-/* Two calls in a row change places, with their waits. */
+/* Swaps two consecutive calls, with their waits. */
 static bool
 exchange_calls(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
 {
@@ -144,7 +145,8 @@ fits(const Recording *r, const LhRegion *region)
     return (uint64_t)region->part + region->count <= r->program.slots[region->slot].parts;
 }
 
-/* As many parts further on, or back: another layer, micro-batch, piece or member. */
+/* Moves a region by its own number of parts, forwards or back: to another layer, micro-batch,
+ * piece or member. */
 static bool
 move_region(const Recording *r, LhRegion *region, uint32_t by)
 {
@@ -160,7 +162,7 @@ move_region(const Recording *r, LhRegion *region, uint32_t by)
     return true;
 }
 
-/* The @which-th other slot that could stand there. */
+/* The @which-th other slot that would fit. */
 static bool
 replace_slot(const Recording *r, LhRegion *region, uint32_t which)
 {
@@ -252,7 +254,7 @@ change_reduction(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
     return lh_collective_reduces(op->collective.kind);
 }
 
-/* What was added up is copied from the first member. */
+/* Copies the first member's part instead of adding up. */
 static bool
 copy_sum(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
 {
@@ -266,7 +268,7 @@ copy_sum(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
     return true;
 }
 
-/* Which of the rank's own collectives an op is, and the op that is that of another rank. */
+/* The number of a collective among the rank's own, and the op of that number on another rank. */
 static uint32_t
 own_collective(const Recording *r, uint32_t rank, uint32_t turn)
 {
@@ -287,7 +289,7 @@ turn_of(const Recording *r, uint32_t rank, uint32_t id)
     return turn;
 }
 
-/* All ranks meet others: columns of the grid of ranks instead of rows. */
+/* Changes the groups of all ranks: columns of the grid of ranks instead of rows. */
 static bool
 change_groups(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
 {
@@ -312,7 +314,7 @@ change_groups(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
 
 /* ---- messages between stages ---- */
 
-#define MESSAGES 3 /* of an exchange, at most */
+#define MESSAGES 3 /* per exchange, at most */
 
 /* A message of a rank's own exchanges. */
 typedef struct {
@@ -325,7 +327,8 @@ message_part(const Recording *r, const Message *m)
     return recording_part(r, m->rank, recording_op(r, m->rank, m->id), m->i);
 }
 
-/* Whether there is such a message; @variant's digits are how it is changed and which it is. */
+/* Finds the message; the digits of @variant are the change and the message. Returns false if
+ * there is none. */
 static bool
 is_message(const Recording *r, uint32_t rank, uint32_t id, uint32_t i)
 {
@@ -334,7 +337,7 @@ is_message(const Recording *r, uint32_t rank, uint32_t id, uint32_t i)
     return is_own(op, LH_OP_EXCHANGE) && i < op->exchange.parts_count;
 }
 
-/* The @turn-th message that @rank sends to @peer, or receives; false: there are not so many. */
+/* The @turn-th message that @rank sends to @peer, or receives; returns false if there are fewer. */
 static bool
 find_message(const Recording *r, uint32_t rank, uint32_t peer, bool send, uint32_t turn, Message *m)
 {
@@ -348,7 +351,7 @@ find_message(const Recording *r, uint32_t rank, uint32_t peer, bool send, uint32
     return false;
 }
 
-/* How many of its like are before a message. */
+/* The number of like messages before this one. */
 static uint32_t
 turn_of_message(const Recording *r, const Message *m)
 {
@@ -382,7 +385,7 @@ drop_end(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
     return true;
 }
 
-/* Nobody sends it, and nobody waits for it. */
+/* Drops the message on both sides. */
 static bool
 drop_message(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
 {
@@ -413,7 +416,7 @@ change_message(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
     return how < MOVES ? move_region(r, region, how + 1) : replace_slot(r, region, how - MOVES);
 }
 
-/* What belongs to one micro-batch goes in the message of the next one. */
+/* Swaps the contents of messages of two micro-batches. */
 static bool
 swap_messages(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
 {
@@ -436,7 +439,7 @@ swap_messages(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
     return true;
 }
 
-/* The message goes to another stage, or is expected of another one. */
+/* Sends the message to another stage, or expects it from another one. */
 static bool
 change_peer(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
 {
@@ -565,7 +568,7 @@ change_label(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
 
     if (op->kind != LH_OP_COMPUTE)
         return false;
-    /* The optimizer runs once: it belongs to no micro-batch. */
+    /* the optimizer runs once, outside any micro-batch */
     if (variant == 0)
         op->layer = (uint16_t)(op->layer == 0 ? 1 : op->layer - 1);
     else if (variant == 1 && op->phase != LH_PHASE_OPTIMIZER &&
@@ -580,7 +583,7 @@ change_label(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
 
 /* ---- attention ---- */
 
-/* One op of attention is another one. */
+/* Replaces one op of attention by another. */
 static bool
 change_attention(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
 {
@@ -612,7 +615,7 @@ move_if(const Recording *r, LhRegion *region, uint16_t slot, uint32_t by)
         region->part = (region->part + by) % r->program.slots[slot].parts;
 }
 
-/* A call of attention takes, or leaves, another layer's tensors. */
+/* A call of attention reads, or writes, another layer's tensors. */
 static bool
 move_attention(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
 {
@@ -648,7 +651,7 @@ move_attention(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
     return true;
 }
 
-/* No rank runs attention of this layer and micro-batch; variant 1: or only the second time. */
+/* No rank runs attention of this layer and micro-batch; variant 1: only the recomputed one. */
 static bool
 skip_attention(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
 {
@@ -669,7 +672,7 @@ skip_attention(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
     return true;
 }
 
-/* No rank computes anything of this layer again. */
+/* No rank recomputes anything of this layer. */
 static bool
 skip_recompute(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
 {
@@ -691,7 +694,7 @@ skip_recompute(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
     return true;
 }
 
-/* Takes op @id, which waits for nothing from op @to on, before that one. */
+/* Moves op @id, which waits for no op from @to on, before @to. */
 static bool
 move_before(Recording *r, uint32_t rank, uint32_t id, uint32_t to)
 {
@@ -717,7 +720,8 @@ move_before(Recording *r, uint32_t rank, uint32_t id, uint32_t to)
     return true;
 }
 
-/* All members of a collective make the change; its first one is asked. */
+/* Applies the change on all members of a collective; its first member decides whether there is
+ * one. */
 static bool
 change_members(Recording *r, uint32_t rank, uint32_t id, uint32_t variant, Change change)
 {
@@ -754,7 +758,7 @@ apply(const Damage *damage, Recording *r, uint32_t rank, uint32_t id, uint32_t v
     }
 }
 
-/* What attention waits for before it begins may be implied; its own waits are its program's. */
+/* Waits before attention begins may be implied by others; its own waits belong to its program. */
 static const Damage damages[] = {
     { "dropped the call", OWN_CALL, drop, 1, JUDGED_BY_TAGS },
     { "doubled the call", OWN_CALL, repeat, 1, JUDGED_BY_TAGS },
@@ -792,8 +796,8 @@ static const Damage damages[] = {
 typedef struct {
     const char *name;
     const LhProgram *program;
-    Tags *whole;                    /* what the step leaves, undamaged */
-    Recording *recording, *damaged; /* the same, but while damage is tried */
+    Tags *whole;                    /* what the undamaged step leaves behind */
+    Recording *recording, *damaged; /* equal except while damage is tried */
     uint32_t made, found, harmless;
 } Trial;
 
@@ -840,7 +844,7 @@ try_damage(Trial *t, const Damage *damage, uint32_t rank, uint32_t id, uint32_t 
     t->harmless += !found;
 }
 
-/* How many changes are offered for each that is made, so that each kind has about as many. */
+/* Offered changes per change made, so that every kind has about as many. */
 static uint32_t
 one_in(const Damage *damage, uint32_t ops)
 {
@@ -848,11 +852,11 @@ one_in(const Damage *damage, uint32_t ops)
 
     if (g_getenv("LONGHAUL_TEST_ALL") != NULL)
         return 1;
-    /* Never so few that their share that is harmless says nothing. */
+    /* enough that the share of harmless ones is meaningful */
     return (uint32_t)(MAX(offers / 400, 1) * MIN(test_every(), 29)) | 1;
 }
 
-/* Damages all ops in one way, or some of them: others for each way. */
+/* Damages all ops in one way, or some of them: different ones for each way. */
 static void
 damage_ops(Trial *t, unsigned way, uint32_t every)
 {
@@ -868,7 +872,7 @@ damage_ops(Trial *t, unsigned way, uint32_t every)
     }
 }
 
-/* A program keeps being the same: only what may be harmless is counted. */
+/* For changes that keep the program the same: counts only what may be harmless. */
 static Trial
 damage_step(const char *name, const TinyStep *tiny)
 {
@@ -988,10 +992,10 @@ START_TEST(damage_is_found)
 }
 END_TEST
 
-#define LATER 6 /* collectives behind one that are taken before it */
+#define LATER 6 /* collectives that one of them is moved ahead of */
 
 /* A rank that launches two collectives of different dimensions in another order than the others:
- * it ends, since they are on different streams, but only if both run at once. */
+ * the program ends, since they are on different streams, but only if both run at once. */
 START_TEST(launches_in_another_order_are_found)
 {
     const TinyStep tiny = { .schedule = "zigzag",
@@ -1027,6 +1031,6 @@ START_TEST(launches_in_another_order_are_found)
 }
 END_TEST
 
-/* Each step in a process of its own: they are what takes long. */
+/* Each step runs in its own process, since steps take long. */
 LH_TEST_MAIN_OF_LOOPS("verify_step_damage", { launches_in_another_order_are_found, 1 },
                       { damage_is_found, G_N_ELEMENTS(steps) })

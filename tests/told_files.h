@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a cluster's tools print, read from tests/data/topology, and the topology that is made of it.
+ * Tool output of clusters in tests/data/topology, and the topology made of it.
  */
 #pragma once
 
@@ -34,7 +34,7 @@ told_load(const char *const *names)
     return cluster;
 }
 
-/* NULL with the error set if there is none. */
+/* Returns NULL with @error if there is none. */
 static inline LhToolTopology *
 told_make(const LhToolCluster *cluster, const char *base_name, const char *device, GError **error)
 {
@@ -45,7 +45,7 @@ told_make(const LhToolCluster *cluster, const char *base_name, const char *devic
     return lh_tool_topology(cluster, &params, error);
 }
 
-/* As a reader of the file has it. */
+/* The topology as read back from the file. */
 static inline LhTopology *
 told_made_of(const LhToolCluster *cluster, const char *base, const char *device)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory is two ranges of addresses of equal size: handles lie in the first, which nobody may read
- * or write, and the bytes lie in the second, at the same offset. Blocks are whole pages, and no
- * page is given out twice, so that a use after the release is a fault too.
+ * Memory is two address ranges of equal size: handles are in the first, which is inaccessible; the
+ * bytes are in the second, at the same offset. Blocks are whole pages, and no page is reused, so
+ * that a use after free faults, too.
  */
 #include "toy_device.h"
 
@@ -17,7 +17,7 @@
 
 #define RANGE_BYTES (UINT64_C(64) << 30)
 #define PAGE_BYTES UINT64_C(4096)
-#define DELAY_US_MAX 50 /* before a command, now and then */
+#define DELAY_US_MAX 50 /* before a command, occasionally */
 #define PS_PER_US 1000000
 
 static pthread_once_t mapped = PTHREAD_ONCE_INIT;
@@ -120,20 +120,20 @@ typedef enum {
     COMMAND_END,
 } CommandKind;
 
-/* How far a stream is; whoever waits for it may outlive it. */
+/* Progress of a stream; those who wait for it may outlive the stream. */
 typedef struct {
     gint holders;
     pthread_mutex_t lock;
     pthread_cond_t changed;
     uint64_t done; /* commands */
     bool failed;
-    GArray *times_us; /* of gint64, when each was done */
+    GArray *times_us; /* of gint64: completion time of each */
 } Progress;
 
 /* All addresses are real ones. */
 typedef struct {
     CommandKind kind;
-    Progress *other; /* it waits for @bytes commands of this one; held */
+    Progress *other; /* waits for @bytes commands of this one; holds a reference */
     void *to;
     const void *from;
     int byte;
@@ -154,13 +154,13 @@ typedef struct {
     GThread *thread;
     GAsyncQueue *queue;
     uint64_t seed;
-    uint64_t asked; /* commands, by those who use the stream */
+    uint64_t asked; /* commands issued */
     Progress *progress;
 } Stream;
 
 typedef struct {
-    Progress *progress; /* held */
-    uint64_t after;     /* so many commands */
+    Progress *progress; /* holds a reference */
+    uint64_t after;     /* number of commands */
 } Mark;
 
 static Progress *
@@ -226,9 +226,9 @@ add_up(const LhDeviceSum *s)
     }
 }
 
-/* What a kernel overwrites may be written before anything is read, on a device that computes all
- * elements at once: it holds no numbers when the processor's kernel begins. Calls that stand for
- * the layer outside write nothing. */
+/* Overwrites a kernel's outputs before anything is read, as a device that computes all elements
+ * at once may do: they hold no numbers when the CPU's kernel begins. Calls that stand for the
+ * layer outside write nothing. */
 static void
 spoil_results(const Command *c)
 {
@@ -370,7 +370,7 @@ toy_passed(LhDeviceState *device, LhDeviceMark mark, GError **error)
     return -1;
 }
 
-/* When the mark was passed; before any command: at the beginning of time. */
+/* When the mark was passed; before any command, the beginning of time. */
 static gint64
 time_us(const Mark *m)
 {
@@ -400,7 +400,7 @@ toy_unmark(LhDeviceState *device, LhDeviceMark mark)
     g_free(mark);
 }
 
-/* ---- what it can do ---- */
+/* ---- capabilities ---- */
 
 static LhDeviceState *
 toy_open(const LhDeviceParams *params, GError **error)

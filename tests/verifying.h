@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the tests of the verifier that run over all schedules share.
+ * Shared by the tests of the verifier that run over all schedules.
  */
 #pragma once
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs in virtual time over the stand-in: blocks of attention take a second, as by `sim --cost
+ * Runs in virtual time on the stand-in: a block of attention takes a second, as with `sim --cost
  * unit`.
  */
 #pragma once
@@ -9,10 +9,10 @@
 #include "standin.h"
 
 typedef struct {
-    bool every_kernel; /* takes a second, and not only blocks of attention */
+    bool every_kernel; /* every kernel takes a second, not only blocks of attention */
 } Costs;
 
-/* As sim --cost unit; @data: Costs, or NULL. */
+/* Times as with sim --cost unit; @data: Costs, or NULL. */
 static inline LhTime
 unit_time(void *data, uint32_t rank, const LhOp *op)
 {
@@ -26,7 +26,7 @@ unit_time(void *data, uint32_t rank, const LhOp *op)
                : 0;
 }
 
-/* A kernel of several launches takes its time in the first one. */
+/* A kernel of several launches spends its time in the first one. */
 static inline enum lh_status
 call_with_time(void *data, uint32_t rank, const LhOp *op, const LhPlaceOfWork *at,
                const LhCall *call)
