@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The patterns of patterns.h in a program that plays nothing else: about the least that a simulator
- * of them has to do, and so the measure of what longhaul does. bench_engine runs it beside the
- * engine, and the gate (gate.py) counts its instructions.
+ * The patterns of patterns.h in a program that simulates nothing else: about the least work of any
+ * simulator of them, and so the yardstick for longhaul. bench_engine runs it beside the engine, and
+ * the gate (gate.py) counts its instructions.
  *
  *   bare_ring P ring|bal COMPUTE_US JITTER_PERCENT MESSAGE_BYTES
  *
- * Who sends to whom in which step, and over which links of the bench platform, is code here: there
- * are no schedules, ops, routes or costs, and nothing is checked. The rest is as in the engine:
- * integer picoseconds, an indexed heap, all events of an instant before bandwidth is shared anew,
- * and that by max-min fairness among the links that the instant concerns. Nothing is allocated once
- * it runs. Prints one line, as simgrid_ring does.
+ * Peers, steps and links of the bench platform are hard-coded: there are no schedules, ops, routes
+ * or costs, and nothing is checked. The rest is as in the engine: integer picoseconds, an indexed
+ * heap, and max-min fair sharing of bandwidth once all events of an instant are done, among the
+ * links affected. Nothing is allocated during the run. Prints one line, as simgrid_ring does.
  */
 #include "jitter.h"
 
@@ -30,10 +29,10 @@ enum { NODE_RANKS = 8, LINKS_MAX = 4, CHILDREN = 4 };
 #define NIC_BYTES_PER_S 12.5e9
 #define NODE_LATENCY_PS UINT64_C(2000000)
 #define FABRIC_LATENCY_PS UINT64_C(5000000)
-#define EQUAL_SHARES (1 + 1e-12) /* shares of bandwidth this close are one share */
+#define EQUAL_SHARES (1 + 1e-12) /* shares of bandwidth this close are equal */
 
-/* Events by time. Event p is the end of the compute of rank p; event ranks + p is the end of the
- * latency of its message, and then that of the message. */
+/* Events by time. Event p is the end of rank p's compute; event ranks + p is the end of its
+ * message's latency, then of the message. */
 typedef struct {
     uint64_t *times_ps;
     uint32_t *heap;   /* of events; 4 children each */
@@ -41,27 +40,27 @@ typedef struct {
     uint32_t count;
 } Queue;
 
-/* What a rank sends; one at a time. */
+/* The message of a rank; one at a time. */
 typedef struct {
-    uint32_t links[LINKS_MAX], places[LINKS_MAX]; /* and where it stands among a link's messages */
+    uint32_t links[LINKS_MAX], places[LINKS_MAX]; /* and its place in the list of each link */
     uint32_t links_count;
-    uint32_t round; /* that shares bandwidth among this one and others; 0: it has its share */
+    uint32_t round; /* the round of bandwidth sharing that gives it a rate; 0: it has one */
     bool flows;     /* its latency is over */
-    double left_bytes, bytes_per_s; /* at since_ps */
+    double left_bytes, bytes_per_s; /* as of since_ps */
     uint64_t since_ps;
 } Message;
 
 typedef struct {
-    uint32_t *messages; /* that flow over it */
+    uint32_t *messages; /* in flight over the link */
     uint32_t messages_count;
     uint32_t round;         /* likewise */
-    uint32_t waiting_count; /* messages that have no share yet */
+    uint32_t waiting_count; /* messages without a share yet */
     double bytes_per_s, free_bytes_per_s;
 } Link;
 
 typedef struct {
     uint32_t step;  /* NOWHERE before the first */
-    uint32_t waits; /* for so many of compute, send and receive */
+    uint32_t waits; /* outstanding of: compute, send, receive */
 } Rank;
 
 typedef struct {
@@ -71,11 +70,11 @@ typedef struct {
     Queue queue;
     Rank *ranks;
     Message *messages;
-    /* Of each rank to its switch, and from it; of each node to the fabric, and from it. */
+    /* Links of each rank to and from its switch, then of each node to and from the fabric. */
     Link *links;
-    uint32_t *changed; /* links whose messages began or ended in this instant, some of them twice */
+    uint32_t *changed; /* links whose messages began or ended at this instant, with duplicates */
     uint32_t changed_count;
-    uint32_t round; /* of sharing bandwidth, and the links and the number of messages it concerns */
+    uint32_t round; /* of bandwidth sharing; the links involved and the number of their messages */
     uint32_t *concerned;
     uint32_t concerned_count, sharing_count;
     uint64_t now_ps, events;
@@ -108,8 +107,8 @@ rise(Queue *q, uint32_t place)
     put(q, place, event);
 }
 
-/* Of the children from @first on. No branch depends on the times: which is least, nothing predicts.
- */
+/* The earliest of the children from @first on. Branchless: which one is earliest is
+ * unpredictable. */
 static uint32_t
 least_child(const Queue *q, uint32_t first)
 {
@@ -143,7 +142,7 @@ sink(Queue *q, uint32_t place)
     put(q, place, event);
 }
 
-/* @event is due at @time_ps, whether it was in the queue or not. */
+/* Schedules @event at @time_ps, whether or not it is queued. */
 static void
 set_event(Queue *q, uint32_t event, uint64_t time_ps)
 {
@@ -188,7 +187,7 @@ concern(Simulation *s, uint32_t link)
     s->concerned[s->concerned_count++] = link;
 }
 
-/* The links that changed, those that share messages with them, and so on. */
+/* Collects the changed links, those that share messages with them, and so on. */
 static void
 find_concerned(Simulation *s)
 {
@@ -247,7 +246,7 @@ least_share(const Simulation *s)
     return least;
 }
 
-/* Keeps the links over which messages still wait for a share. */
+/* Keeps the links whose messages still lack a share. */
 static void
 forget_filled(Simulation *s)
 {
@@ -259,8 +258,8 @@ forget_filled(Simulation *s)
     s->concerned_count = kept;
 }
 
-/* Max-min fairness: the links with the least share are full, their messages have it, and so on with
- * what is left. */
+/* Max-min fairness: the links with the least share become full, their messages get it, and so on
+ * with the remaining capacity. */
 static void
 share_bandwidth(Simulation *s)
 {
@@ -302,7 +301,7 @@ sender_to(const Simulation *s, uint32_t receiver, uint32_t step)
     return receiver >= distance ? receiver - distance : receiver + s->ranks_count - distance;
 }
 
-/* Begins what @sender sends in @step, if both ends are there. */
+/* Starts the message of @sender in @step if both ends are ready. */
 static void
 try_message(Simulation *s, uint32_t sender, uint32_t step)
 {
@@ -342,7 +341,7 @@ let_flow(Simulation *s, uint32_t sender)
     }
 }
 
-/* @sender's message now stands at @place of @link. */
+/* Records that @sender's message is at @place of @link. */
 static void
 move_message(Simulation *s, uint32_t link, uint32_t place, uint32_t sender)
 {
@@ -391,7 +390,7 @@ begin_step(Simulation *s, uint32_t rank)
     try_message(s, sender_to(s, rank, step), step);
 }
 
-/* One of the things that @rank waits for is there. */
+/* One of the events that @rank waits for has happened. */
 static void
 arrive(Simulation *s, uint32_t rank)
 {
@@ -438,10 +437,10 @@ play(Simulation *s)
     }
 }
 
-/* --- beginning and end --------------------------------------------------------------------------
- */
+/* --- start and end
+ * ------------------------------------------------------------------------------ */
 
-/* Zeroed, never NULL, and given back by the end of the process. */
+/* Zeroed memory, never NULL, freed at the end of the process. */
 static void *
 room(size_t count, size_t size)
 {
@@ -469,7 +468,7 @@ make_room(Simulation *s)
     s->messages = room(s->ranks_count, sizeof(Message));
     s->links = room(s->links_count, sizeof(Link));
     s->concerned = room(s->links_count, sizeof(uint32_t));
-    /* In one instant a rank's message may end, and its next one begin. */
+    /* at one instant a rank's message may end and its next one begin */
     s->changed = room(2 * LINKS_MAX * (size_t)s->ranks_count, sizeof(uint32_t));
     for (uint32_t p = 0; p < s->ranks_count; p++)
         s->ranks[p].step = NOWHERE;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the check of `longhaul run` costs beside the run that it checks, in seconds of processor
- * time, the least ratio of some tries, so that other load matters little. Ends with status 1 if a
- * check costs more than 3 times its run.
+ * Cost of the result check of `longhaul run` relative to the run, in CPU seconds: the smallest
+ * ratio of several tries, to reduce the effect of other load. Exit status 1 if a check costs more
+ * than 3 times its run.
  */
 #include "reference/tolerance.h"
 #include "sched/schedule.h"
@@ -12,7 +12,7 @@
 #include <time.h>
 
 #define LIMIT 3
-#define TRIES 5 /* of a shape that costs more than that */
+#define TRIES 5 /* for a shape whose ratio exceeds the limit */
 #define DEADLINE_US 600000000
 
 typedef struct {
@@ -45,7 +45,7 @@ now_s(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Seconds of the run and of its check. */
+/* CPU seconds of the run and of its check. */
 typedef struct {
     double run_s, reference_s, compare_s;
 } Cost;
@@ -82,7 +82,7 @@ ratio_of(const Cost *c)
     return (c->reference_s + c->compare_s) / c->run_s;
 }
 
-/* Whether its check is cheap enough. */
+/* Whether the check is within the limit. */
 static bool
 bench(const Shape *s)
 {
@@ -116,7 +116,7 @@ main(void)
 {
     bool ok = true;
 
-    printf("seconds of processor time: the run; its check: reference and comparison\n"
+    printf("CPU seconds of the run, and of its check: reference and comparison\n"
            "%-14s %3s %6s %3s %3s %4s  %-4s  %8s  %8s  %8s  %6s\n",
            "schedule", "P", "N", "h", "g", "d", "pass", "run", "refer", "compare", "ratio");
     for (size_t i = 0; i < G_N_ELEMENTS(shapes); i++)

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The engine on the two patterns of patterns.h, and beside it two programs on the same ones: the
- * bare one (bare_ring.c), and SimGrid, where it is installed.
+ * Compares the engine on the two patterns of patterns.h with two other programs: the bare one
+ * (bare_ring.c), and SimGrid where it is installed.
  *
  *   bench_engine [--bare PROGRAM] [--simgrid PROGRAM] [--ranks P]... [--pattern ring|bal]...
  *                [--mode sync|jit]... [--steps N] [--rounds N]
  *
  * Prints one row per case and program: makespan, CPU seconds of the run phase, events per CPU
  * second (an event is the completion of one compute op or one message), peak memory of the process
- * so far, and the ratios. longhaul and the bare program take turns, and the medians of their rounds
- * count; SimGrid runs once. In sync the makespan is held against its closed form (1e-9), and
- * everywhere against the other programs' (0.1 %): the exit status is 1 if one is missed.
+ * so far, and the ratios. longhaul and the bare program alternate, and the medians of their rounds
+ * count; SimGrid runs once. The makespan is compared with its closed form in sync (1e-9), and
+ * always with those of the other programs (0.1 %): the exit status is 1 if one differs more.
  */
 #include "patterns.h"
 
@@ -104,7 +104,7 @@ measure(LhPattern *pattern, const LhTopology *topology, Measurement *m, GError *
     return true;
 }
 
-/* Everyone in lockstep: a step lasts as long as its slowest message, or the compute. */
+/* Lockstep: a step lasts as long as its slowest message, or its compute. */
 static double
 closed_form_s(const LhPattern *pattern)
 {
@@ -119,10 +119,10 @@ closed_form_s(const LhPattern *pattern)
     return total;
 }
 
-/* Another program; NULL where there is none. */
+/* Another program; NULL: absent. */
 typedef struct {
     const char *name, *program;
-    double time_unit_s, jitter_unit; /* in which it wants compute times and their jitter */
+    double time_unit_s, jitter_unit; /* units of its arguments for compute times and jitter */
 } Peer;
 
 static bool
@@ -180,13 +180,13 @@ print_ours(const LhPattern *pattern, const Measurement *ours)
         const double off = fabs(ours->makespan_s / closed_form_s(pattern) - 1);
 
         good = off <= CLOSED_FORM_TOLERANCE;
-        printf("  closed form off by %.1e%s", off, good ? "" : " (too far)");
+        printf("  relative error to closed form %.1e%s", off, good ? "" : " (too large)");
     }
     printf("\n");
     return good;
 }
 
-/* The row without its end. */
+/* Prints the row without its line break. */
 static bool
 print_peer(const LhPattern *pattern, const char *name, const Measurement *ours,
            const Measurement *peer)
@@ -195,7 +195,7 @@ print_peer(const LhPattern *pattern, const char *name, const Measurement *ours,
     const bool good = fabs(ratio - 1) <= PEER_TOLERANCE;
 
     print_row(pattern, name, peer);
-    printf("  makespan ratio %.6f%s", ratio, good ? "" : " (too far)");
+    printf("  makespan ratio %.6f%s", ratio, good ? "" : " (outside tolerance)");
     return good;
 }
 
@@ -207,13 +207,13 @@ compare_doubles(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Of all rounds of one case. */
+/* Over all rounds of one case. */
 typedef struct {
-    Measurement ours, bare; /* with the median of seconds */
+    Measurement ours, bare; /* with the median CPU time */
     double ratio, ratio_min, ratio_max;
 } Rounds;
 
-/* longhaul and the bare program in turn, so that what else the machine does slows both. */
+/* Alternates longhaul and the bare program, so that other load slows both. */
 static bool
 measure_rounds(LhPattern *pattern, const LhTopology *topology, const Peer *bare, int count,
                Rounds *rounds, GError **error)
@@ -246,7 +246,7 @@ measure_rounds(LhPattern *pattern, const LhTopology *topology, const Peer *bare,
     return true;
 }
 
-/* One case: all programs, the ratios, and whether the makespans agree as they must. */
+/* Runs one case on all programs; returns whether the makespans agree. */
 static bool
 run_case(LhPattern *pattern, const LhTopology *topology, const Peer *bare, const Peer *simgrid,
          int count)
@@ -277,7 +277,7 @@ run_case(LhPattern *pattern, const LhTopology *topology, const Peer *bare, const
     return good;
 }
 
-/* An empty name is none, and the other programs play all steps. */
+/* An empty name means no program; other programs cannot limit the number of steps. */
 static const char *
 peer_program(const char *name, int steps)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What `longhaul run` measures of right and of wrong results, in the units of its gates: random
- * cases of every schedule over seeds, shapes, element types, masks, options and inputs. The gates
- * are set from what this prints (docs/internals/runtime.md).
+ * Errors of correct and of faulty runs, in the units of the gates of `longhaul run`: random cases
+ * of every schedule over seeds, shapes, element types, masks, options and inputs. The gates are
+ * derived from this output (docs/internals/runtime.md).
  *
- * A wrong run is a right one with a fault: of the executor (inject.h), in every call of a kernel,
- * or in a result before it is compared.
+ * A faulty run is a correct one with an injected fault: in the executor (inject.h), in every call
+ * of a kernel, or in a result before it is compared.
  */
 #include "bench_faults.h"
 
@@ -19,8 +19,8 @@
 #include <string.h>
 
 #define DEADLINE_US 60000000
-#define ALARMS 1e-6 /* of right runs, at most */
-#define TAIL 0.02   /* the share of runs that ALARMS is extrapolated from */
+#define ALARMS 1e-6 /* highest rate of false alarms of correct runs */
+#define TAIL 0.02   /* share of runs that ALARMS is extrapolated from */
 
 static gint runs_count = 200;
 static gint64 first_seed = 1;
@@ -30,11 +30,12 @@ static char *only = NULL;
 
 static const GOptionEntry entries[] = {
     { "runs", 0, 0, G_OPTION_ARG_INT, &runs_count, "Cases of every schedule; default 200.", "N" },
-    { "seed", 0, 0, G_OPTION_ARG_INT64, &first_seed, "Of the first case; default 1.", "N" },
-    { "schedule", 0, 0, G_OPTION_ARG_STRING, &only, "This schedule only.", "NAME" },
+    { "seed", 0, 0, G_OPTION_ARG_INT64, &first_seed, "Seed of the first case; default 1.", "N" },
+    { "schedule", 0, 0, G_OPTION_ARG_STRING, &only, "Run this schedule only.", "NAME" },
     { "above", 0, 0, G_OPTION_ARG_DOUBLE, &above,
-      "Describe right runs with a row beyond this; default: the gate.", "UNITS" },
-    { "wrong", 0, 0, G_OPTION_ARG_NONE, &wrong, "Runs with faults, in place of right ones.", NULL },
+      "Describe correct runs with a row above this; default: the gate.", "UNITS" },
+    { "wrong", 0, 0, G_OPTION_ARG_NONE, &wrong, "Measure faulty runs instead of correct ones.",
+      NULL },
     { NULL },
 };
 
@@ -47,7 +48,7 @@ typedef struct {
     LhProgramParams params;
     LhInputKind inputs;
     uint64_t seed, ends[DOCUMENTS_MAX];
-    unsigned drawn; /* numbers so far */
+    unsigned drawn; /* random numbers so far */
 } Case;
 
 static uint32_t
@@ -96,7 +97,7 @@ draw_mask(Case *c)
     }
 }
 
-/* Right runs are of any size, mostly tiny; wrong ones are of those that people would look at. */
+/* Correct runs have any size, mostly tiny; faulty ones have realistic sizes. */
 static void
 draw_case(Case *c)
 {
@@ -120,7 +121,7 @@ draw_case(Case *c)
     draw_options(c);
 }
 
-/* NULL if the schedule cannot do it, or does something else (published code). */
+/* NULL if the schedule refuses the case, or computes something else (published code). */
 static LhProgram *
 proven(const Case *c)
 {
@@ -130,7 +131,7 @@ proven(const Case *c)
     return verdict == NULL || verdict->findings->len > 0 ? NULL : g_steal_pointer(&program);
 }
 
-/* Heads for every rank, a causal mask, no options may help. */
+/* Retries with heads for every rank, a causal mask, and no options. */
 static LhProgram *
 program_of(Case *c)
 {
@@ -175,10 +176,10 @@ describe(const Case *c)
 
 /* ---- runs ---- */
 
-/* The largest of all tensors. */
+/* The largest error over all tensors. */
 typedef struct {
     double mean, row;
-    const char *name; /* of the tensor with the worst row */
+    const char *name; /* the tensor with the worst row */
 } Distance;
 
 static LhRunResult *
@@ -196,13 +197,13 @@ run(const Case *c, const LhNumerics *n, const LhProgram *program, const LhRunHoo
 
     if (result == NULL) {
         describe(c);
-        printf("# broke: %s\n", error->message);
+        printf("# failed: %s\n", error->message);
         exit(EXIT_FAILURE);
     }
     return result;
 }
 
-/* To the bit: a fault that changes nothing, as in a message that nobody needs, is none. */
+/* Bit-identical outputs: a fault without effect, e.g. in an unneeded message, does not count. */
 static bool
 are_same(const LhRunResult *a, const LhRunResult *b)
 {
@@ -213,7 +214,7 @@ are_same(const LhRunResult *a, const LhRunResult *b)
     return true;
 }
 
-/* False if the fault has nothing to hit. @fault may be NULL. */
+/* Returns false if the fault has no target. @fault may be NULL. */
 static bool
 measure(const Case *c, const LhProgram *program, Fault *fault, Distance *distance)
 {
@@ -239,7 +240,7 @@ measure(const Case *c, const LhProgram *program, Fault *fault, Distance *distanc
     return true;
 }
 
-/* ---- right runs ---- */
+/* ---- correct runs ---- */
 
 static int
 ascending(gconstpointer a, gconstpointer b)
@@ -256,9 +257,9 @@ quantile(const GArray *sorted, double share)
 }
 
 /*
- * What a share of ALARMS of all runs exceeds, by a generalised Pareto distribution of what lies
- * above the 98 % quantile, fitted by mean and variance (Hosking and Wallis 1987). Its shape is at
- * most 0, an exponential: errors of rounding are bounded.
+ * The value exceeded by a share of ALARMS of all runs: a generalised Pareto distribution of the
+ * values above the 98 % quantile, fitted by mean and variance (Hosking and Wallis 1987). Its shape
+ * is at most 0 (exponential), since rounding errors are bounded.
  */
 static double
 tail(const GArray *sorted)
@@ -291,7 +292,7 @@ print_right(const char *what, const char *of, GArray *values, double gate)
 }
 
 typedef struct {
-    GArray *mean[4], *row[4]; /* of double; by type, and linear attention */
+    GArray *mean[4], *row[4]; /* of double; by type, and for linear attention */
 } Right;
 
 static void
@@ -312,7 +313,7 @@ add_right(Right *right, const Case *c)
     g_array_append_val(right->row[kind], d.row);
 }
 
-/* No two schedules have the same cases. */
+/* Different cases for every schedule. */
 static uint64_t
 seed_of(unsigned schedule, gint run)
 {
@@ -339,7 +340,7 @@ measure_right(const LhSchedule *const *schedules)
             add_right(&right, &c);
         }
     }
-    printf("right runs: the worst of a run's tensors, in units of rounding\n"
+    printf("correct runs: worst tensor of a run, in units of rounding\n"
            "%-10s %-10s %7s  %6s  %6s  %6s  %6s  %6s  %6s\n",
            "type", "measure", "runs", "50 %", "99 %", "99.9 %", "most", "1e-6", "gate");
     for (unsigned i = 0; i < G_N_ELEMENTS(names); i++) {
@@ -350,9 +351,9 @@ measure_right(const LhSchedule *const *schedules)
     }
 }
 
-/* ---- wrong runs ---- */
+/* ---- faulty runs ---- */
 
-/* How many gates a wrong run is away from where it would pass: below 1 it passes. */
+/* Prints the error of a faulty run relative to the gates: below 1 it passes undetected. */
 static void
 add_wrong(unsigned kind, const Case *c, GArray *distances)
 {
@@ -375,8 +376,8 @@ add_wrong(unsigned kind, const Case *c, GArray *distances)
 static void
 measure_wrong(const LhSchedule *const *schedules)
 {
-    printf("wrong runs: how far beyond the gates the worst of a run's tensors is; below 1: not "
-           "found\n%-22s %7s  %8s  %8s  %8s  %8s\n",
+    printf("faulty runs: error of the worst tensor of a run relative to the gates; below 1: not "
+           "detected\n%-22s %7s  %8s  %8s  %8s  %8s\n",
            "fault", "runs", "least", "1 %", "50 %", "found %");
     for (unsigned kind = 0; fault_names[kind] != NULL; kind++) {
         g_autoptr(GArray) distances = g_array_new(FALSE, FALSE, sizeof(double));

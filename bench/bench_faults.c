@@ -27,9 +27,9 @@ const char *const fault_names[] = {
 struct _Fault {
     unsigned kind;
     uint64_t seed;
-    LhInjection *injection; /* of the executor's */
+    LhInjection *injection; /* of the executor's faults */
     LhRunHooks hooks;
-    bool done; /* of results */
+    bool done; /* for faults of results: already applied */
 };
 
 /* ---- calls ---- */
@@ -40,7 +40,7 @@ pass_on(const LhOp *op, const LhPlaceOfWork *at, const LhCall *call)
     return at->device->call(at->state, op->compute.kernel, call, at->stream);
 }
 
-/* Each call with a scale of its own. */
+/* Each call has its own scale. */
 static enum lh_status
 call_scaled(const LhOp *op, const LhPlaceOfWork *at, const LhCall *call)
 {
@@ -59,7 +59,7 @@ call_scaled(const LhOp *op, const LhPlaceOfWork *at, const LhCall *call)
     return pass_on(op, at, &changed);
 }
 
-/* The source of a merge gets the statistics of the target: their maxima count as equal. */
+/* The source of a merge gets the statistics of the target: their maxima compare equal. */
 static enum lh_status
 call_unscaled(const LhOp *op, const LhPlaceOfWork *at, const LhCall *call)
 {
@@ -102,7 +102,7 @@ round_rows(const LhRows *rows, uint32_t batch, uint64_t count, enum lh_storage s
     }
 }
 
-/* Sums that should be in fp32 are in the type of the activations, in fp16 where that is fp32. */
+/* Sums due in fp32 use the activations' type, or fp16 where that is fp32. */
 static enum lh_status
 call_rounded(const LhOp *op, const LhPlaceOfWork *at, const LhCall *call)
 {
@@ -180,7 +180,7 @@ change_row(const Fault *f, const LhReferenceSlots *held, unsigned char *data, co
     }
 }
 
-/* A row, and for a swap the next one, of the last rank's first part of an output. */
+/* Changes a row, or swaps it with the next one, in the last rank's first part of an output. */
 void
 fault_in_result(Fault *f, const LhReference *r, const LhProgram *program, const LhRunResult *result)
 {
@@ -200,12 +200,12 @@ fault_in_result(Fault *f, const LhReference *r, const LhProgram *program, const 
             !lh_slot_holds(program, &program->slots[slot], rank, 0))
             continue;
         part = lh_reference_slots_part(program, rank, slot, 0);
-        /* Among its last rows: gradients of the first queries may be 0, as they are. */
+        /* Among its last rows: gradients of the first queries may be 0 in correct runs. */
         rows.skip = r->attention.batch * part.segment.count * (held[0].heads / part.slices) - 2 -
                     lh_rng_bits(f->seed, 1, 3) % 4;
         lh_reference_slots_visit(r, &held[0], &part, take_row, &rows);
         if (rows.count == 2) {
-            /* The result is this program's own. */
+            /* the result belongs to this program */
             change_row(f, &held[0],
                        (unsigned char *)lh_run_output(result, program, rank, slot, 0) +
                            held[0].offset_bytes,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Numerical faults, for bench_errors: those of the executor, faults of every call of a kernel, and
+ * Numerical faults for bench_errors: those of the executor, faults of every call of a kernel, and
  * faults of results.
  */
 #pragma once
@@ -13,13 +13,13 @@ extern const char *const fault_names[];
 
 typedef struct _Fault Fault;
 
-/* Fault @kind of fault_names; NULL if the program has nothing of the kind. */
+/* Creates fault @kind of fault_names; NULL if it does not apply to the program. */
 Fault *fault_new(unsigned kind, const LhProgram *program, uint64_t seed);
 void fault_free(Fault *fault);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Fault, fault_free)
 
 const LhRunHooks *fault_hooks(Fault *fault);
 
-/* Changes a result, if it is a fault of results. */
+/* Applies a fault of results; no effect for other faults. */
 void fault_in_result(Fault *fault, const LhReference *reference, const LhProgram *program,
                      const LhRunResult *result);

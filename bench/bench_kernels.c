@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Kernels of the CPU backend on one core.
+ * Throughput of the CPU backend's kernels on one core.
  *
  *   bench_kernels [--level NAME] [--rows N] [--head-dim D] [--reference]
  *
- * Prints, for each kernel with matrix products, flops counted by its row in the table per second of
- * CPU time, the best of several calls, and their share of the peak: of a loop of independent
- * multiply-adds in registers, timed next to every call, since neighbours on a shared machine move
- * both. With --reference the references are timed too, and the ratio printed. Elementwise kernels
- * are shown by memory traffic.
+ * Prints for each kernel with matrix products its flops (by the kernel table) per CPU second, the
+ * best of several calls, and their share of the peak. The peak is that of a loop of independent
+ * multiply-adds in registers, timed next to every call, since other load on a shared machine
+ * affects both. --reference also times the references and prints the ratio. Elementwise kernels are
+ * measured by memory traffic.
  */
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/kernels.h"
@@ -21,7 +21,7 @@
 
 #define CALLS 5
 #define PEAK_ROUNDS 2000000
-#define MEMORY_BYTES (UINT64_C(64) << 20) /* more than the caches of a core */
+#define MEMORY_BYTES (UINT64_C(64) << 20) /* larger than a core's caches */
 
 static char *level_name;
 static int rows = 2048, head_dim = 128;
@@ -67,7 +67,7 @@ static const struct {
     { "copy", LH_MASK_EMPTY, LH_STORAGE_BF16 },
 };
 
-/* The same pairs as LH_MASK_CAUSAL has. */
+/* The same pairs as LH_MASK_CAUSAL. */
 static const LhMaskRule by_position = { .causal = true };
 
 static double
@@ -79,7 +79,7 @@ cpu_seconds(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Multiply-adds per second, in GFLOP/s. */
+/* Multiply-adds per second of independent chains in registers, in GFLOP/s. */
 static double
 peak(void)
 {
@@ -99,7 +99,7 @@ is_fp32(const LhOperand *o, enum lh_storage storage)
            storage == LH_STORAGE_FP32;
 }
 
-/* As large as any kind of operand can be; small numbers, which are valid as anything. */
+/* An operand of the largest kind; small numbers, which are valid for every kind. */
 static LhView
 operand(const LhKernelArgs *a, const LhOperand *o, enum lh_storage storage)
 {
@@ -114,7 +114,7 @@ operand(const LhKernelArgs *a, const LhOperand *o, enum lh_storage storage)
     view.data = g_aligned_alloc(count, sizeof(float), LH_SCRATCH_ALIGN);
     for (uint64_t i = 0; i < count; i++)
         ((float *)(void *)view.data)[i] = 1;
-    if (o->kind == LH_TENSOR_LSE) /* of as many keys with logits of about 0 */
+    if (o->kind == LH_TENSOR_LSE) /* of this many keys with logits near 0 */
         for (uint64_t i = 0; i < count; i++)
             ((float *)(void *)view.data)[i] = logf((float)a->nk);
     for (uint64_t i = 0; i < count && !(o->kind == LH_TENSOR_LSE || o->kind == LH_TENSOR_ACC); i++)
@@ -122,7 +122,7 @@ operand(const LhKernelArgs *a, const LhOperand *o, enum lh_storage storage)
     return view;
 }
 
-/* Least seconds of a few calls, and the highest peak measured between them. */
+/* The least time of several calls, and the highest peak measured between them. */
 static double
 time_calls(const LhCall *call, LhKernelRun version, unsigned calls, double *peak_gflops)
 {
@@ -220,7 +220,7 @@ main(int argc, char **argv)
         return 2;
     }
     if (level_name != NULL && !set_level()) {
-        fprintf(stderr, "this processor, or this program, has no level \"%s\"\n", level_name);
+        fprintf(stderr, "unknown level \"%s\", or not supported by this CPU\n", level_name);
         return 2;
     }
     printf("# one core, level %s, %d rows, head dimension %d; GFLOP/s and GB/s of CPU time\n",

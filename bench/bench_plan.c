@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What plans take: making a space, estimating all of its points, and searching it, in seconds of
- * processor time of one thread. Ends with status 1 if one takes longer than it may.
+ * CPU time of plans on one thread: building a space, estimating all of its points, and searching
+ * it. Exit status 1 if one exceeds its limit.
  */
 #include "planner/estimate_all.h"
 #include "planner/search.h"
@@ -15,11 +15,11 @@
 typedef struct {
     const char *text, *members;
     uint64_t sequences;
-    bool search;    /* else its points are estimated only */
-    double limit_s; /* of all of it */
+    bool search;    /* else its points are only estimated */
+    double limit_s; /* in total */
 } Question;
 
-/* Limits are several times what a core of 2020 takes, so that other load matters little. */
+/* Limits are several times the CPU time of a core of 2020, to tolerate other load. */
 static const Question questions[] = {
     { "70B, 1,024 GPUs, estimates",
       "\"model\": \"llama-3-70b\", \"cluster\": \"hgx-h100:128\", \"seq_length\": \"128K\", "
@@ -49,7 +49,7 @@ count(void *data, guint point, const LhPlanEstimate *estimate, const char *reaso
     *estimated += estimate != NULL;
 }
 
-/* Estimates with messages, or without. Returns their seconds. */
+/* Estimates all points, with or without messages. Returns CPU seconds. */
 static double
 estimate(const LhPlanSpace *space, bool messages)
 {
@@ -98,7 +98,7 @@ bench(const Question *q)
     printf("%s\n  %-28s %8u points  %7.2f s\n", q->text, "space", space->points->len, all_s);
     all_s += q->search ? search_all(space) : estimate(space, false) + estimate(space, true);
     if (all_s > q->limit_s)
-        printf("  takes %.1f s, where %.0f s are allowed\n", all_s, q->limit_s);
+        printf("  takes %.1f s; the limit is %.0f s\n", all_s, q->limit_s);
     return all_s <= q->limit_s;
 }
 
@@ -107,7 +107,7 @@ main(void)
 {
     bool ok = true;
 
-    printf("seconds of processor time\n");
+    printf("CPU seconds\n");
     for (size_t i = 0; i < G_N_ELEMENTS(questions); i++)
         ok = bench(&questions[i]) && ok;
     return ok ? EXIT_SUCCESS : EXIT_FAILURE;

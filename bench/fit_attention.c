@@ -5,12 +5,12 @@
  *   fit_attention TABLE.csv DEVICE LIBRARY [--split-keys] [--l2 BYTES] [--tile ROWSxKEYS]
  *                 [--packed] [--resident N] [--judge COLUMN=VALUE]... COLUMN=VALUE...
  *
- * takes the rows of a table with columns batch, seq, q_heads, kv_heads, head_dim and time_ms for
- * which every COLUMN=VALUE holds, forward and causal, and prints the row. Tile, prologue, order and
- * packing are searched among those that libraries have, but a tile and packing that were read in a
- * library's source are given; rates and the serving system's terms are
- * the non-negative weights with the least relative errors, their absolute values by reweighting.
- * Rows for which a --judge holds are not fitted to: they judge. Nothing is random.
+ * The table has columns batch, seq, q_heads, kv_heads, head_dim and time_ms; all rows are forward
+ * and causal. Uses the rows for which every COLUMN=VALUE holds and prints the device's row. Tile,
+ * prologue, order and packing are searched among those of known libraries; a tile and packing known
+ * from a library's source can be given. Rates and the serving system's terms are the non-negative
+ * weights with the least mean absolute relative error, by iterative reweighting. Rows for which a
+ * --judge holds are held-out: they only measure the error. Nothing is random.
  */
 #include "base/files/csv.h"
 #include "sim/cost/attention_cost.h"
@@ -24,11 +24,11 @@
 #define REWEIGHTINGS 20
 #define SWEEPS 4000
 #define QUANTILE 0.8
-#define QUANTILE_ROWS 12 /* fewer say nothing of four in five */
+#define QUANTILE_ROWS 12 /* fewer rows give no 80 % quantile */
 #define QUANTILE_FIRST_S 64e-6
-#define ALONE_STEPS 11 /* from 1 down to a half */
+#define ALONE_STEPS 11 /* from 1 down to 0.5 */
 #define ALONE_STEP 0.05
-#define ERROR_FLOOR 0.004 /* below it all errors weigh alike */
+#define ERROR_FLOOR 0.004 /* smaller relative errors have equal weight */
 
 typedef enum { LAUNCH, COOL, HOT, APPEND, QUERIES, ELEMENTS, PARTIALS, SPILLED } Term;
 
@@ -106,7 +106,7 @@ fill_terms(const LhAttentionLoad *load, double tiles_s, double x[TERMS])
     x[SPILLED] = load->spilled_bytes;
 }
 
-/* The measured rows that judge, or those that do not. */
+/* The measured rows that are held-out, or those that are not. */
 typedef struct {
     const GArray *measured;
     const LhAttentionLoad *loads;
@@ -151,7 +151,7 @@ typedef struct {
     double normal[TERMS][TERMS], right[TERMS], scale[TERMS];
 } Equations;
 
-/* Adds a row of weight @weight, whose terms are @x and which took @seconds. */
+/* Adds an equation of weight @weight with terms @x and measured time @seconds. */
 static void
 add_equation(Equations *e, const double x[TERMS], double seconds, double weight)
 {
@@ -166,7 +166,8 @@ add_equation(Equations *e, const double x[TERMS], double seconds, double weight)
     }
 }
 
-/* The terms of row @i: how hot the device gets follows from @row, or, @first, from the time. */
+/* The terms of row @i. How much the device heats up depends on @row's prediction, or on the
+ * measured time if @first. */
 static void
 terms_of(const Part *p, const LhAttentionRow *row, guint i, bool first, double x[TERMS])
 {
@@ -176,7 +177,7 @@ terms_of(const Part *p, const LhAttentionRow *row, guint i, bool first, double x
                first ? seconds : lh_attention_tiles_seconds(row, p->loads[i].flops, true), x);
 }
 
-/* One round: weights from the errors of @row. */
+/* One round of reweighting, by the errors of @row. */
 static void
 reweigh(const Part *p, const LhAttentionRow *row, bool first, double w[TERMS])
 {
@@ -225,11 +226,11 @@ fit(const Part *p, const LhAttentionRow *tiles)
     return best;
 }
 
-/* What was read in the library's source; 0: it is searched. */
+/* Values known from the library's source; 0: searched. */
 typedef struct {
     uint64_t rows, columns;
     bool packed;
-    uint64_t resident; /* thread blocks on an SM; how fast one alone is is searched */
+    uint64_t resident; /* thread blocks per SM; the rate of a single one is searched */
 } Options;
 
 /* --- search -------------------------------------------------------------------------------------
@@ -346,7 +347,7 @@ rising(gconstpointer a, gconstpointer b)
     return x < y ? -1 : x > y;
 }
 
-/* What four in five of the rows within the limits are within, either way; 0: too few of them. */
+/* The 80 % quantile of the relative errors of rows predicted within the limits; 0: too few rows. */
 static double
 quantile(const Part *p, const LhAttentionRow *row, double from_s, double until_s)
 {
@@ -371,8 +372,8 @@ quantile(const Part *p, const LhAttentionRow *row, double from_s, double until_s
     return exp(low + (high - low) * (place - floor(place))) - 1;
 }
 
-/* Calls a factor of four long; those of which there are too few go with longer ones, or, if there
- * are none, with shorter ones. */
+/* Prints quantiles by predicted time, in ranges of a factor of four. A range with too few rows
+ * is merged with longer ones, or, at the end, with shorter ones. */
 static void
 print_quantiles(const Part *p, const LhAttentionRow *row)
 {

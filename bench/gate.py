@@ -3,12 +3,12 @@
 """Fails if longhaul needs more instructions than gate.list allows: gate.py LONGHAUL BENCH BARE [OPTIONS]
 
 LONGHAUL is the program, BENCH the folder of bench_engine, BARE the program bare_ring. Valgrind counts
-the instructions of each case, and of the bare program on one pattern, which the same compiler built;
-the ratio of the two is held against the table. It does not depend on what else the machine does. It
-does depend on the compiler: the table has rows for each. What is as many instructions but more time,
-such as caches that miss, is not seen here.
+the instructions of each case, and of the bare program on one pattern, built by the same compiler. The
+ratio of the two is compared with the table. It does not depend on other load of the machine. It does
+depend on the compiler: the table has rows for each. Slowdowns without more instructions, such as
+cache misses, are not detected.
 
-Exit status 77, which Meson calls a skip, and the reason, where nothing can be judged.
+Exit status 77, which Meson treats as a skip, with the reason, if the build cannot be compared.
 """
 
 import argparse
@@ -22,13 +22,13 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TABLE = pathlib.Path(__file__).resolve().parent / "gate.list"
-# Of a new row. What is 15 % slower fails, although the start of the program, which is not, counts, too.
+# Default of new rows: a case 15 % slower fails even though the unchanged program start counts, too.
 ALLOWED_PERCENT = 12
-# What the bare program plays; engine-ring is the same.
+# Arguments of the bare program, equal to the case engine-ring.
 PATTERN = ["128", "ring", "10000", "30", str(64 << 20)]
 ENGINE = ["bench_engine", "--ranks", "128", "--mode", "jit", "--rounds", "1", "--pattern"]
 
-# Name of a case, and its command.
+# Commands by case.
 CASES = {
     "engine-ring": [*ENGINE, "ring"],
     "engine-bal": [*ENGINE, "bal"],
@@ -47,12 +47,12 @@ def skip(reason):
 
 
 class Counter:
-    """Counts the instructions of what CASES and PATTERN name."""
+    """Counts the instructions of the commands in CASES and PATTERN."""
 
     def __init__(self, arguments):
         self.programs = {"longhaul": arguments.longhaul, "bare_ring": arguments.bare}
         self.bench = pathlib.Path(arguments.bench)
-        # Nothing else of the environment, which programs search for what they know.
+        # A minimal environment, since programs search all of it, which costs instructions.
         self.environment = {name: os.environ[name] for name in ("PATH", "LD_LIBRARY_PATH")
                             if name in os.environ}
         self.environment.update(LC_ALL="C", LONGHAUL_DATA_DIR=str(ROOT))
@@ -71,7 +71,7 @@ class Counter:
 
 
 def read_table():
-    """Ratio and allowed per cent, by compiler and case."""
+    """Returns (ratio, allowed per cent) by (compiler, case)."""
     rows = {}
     for line in TABLE.read_text().split("\n"):
         if line and not line.startswith("#"):
@@ -94,13 +94,13 @@ def measure(counter, names):
 
 
 def judge(name, ratio, row):
-    """Prints a case, and whether it is within what its row allows."""
+    """Prints a case; returns whether it is within the limit of its row."""
     recorded, allowed = row
     change = (ratio / recorded - 1) * 100
     good = change <= allowed
     verdict = "" if good else "  TOO MANY"
     if change < -allowed:
-        verdict = "  fewer: --update writes that down"
+        verdict = "  fewer: record them with --update"
     print(f"{name:<26} {ratio:>9.4f} {recorded:>9.4f} {change:>+8.1f} % {allowed:>6g} %{verdict}",
           flush=True)
     return good
@@ -112,16 +112,16 @@ def main():
     parser.add_argument("bench")
     parser.add_argument("bare")
     parser.add_argument("--compiler", required=True, help="such as gcc-12")
-    parser.add_argument("--incomparable", default="", help="why this build cannot be judged")
-    parser.add_argument("--update", action="store_true", help="write what is counted into gate.list")
-    parser.add_argument("--case", action="append", choices=list(CASES), help="only this one")
+    parser.add_argument("--incomparable", default="", help="why this build cannot be compared")
+    parser.add_argument("--update", action="store_true", help="write the counts to gate.list")
+    parser.add_argument("--case", action="append", choices=list(CASES), help="run only this case")
     arguments = parser.parse_args()
     compiler = f"{arguments.compiler}-{platform.machine()}"
     rows = read_table()
     if arguments.incomparable:
         skip(arguments.incomparable)
     if shutil.which("valgrind") is None:
-        skip("there is no valgrind, which counts instructions")
+        skip("valgrind is not installed, which counts instructions")
     if not arguments.update and not any(row[0] == compiler for row in rows):
         skip(f"gate.list has no rows for {compiler}; --update adds them (bench/README.md)")
     good = True

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How much longer or shorter than its mean a compute op of the patterns is: a hash that all
- * programs of this folder share, C and C++, so that they play the same times.
+ * Jitter of the patterns' compute ops: a hash shared by all programs of this folder, C and C++, so
+ * that they simulate the same times.
  */
 #pragma once
 
 #include <stdint.h>
 
-/* In [-1, 1), of a rank and its step. */
+/* Deviation of a rank's step, in [-1, 1). */
 static inline double
 bench_jitter(uint64_t rank, uint64_t step)
 {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See patterns.h. The programs go through the same cursors and the same engine as every schedule.
- */
+/* See patterns.h. The programs use the same cursors and engine as every schedule. */
 #include "patterns.h"
 
 #include "jitter.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Checks and small fixtures of the fuzzers. The fixtures are texts, so that an input means the same
- * whatever happens to the data files.
+ * Checks and small fixtures shared by the fuzzers. The fixtures are texts, so that the meaning of
+ * an input does not depend on the data files.
  */
 #include "fuzz.h"
 
@@ -29,7 +29,7 @@ static const char topology_text[] =
     " \"source\": \"invented\"}, \"nics\": {\"count\": 1, \"bandwidth\": \"10GB/s\","
     " \"latency\": \"10us\", \"ctas\": 2, \"provenance\": \"assumed\", \"source\": \"invented\"}}}";
 
-/* GLib's own complaints are misuse, and misuse is a bug. */
+/* GLib's own warnings report misuse, which is a bug. */
 int
 LLVMFuzzerInitialize(int *argc, char ***argv)
 {

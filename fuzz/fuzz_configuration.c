@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Configurations of training systems, in every syntax: whatever is read makes a scenario or an
- * error that names a place of the file or of one that it writes, and a way of training can be said
- * in its words.
+ * Configurations of training systems in every syntax. Each one that is read makes a scenario, or an
+ * error that names a place in the file or in one that it refers to; and configurations found by the
+ * planner can be written as its settings.
  */
 #include "fuzz.h"
 
@@ -61,7 +61,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         g_autoptr(LhScenario) scenario = lh_scenario_new();
         bool ok;
 
-        fuzz_check(config != NULL, error, NULL); /* what is wrong may be in a file that it names */
+        fuzz_check(config != NULL, error, NULL); /* the error may be in a file that it refers to */
         if (config == NULL)
             continue;
         check_entries(config->entries);

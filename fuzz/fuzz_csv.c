@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tables of text. What is read has cells of UTF-8 in rows as long as the first one, and written
- * again, each cell in quotes, it is the same table.
+ * CSV tables. A table that is read has UTF-8 cells in rows as long as the first one; written again
+ * with every cell quoted, it is the same table.
  */
 #include "fuzz.h"
 

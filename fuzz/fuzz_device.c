@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Device files; one that is accepted answers for every kernel and can be simulated. */
+/* Device files. An accepted one gives the time of every kernel and can be simulated. */
 #include "fuzz.h"
 
 #include <math.h>

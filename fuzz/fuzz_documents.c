@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lengths of documents; what is accepted rises, and is a mask that can be asked. */
+/* Lengths of documents. Accepted ends increase and form a valid mask. */
 #include "fuzz.h"
 #include "model/mask.h"
 #include "scenario/documents.h"

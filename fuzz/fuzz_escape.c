@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Escaped text stays in its place. Each language has a small reader of its own here, which takes
- * what was written apart as the real one does: it must find one field, cell or string, with nothing
- * in it that the language obeys, and in CSV and JSON the text that was put in.
+ * Escaped text stays within its field. For each language a small reader here parses the output as
+ * the real one does: it must find one field, cell or string without anything active in it, and in
+ * CSV and JSON the original text.
  */
 #include "fuzz.h"
 
@@ -15,7 +15,8 @@
 /* --- terminals ----------------------------------------------------------------------------------
  */
 
-/* UTF-8 without a character that a terminal obeys or hides, but for line breaks if @breaks. */
+/* Checks for UTF-8 without characters that a terminal interprets or hides, except line breaks if
+ * @breaks. */
 static void
 check_shown(const char *text, bool breaks)
 {
@@ -52,7 +53,7 @@ is_plain(const char *text)
     return true;
 }
 
-/* Escaping twice is escaping once; what is harmless stays as it is. */
+/* Escaping is idempotent and leaves harmless text unchanged. */
 static void
 check_terminal(const char *text)
 {
@@ -70,7 +71,7 @@ check_terminal(const char *text)
 /* --- CSV ----------------------------------------------------------------------------------------
  */
 
-/* Reads one field of RFC 4180 and returns what ends it. */
+/* Reads one field of RFC 4180; returns its end. */
 static const char *
 read_field(const char *at, GString *field)
 {
@@ -119,7 +120,7 @@ is_within_word(const char *text, const char *mark)
     return *mark == '_' && mark > text && g_ascii_isalnum(mark[-1]) && g_ascii_isalnum(mark[1]);
 }
 
-/* Every mark of Markdown has a backslash of its own in front, but underlines within words. */
+/* Every Markdown character has a backslash of its own, except underscores within words. */
 static void
 check_marks(const char *text)
 {
@@ -151,7 +152,7 @@ check_md(const char *text)
         g_assert(lines[i][0] == '\0' || strchr("#+-= \t", lines[i][0]) == NULL);
 }
 
-/* Nothing of it begins or ends a tag, an entity of its own or the value of an attribute. */
+/* The text starts and ends no tag, entity of its own or attribute value. */
 static void
 check_html(const char *text)
 {
@@ -169,7 +170,7 @@ check_html(const char *text)
 /* --- gnuplot and JSON ---------------------------------------------------------------------------
  */
 
-/* A string in single quotes ends with the first quote that is not doubled, or with its line. */
+/* A single-quoted string ends with the first quote that is not doubled, or with its line. */
 static void
 check_gnuplot(const char *text)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What another process sends: frames in pieces of any size, and their contents; and the lists of
- * hosts in Slurm's environment. Nothing is taken that was not sent, and nothing that was is lost.
+ * Data from other processes: frames in pieces of any size, their contents, and Slurm's lists of
+ * hosts. Nothing is received that was not sent, and nothing is lost.
  */
 #include "fuzz.h"
 #include "runtime/process/handshake.h"
@@ -37,7 +37,7 @@ check_content(GBytes *content)
     }
 }
 
-/* Takes what there is; false: it was refused. */
+/* Takes all complete frames; returns false if the data was rejected. */
 static bool
 take_all(GByteArray *received, GByteArray *taken)
 {
@@ -77,7 +77,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     bool ok = true;
 
     check_hosts(data, size);
-    /* The pieces that it comes in depend on the bytes, too. */
+    /* the sizes of pieces depend on the bytes, too */
     while (ok && at < size) {
         const size_t piece = MIN((size_t)1 + data[at] % 7, size - at);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Traces of profilers: what is read is the same however the file comes, and makes sense. */
+/* Profiler traces: the result does not depend on how the file is chunked, and is consistent. */
 #include "fuzz.h"
 #include "import/trace/events.h"
 #include "import/trace/kineto.h"
@@ -27,7 +27,7 @@ read_chunk(void *data, char *into, gsize size, GError **error)
     return (gssize)n;
 }
 
-/* Spans lie within the event, and members within it begin with their names. */
+/* Excerpts lie within the event; each member begins with its name. */
 static void
 check_event(void *data, LhExcerpt text, uint64_t line)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The JSON reader by itself, with a table that has a field of every type. What was decoded is
- * written and decoded again.
+ * The JSON reader alone, with a table that has a field of every type. Decoded values are encoded
+ * and decoded again.
  */
 #include "fuzz.h"
 
@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-#define PLACES_CHECKED_BYTES 2048 /* of longer documents it would take most of the time */
+#define PLACES_CHECKED_BYTES 2048 /* longer documents would take most of the time */
 
 typedef struct {
     char *text;
@@ -138,7 +138,7 @@ decode(const LhJson *json, bool allow_unknown)
     lh_json_clear(element_fields, &element);
 }
 
-/* Every value stands where the tree says: read there by itself, it is the same. */
+/* Parsed alone at its recorded place, every value is the same. */
 static void
 check_places(const LhJson *json, const cJSON *value)
 {
@@ -147,7 +147,7 @@ check_places(const LhJson *json, const cJSON *value)
     g_assert_cmpuint(lh_json_tree_read(json, lh_json_place(value), &alone), ==,
                      lh_json_end(json->text, lh_json_place(value)));
     g_assert(alone.root->type == value->type);
-    /* What is within a container comes below; cJSON would compare it twice for every level. */
+    /* values within a container are checked below; cJSON would compare them once per level */
     g_assert(value->child != NULL || cJSON_Compare(alone.root, value, true));
     g_assert(value->string == NULL || json->text[lh_json_key_place(json->text, value)] == '"');
     for (const cJSON *child = value->child; child != NULL; child = child->next)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Model files, ours and Hugging Face's. */
+/* Model files, longhaul's own and Hugging Face's. */
 #include "fuzz.h"
 #include "model/model.h"
 #include "model/model_file.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Profiles, and laying them over a device and a topology. */
+/* Profiles, and applying them to a device and a topology. */
 #include "fuzz.h"
 #include "scenario/profile.h"
 

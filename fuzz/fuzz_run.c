@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Explicit programs that the verifier proves, run on the CPU: they end, keep to their buffers,
- * send, compute and hold what verifier and simulator say, and what they compute is attention.
- * Larger ones than a fuzzer has time for are left out.
+ * Explicit programs that the verifier proves, run on the CPU: they end, stay within their buffers,
+ * have the verifier's and the simulator's counts of bytes, flops and memory, and compute attention.
+ * Programs too large for a fuzzer are skipped.
  */
 #include "base/error.h"
 #include "execute/execute.h"
@@ -32,7 +32,7 @@ is_small(const LhProgram *program)
            (uint64_t)a->batch * a->heads * a->head_dim <= TOKENS_MAX && bytes <= BYTES_MAX;
 }
 
-/* What the device does not have may be refused, and what takes too long to simulate. */
+/* Allowed errors: unsupported by the device, or too long to simulate. */
 static void
 check_refusal(const GError *error)
 {

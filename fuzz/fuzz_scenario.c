@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Scenarios, and making them ready. Files that an input names by path are not opened: what is on
- * the machine is no part of the input.
+ * Scenarios and their setups. Files named by path are not opened: the machine's files are not part
+ * of the input.
  */
 #include "fuzz.h"
 #include "proof/run_time_estimate.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Explicit programs. What is read is written and read again, verified, and played. What the
- * verifier proves, the simulator plays to its end with the same bytes, flops and memory.
+ * Explicit programs: written and read again, verified, and simulated. The simulator completes what
+ * the verifier proves, with the same bytes, flops and memory.
  */
 #include "fuzz.h"
 #include "program/explicit/explicit_read.h"
@@ -39,7 +39,7 @@ check_round_trip(const LhProgram *program)
     g_assert_cmpstr(once, ==, twice);
 }
 
-/* A proven program ends, unless it is longer than a simulation may be. */
+/* A proven program ends, unless it is longer than the simulator's limit. */
 static void
 check_played(const LhVerdict *verdict, const LhSimResult *result, const GError *error)
 {

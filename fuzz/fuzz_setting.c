@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Options of a scenario as they stand on a command line: lines "--option=text", and lists of ranks.
- */
+/* Options of a scenario as on the command line: lines "--option=text", and lists of ranks. */
 #include "fuzz.h"
 #include "scenario/scenario.h"
 #include "scenario/setting.h"
 
 #include <string.h>
 
-#define LINES_MAX 100 /* so that long inputs stay fast */
+#define LINES_MAX 100 /* keeps long inputs fast */
 
 static void
 set(LhScenario *scenario, const char *option, const char *text)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a cluster's tools print: whatever is read agrees with itself, and makes a topology that can
- * be simulated, or an error that says why not.
+ * Tool output of a cluster: whatever is read is consistent, and makes a topology that can be
+ * simulated, or an error with the reason.
  */
 #include "fuzz.h"
 
@@ -43,7 +43,7 @@ check_topology(const LhToolCluster *cluster)
     fuzz_play_ring(topology, device);
 }
 
-/* The same text as a log, whose rows are by size, each there once. */
+/* Parses the same text as an NCCL log: rows increase in size without duplicates. */
 static void
 check_log(const char *text, size_t size)
 {

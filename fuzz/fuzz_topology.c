@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Topology files; one that is accepted has a route between any two ranks and can be simulated. */
+/* Topology files. An accepted one has a route between any two ranks and can be simulated. */
 #include "fuzz.h"
 
 #define RANKS_TRIED 9

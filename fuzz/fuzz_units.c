@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Numbers with units. What is read can be written and read again; what is read matches the pattern
- * that schemas publish, and what matches fails only for its size.
+ * Numbers with units. What is read can be written and read again. It matches the pattern that
+ * schemas publish; what matches is rejected only for its magnitude.
  */
 #include "fuzz.h"
 
@@ -49,8 +49,8 @@ format(LhUnit unit, Value value)
 }
 
 /*
- * Four significant digits survive. Exempt: numbers beyond those that are written plainly, and sizes
- * that rounding left without a whole number of bytes.
+ * Four significant digits survive. Exempt are numbers too large for plain notation, and sizes that
+ * rounding left without a whole number of bytes.
  */
 static void
 check_round_trip(LhUnit unit, Value value)
@@ -88,7 +88,7 @@ matches_pattern(LhUnit unit, const char *text)
 
         patterns[unit] = g_regex_new(pattern, G_REGEX_DOLLAR_ENDONLY, 0, NULL);
     }
-    /* PCRE's $ also stands before a last line break; a schema's does not. */
+    /* PCRE's $ also matches before a final line break; a schema's does not */
     return g_utf8_validate(text, -1, NULL) && !g_str_has_suffix(text, "\n") &&
            g_regex_match(patterns[unit], text, 0, NULL);
 }

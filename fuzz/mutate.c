@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Mutates JSON by its structure: bytes alone seldom leave a document that a reader gets far into.
- * Every other time, and for what is not JSON, libFuzzer's own mutations are used. Linked with
- * libFuzzer only.
+ * Structural mutations of JSON: byte mutations rarely leave a document that a reader gets far into.
+ * Every other time, and for inputs that are not JSON, libFuzzer's own mutations are used. Linked
+ * with libFuzzer only.
  */
 #include "fuzz.h"
 
@@ -16,7 +16,7 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t size_max, unsi
 typedef struct {
     cJSON *root;
     GRand *random;
-    GPtrArray *items; /* of cJSON *: all but the root */
+    GPtrArray *items; /* cJSON *: all but the root */
     GPtrArray *parents;
 } Document;
 
@@ -42,7 +42,7 @@ any_item(Document *d)
     return g_ptr_array_index(d->items, below(d, d->items->len));
 }
 
-/* Exchanges what two items hold; their places and their keys stay. */
+/* Swaps the contents of two items; their places and keys stay. */
 static void
 swap(cJSON *a, cJSON *b)
 {
@@ -60,7 +60,7 @@ swap(cJSON *a, cJSON *b)
     b->valuedouble = held.valuedouble;
 }
 
-/* @item becomes @value, which is consumed. */
+/* Replaces @item by @value, which is consumed. */
 static void
 replace(cJSON *item, cJSON *value)
 {
@@ -97,7 +97,7 @@ change_value(Document *d, cJSON *item)
     } else if (cJSON_IsBool(item)) {
         replace(item, cJSON_CreateBool(!cJSON_IsTrue(item)));
     } else {
-        /* Of the same kind, if one is found soon: a name for a name. */
+        /* of the same kind if one is found soon: a name for a name */
         for (int i = 0; i < 20 && (other->type & 0xff) != (item->type & 0xff); i++)
             other = any_item(d);
         replace(item, cJSON_Duplicate(other, 1));
@@ -120,7 +120,7 @@ change_string(Document *d, cJSON *item)
     replace(item, cJSON_CreateString(text));
 }
 
-/* A region names another half of its parts, or all of them again. */
+/* Changes the half of a region's parts, or removes it. */
 static void
 change_half(Document *d, cJSON *item)
 {
@@ -168,7 +168,7 @@ mutate_item(Document *d)
     }
 }
 
-/* The lists hold pointers into the tree, so they are made again for every mutation. */
+/* The lists point into the tree, so they are rebuilt for every mutation. */
 static void
 mutate_tree(Document *d)
 {

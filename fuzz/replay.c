@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs a fuzzer over files, without libFuzzer: the kept inputs are part of the normal tests, and a
- * crash can be looked at with any compiler. Arguments are files and folders of files.
+ * Runs a fuzzer over files, without libFuzzer: the corpus is part of the normal tests, and a crash
+ * can be reproduced with any compiler. Arguments are files and folders of files.
  */
 #include "fuzz.h"
 
@@ -15,7 +15,7 @@ compare_names(gconstpointer a, gconstpointer b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* A file, or the files of a folder and of those in it. */
+/* Adds a file, or all files under a folder. */
 static void
 add_paths(GPtrArray *paths, const char *path)
 {
@@ -38,10 +38,11 @@ static bool
 replay(const char *path)
 {
     g_autofree char *text = NULL;
-    g_autofree uint8_t *exact = NULL; /* without GLib's NUL: reading past the end shows */
+    g_autofree uint8_t *exact = NULL; /* without GLib's NUL, so that reads past the end are
+                                       * detected */
     gsize length;
 
-    /* Before it runs: the last line names the input that ended the program. */
+    /* printed before the run: the last line names the input that ended the program */
     printf("%s\n", path);
     fflush(stdout);
     if (!g_file_get_contents(path, &text, &length, NULL))

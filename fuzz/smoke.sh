@@ -1,12 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Replays the kept inputs and fuzzes every reader for a few seconds, about a minute in all.
+# Replays the corpus and fuzzes every reader for a few seconds, about a minute in total.
 #
-#     fuzz/smoke.sh [BUILD]     builds in BUILD (build-fuzz if not given) with clang
+#     fuzz/smoke.sh [BUILD]     builds in BUILD (default build-fuzz) with clang
 #
-# FUZZ_SECONDS is the time for all readers together, FUZZ_READERS the readers (all if not given).
-# Ends with 1 after a crash, a leak, an input that takes more than 10 s or more than 2 GB; such an
-# input stays in BUILD/findings. What was learnt stays in BUILD/learnt for the next run.
+# FUZZ_SECONDS is the total time for all readers, FUZZ_READERS the readers (default: all).
+# Exit status 1 after a crash, a leak, or an input that takes more than 10 s or 2 GB; such an input is
+# kept in BUILD/findings. New corpus inputs are kept in BUILD/learnt for the next run.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -64,7 +64,7 @@ for reader in $readers; do
     echo "fuzz: $reader: FAILED"
     grep -m 1 -A 12 -E 'ERROR|runtime error' "$log" || tail -n 12 "$log"
     input=$(awk -F 'written to ' '/Test unit written to/ { print $2 }' "$log" | tail -n 1)
-    echo "fuzz: all of it: $log"
-    echo "fuzz: to see it again: $build/fuzz/replay_$reader $input"
+    echo "fuzz: full log: $log"
+    echo "fuzz: to reproduce: $build/fuzz/replay_$reader $input"
 done
 [ ${#failed[@]} -eq 0 ]
