@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Holds `longhaul diff` against everything that can be asked otherwise: asked.py PROGRAM.
+"""Checks that `longhaul diff` names every input that differs: asked.py PROGRAM.
 
-For every field of the schema of scenarios, which is made of the program's own table, two cases are simulated that
-differ in it alone, and diff must name it with both values; the same for plan, for every file that a case reads, and
-for every option that an answer depends on. What is given as it is anyhow is the same question, and so is one of a
-document that is older than what it does not say. What an interrupted command has written is named, and no gate passes
-on it. With LONGHAUL_TEST_DEEP set, all of it for compare and for critical paths, too, and for all fields of plans.
+For every field of the scenario schema, which is generated from the program's own table, two cases that differ only in
+it are simulated, and diff must name it with both values. The same holds for plan, for every file that a case reads,
+and for every option that a result depends on. Stating a default explicitly is no difference, nor is an older document
+without a field at its default. The partial output of an interrupted command is named, and no gate passes on it. With
+LONGHAUL_TEST_DEEP all of this is also tested for compare and critical paths, and for all fields of plans.
 """
 
 import json
@@ -29,7 +29,7 @@ USP = ["--cluster", "dgx-a100-80g", "--ranks", "8", "--seq-length", "4K"]
 
 
 def without(words, option):
-    """The line without an option that has a value."""
+    """The line without an option and its value."""
     return [word for i, word in enumerate(words) if option not in (word, words[i - 1] if i else "")]
 
 
@@ -38,8 +38,8 @@ def on(base, schedule):
     return without(base, "--schedule") + ["--schedule", schedule]
 
 
-# Where a field means something, and two values of it; None: not given. Fields that are not here take the first two
-# values that they list, or nothing and true, in MODULE.
+# Options with which a field has an effect, and two values of it; None: not given. Other fields take the first two
+# values that they list, or none and true, in MODULE.
 FIELDS = {
     "schedule": (MODULE[:2] + MODULE[4:], "ring", "zigzag"),
     "schedule_file": (MODULE[:2], "one.json", "two.json"),
@@ -115,7 +115,7 @@ def words_of(option, value):
 
 
 def make_files(tool):
-    """Two of each kind of file that a field names."""
+    """Writes two files of each kind that a field names."""
     for name, length in (("one", "1K"), ("two", "2K")):
         tool.call("show", "ring", "--ranks", "2", "--seq-length", length, "--num-attention-heads", "2", "--kv-channels",
                   "16", "--format", "json", "-o", f"{name}.json")
@@ -130,7 +130,7 @@ def make_files(tool):
 
 
 def result_of(tool, name, words):
-    """Writes the result that the line asks for; None if it is refused."""
+    """Writes the result of the line; returns None if it is refused."""
     (tool.folder / name).unlink(missing_ok=True)
     done = tool.run(*words, "--format", "json", "-o", name)
     written = done.returncode in (0, 1) and (tool.folder / name).exists()
@@ -138,21 +138,21 @@ def result_of(tool, name, words):
 
 
 def otherwise(tool, a, b):
-    """What diff says was not asked alike."""
+    """Returns the input differences that diff reports."""
     tool.call("diff", a, b, "--format", "json", "-o", "diff.json")
     return {item["field"]: (item["a"], item["b"]) for item in tool.json("diff.json")["not_asked_alike"]}
 
 
 def check_pair(tool, what, name, first, second):
-    """Two lines that differ in @name; whether they ran, else why not."""
+    """Tests two lines that differ in @name; returns None if they ran, else the reason."""
     refused = result_of(tool, "a.json", first) or result_of(tool, "b.json", second)
     if refused:
         return refused
-    if tool.json("a.json")["schema"] != tool.json("b.json")["schema"]:  # out of memory, a path is none
+    if tool.json("a.json")["schema"] != tool.json("b.json")["schema"]:  # out of memory: there is no critical path
         return "two kinds of documents"
     found = otherwise(tool, "a.json", "b.json")
     names = {name, f"SHA-256 of {name}"} & set(found)
-    assert names, f"{what}: diff does not name it: {first} and {second}: {found}"
+    assert names, f"{what}: diff names no difference of {first} and {second}: {found}"
     for one in names:
         assert found[one][0] != found[one][1], (what, found)
     if DEEP:
@@ -167,11 +167,11 @@ def case_of(name, schema):
     if schema.get("type") == "boolean":
         return MODULE, None, True
     values = schema.get("enum") or SENSIBLE.get("--" + name.replace("_", "-"))
-    assert values, f"{name}: a field that this test has no values of; add a row to FIELDS"
+    assert values, f"{name}: no values for this field; add a row to FIELDS"
     return MODULE, values[0], values[1]
 
 
-# Which schedule reads an option that no row above has one of.
+# A schedule that reads the option, for options of schedules not in the rows above.
 def schedules(tool):
     return tool.call("list", "schedules", "--format", "names").stdout.split()
 
@@ -188,7 +188,7 @@ def check_field(tool, name, schema):
         if not refused:
             base = there
             break
-    assert not refused, f"{name}: no case of it runs: {refused}"
+    assert not refused, f"{name}: no case runs: {refused}"
     if not DEEP:
         return
     assert not check_pair(tool, name, name, ["compare", *base, *pair[0]], ["compare", *base, *pair[1]]), name
@@ -209,16 +209,16 @@ def check_plans(tool, properties):
         base = ["plan", *without(PLAN, option)]
         as_name = "--cluster" if name == "cluster" else name
         named += not check_pair(tool, "plan " + name, as_name, base + words_of(option, first), base + words_of(option, second))
-    assert named > (20 if DEEP else 5), f"only {named} fields make two plans"
+    assert named > (20 if DEEP else 5), f"only {named} fields make different plans"
 
 
 def check_options(tool):
-    """Options that count are those that results list."""
+    """The options that affect a result are those that results list."""
     bases = {"sim": MODULE, "compare": MODULE, "plan": PLAN}
     for command, base in bases.items():
         assert result_of(tool, "a.json", [command, *base]) is None
         listed = {"--" + key.replace("_", "-") for key in tool.json("a.json")["asked"]["options"]}
-        assert listed == set(OPTIONS[command]), f"{command}: {listed} are told, and {set(OPTIONS[command])} are tried here"
+        assert listed == set(OPTIONS[command]), f"{command}: {listed} listed, {set(OPTIONS[command])} tried here"
         for option, values in OPTIONS[command].items():
             if values is None:
                 continue
@@ -229,7 +229,7 @@ def check_options(tool):
 
 
 def check_defaults(tool):
-    """What is given as it is anyhow."""
+    """Stating a default explicitly is no difference."""
     assert result_of(tool, "a.json", ["sim", *MODULE]) is None
     given = ["--dtype", "bf16", "--mask", "causal", "--pass", "both", "--micro-batch-size", "1", "--network", "fair",
              "--cost", "device", "--data-parallel-size", "1", "--jitter", "0", "--seed", "0", "--model", "llama-7b",
@@ -243,7 +243,7 @@ def check_defaults(tool):
 
 
 def check_inputs(tool):
-    """A file that is another one under the same name, or the same under another."""
+    """Another file of the same name differs; the same file of another name does not."""
     topology = json.loads((ROOT / "topologies/dgx-a100-80g.json").read_text())
     device = json.loads((ROOT / "devices/a100-sxm-80g.json").read_text())
     for name, data in (("one", device), ("two", dict(device, kernel_launch="9us"))):
@@ -266,15 +266,15 @@ def check_inputs(tool):
         (tool.folder / copy).write_bytes((tool.folder / name).read_bytes())
         assert result_of(tool, "b.json", [*words, copy]) is None, field
         found = otherwise(tool, "a.json", "b.json")
-        assert set(found) <= {"model", "model_notes"}, f"{field}: the same file elsewhere is another question: {found}"
+        assert set(found) <= {"model", "model_notes"}, f"{field}: the same file at another path differs: {found}"
         (tool.folder / copy).write_text((tool.folder / name).read_text().rstrip("\n") + " \n")
         assert result_of(tool, "b.json", [*words, copy]) is None, field
         found = otherwise(tool, "a.json", "b.json")
-        assert f"SHA-256 of {field}" in found or field in found, f"{field}: another file is the same question: {found}"
+        assert f"SHA-256 of {field}" in found or field in found, f"{field}: another file is no difference: {found}"
 
 
 def check_old(tool):
-    """A document of before a field, and before all that was asked was told."""
+    """A document from before a field existed, and from before results listed all inputs."""
     assert result_of(tool, "a.json", ["sim", *MODULE, "--no-overlap", "--straggler", "1:2"]) is None
     old = json.loads((tool.folder / "a.json").read_text())
     del old["asked"]
@@ -310,7 +310,7 @@ def main():
         make_files(tool)
         properties = json.loads(tool.call("help", "schema", "scenario").stdout)["properties"]
         properties = {name: schema for name, schema in properties.items() if name not in NOT_ASKED}
-        assert not set(FIELDS) - set(properties), "rows of fields that are none"
+        assert not set(FIELDS) - set(properties), "rows of unknown fields"
         for name, schema in properties.items():
             check_field(tool, name, schema)
         check_plans(tool, properties)
@@ -319,7 +319,7 @@ def main():
         check_inputs(tool)
         check_old(tool)
         check_partial(tool)
-    print(f"{len(properties)} fields of scenarios, and what else is asked, are told apart")
+    print(f"{len(properties)} fields of scenarios, and other inputs, are distinguished")
 
 
 main()

@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Lists of what papers state, as the command line has them: checklist.py PROGRAM.
+"""Checklists of papers' statements on the command line: checklist.py PROGRAM.
 
-Every command that the lists of scenarios/checklists tell readers to type, and that is no
-`longhaul reproduce`, which is run for the docs, ends with status 0. Of a list of one's own, on a table of
-one's own, all formats say the same; so does --cross-fit.
+Every command in the lists of scenarios/checklists ends with status 0; `longhaul reproduce` is excluded, since it runs
+for the docs. For a list of the user's own, on the user's own table, all formats agree, also with --cross-fit.
 """
 
 import csv

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Holds what `collective` says of a log against files and commands that say the same: collective.py PROGRAM.
+"""Compares `collective` on a log with equivalent files and commands: collective.py PROGRAM.
 
-JSON has the form of its schema, and CSV the same numbers. A single number of a topology's file that would
-explain a log is typed into the file: then as many rows of the log are inside their bars as was said of it,
-with the times of this file. What one node takes is what `reproduce` says of it.
+JSON has the form of its schema, and CSV has the same numbers. If a single number of a topology's file would explain a
+log, it is edited in the file: then as many rows of the log as predicted are inside their bars, with the times of this
+file. The times of one node equal those of `reproduce`.
 """
 
 import json
@@ -27,7 +27,7 @@ NUMBERS = {"bytes": ("bytes", 1), "time_us": ("time_s", D(10) ** 6), "low_us": (
 
 
 def typed(value, factor):
-    """What stands in the file, that many times as fast."""
+    """The value of the file multiplied by the factor."""
     if not isinstance(value, str):
         return float(D(str(value)) / factor)
     number, unit = re.fullmatch(r"([0-9.]+)(.*)", value).groups()
@@ -45,7 +45,7 @@ def edited(name, path, factor):
     for folder in folders:
         place = place[folder]
     place[last] = typed(place[last], factor)
-    # What a pair of GPUs reaches is no more than the link's rate.
+    # The limit of a pair of GPUs is at most the rate of the link.
     for pair in ("pair_p2p", "pair_collective") if last == "bandwidth" else ():
         if pair in place and typed(place[pair], D(1)) != typed(place[last], D(1)):
             place[pair] = min(place[pair], place[last], key=lambda text: D(typed(text, D(1))[:-3]))
@@ -53,7 +53,7 @@ def edited(name, path, factor):
 
 
 def inside_of(document):
-    """Rows of the log that lie within the bars of @document's own predictions."""
+    """Number of rows of the log within the error bars of @document's own predictions."""
     return sum(row["verdict"] == "inside" for run in document["runs"] for row in run["rows"])
 
 
@@ -65,28 +65,28 @@ class Check:
     def check_csv(self, arguments, document):
         rows = [row for run in document["runs"] for row in run["rows"]]
         lines = self.program.rows(arguments)
-        check(len(rows) == len(lines), "CSV has another number of rows", *arguments)
+        check(len(rows) == len(lines), "CSV and JSON differ in the number of rows", *arguments)
         for row, line in zip(rows, lines):
             for key, (name, unit) in NUMBERS.items():
                 if name in row:
                     check(abs(D(line[key]) / (D(row[name]) * unit) - 1) < D("1e-12"),
-                          "CSV says another", key, *arguments)
+                          "CSV differs in", key, *arguments)
             check(line["source"] == row["source"] and line["verdict"] == row.get("verdict", ""),
-                  "CSV says another source or verdict", *arguments)
+                  "CSV differs in source or verdict", *arguments)
 
     def check_cause(self, cause, document, log, cluster):
-        """The file with its number, and bars that are those of the file as it is."""
+        """Predictions of the edited file, with the error bars of the original."""
         file = self.folder / "edited.json"
         file.write_text(json.dumps(edited(cluster, cause["as_if"], D(cause["factor"]))),
                         encoding="utf-8")
         again = self.program.document(["collective", "--cluster", str(file), "--log", str(log)])
-        check(again is not None, "the edited file does not run", cause["as_if"], log, cluster, cause)
+        check(again is not None, "the edited file fails", cause["as_if"], log, cluster, cause)
         inside = 0
         for run, other in zip(document["runs"], again["runs"]):
             for row, then in zip(run["rows"], other["rows"]):
                 bar = D(row["high_s"]) / D(row["time_s"]) * (1 + D("1e-9"))
                 inside += 1 / bar <= D(row["log_s"]) / D(then["time_s"]) <= bar
-        check(inside == D(cause["rows_inside"]), "the edited file has other rows inside", inside,
+        check(inside == D(cause["rows_inside"]), "the edited file differs in the rows inside", inside,
               cause["as_if"], cause["factor"], log, cluster)
         self.causes += 1
 
@@ -94,29 +94,29 @@ class Check:
         arguments = ["collective", "--cluster", cluster, "--log", str(log)]
         document = self.program.document(arguments)
         if document is None:
-            return # more ranks on a host than the cluster's nodes have
+            return # more ranks per host than GPUs per node of the cluster
         self.logs += 1
         self.check_csv(arguments, document)
-        check(D(document["rows_inside"]) == inside_of(document), "rows inside are not those", log)
+        check(D(document["rows_inside"]) == inside_of(document), "wrong number of rows inside", log)
         all_inside = document["rows_inside"] == document["rows_of_logs"]
-        check(self.program.run(arguments).returncode == (0 if all_inside else 1), "another status", log)
-        check(not all_inside or not document["causes"], "a cause of nothing", log)
+        check(self.program.run(arguments).returncode == (0 if all_inside else 1), "wrong status", log)
+        check(not all_inside or not document["causes"], "a cause without a deviation", log)
         for cause in document["causes"]:
             if "factor" in cause:
                 self.check_cause(cause, document, log, cluster)
 
     def check_reproduced(self):
-        """Of single rows that are published."""
+        """Compares single rows that are published."""
         for case in self.program.rows(["reproduce", "nccl_tests"])[::211]:
             options = dict(word.split("=") for word in case["options"].split(", "))
             if case["metric"] != "collective_us" or "2.23" in options["nccl"]:
-                continue # times of versions that are not the first ones of the file
+                continue # times of NCCL versions that are not the first in the file
             arguments = ["collective", options["collective"], "--cluster", options["cluster"], "-g",
                          options["ranks"], "-b", options["bytes"], "-e", options["bytes"]]
             (row,) = self.program.rows(arguments)
             check(abs(D(row["time_us"]) / D(case["predicted"]) - 1) < D("1e-6") or
                   "2.27.5" in options["nccl"] or "2.28" in options["nccl"],
-                  "reproduce says another time", row["time_us"], case["predicted"], *arguments)
+                  "reproduce has another time", row["time_us"], case["predicted"], *arguments)
 
 
 def main():
@@ -133,7 +133,7 @@ def main():
         except Wrong as wrong:
             print(wrong)
             return 1
-    print(f"{test.logs} logs, {test.causes} causes typed into files")
+    print(f"{test.logs} logs, {test.causes} causes edited into files")
     return 0 if test.causes > 5 else 1
 
 

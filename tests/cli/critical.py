@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Reads what run --critical-path says: critical.py PROGRAM [LAUNCHER ...].
+"""Checks the output of run --critical-path: critical.py PROGRAM [LAUNCHER ...].
 
-Of runs of threads, and of the processes that LAUNCHER (mpirun -n 4) starts: the steps lie end to end,
-are of ops that the timeline has, and add up to the makespan by resource, phase and rank.
+For runs of threads, and of processes started by LAUNCHER (mpirun -n 4): the steps are contiguous, belong to ops of the
+timeline, and add up to the makespan by resource, phase and rank.
 """
 
 import csv
@@ -17,7 +17,7 @@ sys.dont_write_bytecode = True
 from tool import Tool
 
 CASE = ["--ranks", "4", "--seq-length", "128", "--num-attention-heads", "4", "--kv-channels", "32"]
-LONGEST = 10  # ops that are told of; a path has more: each of 2 x 4 rounds has a message and a kernel
+LONGEST = 10  # ops listed; a path has more: each of 2 x 4 rounds has a message and a kernel
 EXACT = decimal.Context(prec=60)
 
 
@@ -29,7 +29,7 @@ def total(values):
 
 
 def hold_steps(path, ops):
-    """A kernel's step ends with it; a message's, too, and begins with one of its ends."""
+    """A step of a kernel or message ends with the op; a message's step begins at one of its ends."""
     at = decimal.Decimal(0)
     for step in path["steps"]:
         assert step["from_s"] == at < step["to_s"], step

@@ -1,17 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Reads what `--export` writes for other simulators back: export.py PROGRAM.
+"""Reads back what `--export` writes for other simulators: export.py PROGRAM.
 
-GOAL is read and played by goal.py, which is held against the times that ATLAHS gives for an
-example. Every op takes and sends what the timeline of the simulation says, every message has its
-other end, of the same size, and without a network the program takes as long as in the simulator.
+GOAL is read and simulated by goal.py, which is checked against the times that ATLAHS gives for an example. Every op
+has the time and bytes of the simulation's timeline, every message has a matching end of the same size, and without a
+network the makespan equals the simulated one.
 
-Chakra's nodes are decoded by protobuf.py, and by protoc where it is installed, and held against the
-same timeline; played node by node as their parents allow, every message and collective meets its
-other ends.
+Chakra's nodes are decoded by protobuf.py, and by protoc where it is installed, and compared with the same timeline;
+executed node by node as dependencies allow, every message and collective is matched.
 
-MSCCL's XML is played, too: threadblocks step by step, each connection in order, until every rank
-has every chunk.
+MSCCL's XML is executed, too: threadblocks step by step, each connection in order, until every rank has every chunk.
 """
 
 import collections
@@ -33,7 +31,7 @@ from trace import messages_of, ps
 
 SHAPE = ["--seq-length", "16K", "--num-attention-heads", "16", "--num-query-groups", "16",
          "--kv-channels", "64"]
-CASES = [  # schedule, cluster, other words
+CASES = [  # schedule, cluster, further arguments
     ("ring", "dfa-2node:2", ["--pass", "fwd"]),
     ("zigzag", "dfa-2node:2", []),
     ("dfa-balanced", "azure-nc96-a100:2", []),
@@ -49,13 +47,13 @@ CASES = [  # schedule, cluster, other words
     ("attention2d-o", "dfa-2node:2", ["--collectives", "ring"]),
     ("lasp2", "dgx-a100-80g:1", ["--collectives", "ring"]),
 ]
-STEPS = [  # the rest of a training step has all-reduces
+STEPS = [  # training steps also have all-reduces
     ["--step", "--schedule", "lasp", "--cluster", "lasp-dgx:1", "--model", "tnl-1b", "--seq-length",
      "16K", "--framework", "fairscale", "--collectives", collectives]
     for collectives in ("ring", "tree", "direct", "nccl")
 ]
 
-# Times of ATLAHS for these, with L 2500, o 0, g 0, G 1: both hosts.
+# Both hosts' times by ATLAHS with L 2500, o 0, g 0, G 1.
 ORACLE = """num_ranks 2
 
 rank 0 {
@@ -88,12 +86,12 @@ def hold_oracle():
 # --- GOAL ----------------------------------------------------------------------------------------
 
 def number_of(label):
-    """The op that a statement belongs to."""
+    """Returns the op that a statement belongs to."""
     return int(label[1:].split("_")[0])
 
 
 def hold_goal_ops(ranks, timeline, exact):
-    """Every op takes, and sends, what the timeline says. @exact: nothing shares an SM."""
+    """Every op has the time and bytes of the timeline. @exact: no SMs are shared."""
     streams = {}
     sent, taken, cpus = (collections.Counter() for _ in range(3))
     for rank, ops in enumerate(ranks):
@@ -118,7 +116,7 @@ def hold_goal_ops(ranks, timeline, exact):
 
 
 def hold_pairs(ranks, messages):
-    """Messages of exchanges go from where to where the program says."""
+    """Messages of exchanges have the program's senders and receivers."""
     found = collections.defaultdict(list)
     for rank, ops in enumerate(ranks):
         for op in ops:
@@ -158,8 +156,8 @@ def hold_goal(tool, schedule, cluster, words):
 
 
 def hold_free(tool, case, cost):
-    """With a free network, it ends when the simulation does, or earlier if kernels overlap, which
-    share the SMs there."""
+    """With a free network the makespan is the simulated one, or smaller if kernels overlap, since these share SMs in
+    the simulation."""
     ranks, timeline = goal_of(tool, case + ["--cost", cost])
     shared = len({op["stream"] for op in timeline if op["kind"] == "compute"}) > 1
     hold_goal_ops(ranks, timeline, exact=not shared)
@@ -194,8 +192,7 @@ message AttributeProto { string name = 1; oneof value { int32 int32_val = 7; int
 message Node { uint64 id = 1; string name = 2; int32 type = 3; repeated uint64 data_deps = 5;
   uint64 duration_micros = 7; repeated AttributeProto attr = 10; }
 """
-# A kernel of 12 us, then 1 MiB to rank 1 with tag 7, in the order in which ASTRA-sim's examples have
-# their fields.
+# A kernel of 12 us, then 1 MiB to rank 1 with tag 7, with fields in the order of ASTRA-sim's examples.
 CHAKRA_EXAMPLE = bytes.fromhex(
     "070a05302e302e341a120474696c651804380c520e0a0969735f6370755f6f70d801004d080112076b762073656e64"
     "18052a0100520e0a0969735f6370755f6f70d80100520f0a09636f6d6d5f73697a6548808040520c0a08636f6d6d5f"
@@ -203,7 +200,7 @@ CHAKRA_EXAMPLE = bytes.fromhex(
 
 
 def messages_in(data):
-    """What is between the lengths."""
+    """Messages between length prefixes."""
     at = 0
     while at < len(data):
         length, at = varint(data, at)
@@ -265,19 +262,19 @@ def hold_example():
 
 
 def decode_with_protoc(path):
-    """Some nodes, without the lengths in front of them."""
+    """Some nodes without length prefixes."""
     if shutil.which("protoc") is None:
         return
     (path.parent / "et.proto").write_text(PROTO)
     for node in list(messages_in(path.read_bytes()))[1:50]:
         done = subprocess.run(["protoc", "--decode=Node", "et.proto"], input=node, check=True,
                               capture_output=True, cwd=path.parent)
-        # Fields without a name here would be numbers.
+        # Unnamed fields would be printed as numbers.
         assert b"attr {" in done.stdout and b"\n1: " not in done.stdout
 
 
 def sent_in_collective(node, size):
-    """By rings, straight to every other, or in a chain of which all but the last send."""
+    """Bytes sent by a member: rings, direct messages to every other, or a chain in which all but the last send."""
     kind = node.values["comm_type"]
     piece = node.size if kind in (ALL_GATHER, BROADCAST) else node.size // size
     return {ALL_REDUCE: 2 * (size - 1), ALL_GATHER: size - 1, REDUCE_SCATTER: size - 1,
@@ -285,7 +282,7 @@ def sent_in_collective(node, size):
 
 
 def play(ranks, groups):
-    """Nodes as their parents allow: ends of messages and members of collectives meet, alike."""
+    """Executes nodes as their dependencies allow; message ends and members of collectives must match."""
     done, left = [set() for _ in ranks], sum(map(len, ranks))
     waiting, turns = collections.defaultdict(list), collections.Counter()
     todo = [list(nodes) for nodes in ranks]
@@ -321,12 +318,12 @@ def play(ranks, groups):
                         done[r].add(n.id)
                     left -= ends
             todo[rank] = later
-        assert left < before or not left, "it cannot end"
+        assert left < before or not left, "deadlock"
     assert not waiting
 
 
 def hold_chakra(tool, words, equal=True):
-    """@equal: the simulation sends what rings do."""
+    """@equal: the simulation sends as many bytes as rings."""
     for old in tool.folder.glob("p.*"):
         old.unlink()
     tool.call("sim", *words, "-o", os.devnull, "--export", "p.et", "--timeline", "timeline.json")
@@ -364,7 +361,7 @@ def hold_nodes(nodes, ops, groups, equal):
 
 
 def hold_chakra_files(tool):
-    """If a rank's file cannot be written, there is none."""
+    """If one rank's file cannot be written, none is."""
     (tool.folder / "q.2.et").mkdir()
     done = tool.call("sim", "--schedule", "ring", "--ranks", "4", "--pass", "fwd", "-o", os.devnull,
                      "--export", "q.et", status=4)
@@ -376,7 +373,7 @@ def hold_chakra_files(tool):
 
 GATHERS = [("ring", []), ("zigzag", []), ("striped", []), ("double-ring", []), ("burst", []),
            ("te-p2p", []), ("dfa-unbalanced", ["--mask", "full"])]
-REFUSED = [  # schedule, other words, what is said
+REFUSED = [  # schedule, further arguments, message
     ("ring", [], "twice"),
     ("lasp", ["--pass", "fwd"], "computed"),
     ("allgather-kv", ["--pass", "fwd"], "collective"),
@@ -396,7 +393,7 @@ MSCCL_EXAMPLE = """<algo name="ring2" proto="Simple" nchannels="1" nchunksperloo
 
 
 def hold_gather(text):
-    """Returns the chunks that moved."""
+    """Returns the number of chunks moved."""
     algo = xml.etree.ElementTree.fromstring(text)
     chunks, gpus = int(algo.get("nchunksperloop")), list(algo)
     assert algo.get("coll") == "allgather" and int(algo.get("ngpus")) == len(gpus)
@@ -435,7 +432,7 @@ def hold_threadblock(gpu, g, number, tb):
 
 
 def step_runs(step, g, tb, has, at, on_the_way):
-    """Whether it can, and if so, it has."""
+    """Whether the step can run; runs it if so."""
     depid, deps = int(step.get("depid")), int(step.get("deps"))
     if depid >= 0 and at[g, depid] <= deps:
         return False
@@ -495,7 +492,7 @@ def main():
         hold_chakra_files(tool)
         chunks = hold_msccl(tool)
     print(f"{len(CASES)} programs as GOAL, {count} messages, and Chakra, {nodes} nodes: as "
-          f"simulated; {chunks} chunks gathered as MSCCL does it")
+          f"simulated; {chunks} chunks gathered by MSCCL")
 
 
 if __name__ == "__main__":

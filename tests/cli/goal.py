@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads GOAL, and plays it as LogGP says, for the tests beside this file.
+"""Reads GOAL and simulates it by the LogGP model, for the tests beside this file.
 
 A calculation takes its time. A message of s bytes leaves when its processor and its NIC are free,
 takes L + (s - 1) G, and holds its NIC for g + (s - 1) G; sending and receiving hold a processor for
-o. A receive is through when it is posted and its message, the next of its source and tag, is there.
+o. A receive ends when it is posted and its message, the next of its source and tag, has arrived.
 """
 
 import collections
@@ -65,7 +65,7 @@ class Reader:
 
 
 def read(lines):
-    """By rank, its ops."""
+    """Ops by rank."""
     return Reader(lines).ranks
 
 
@@ -73,7 +73,7 @@ class Replay:
     def __init__(self, ranks, L=0, o=0, g=0, G=0):
         self.costs = L, o, g, G
         self.cpus, self.nics = collections.Counter(), collections.Counter()
-        self.arrived = collections.defaultdict(collections.deque)  # or posted, by who comes first
+        self.arrived = collections.defaultdict(collections.deque)  # messages or receives, whichever is first
         self.left = {op: len(op.after) for ops in ranks for op in ops}
         self.due, self.serial, self.ended = [], 0, 0
         for op in self.left:
@@ -82,7 +82,7 @@ class Replay:
         while self.due:
             time, _, call, op = heapq.heappop(self.due)
             call(time, op)
-        assert self.ended == len(self.left), "it cannot end"
+        assert self.ended == len(self.left), "deadlock"
         self.finish = [max((op.end for op in ops), default=0) for ops in ranks]
 
     def push(self, time, call, op):

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Holds the help of every command to its sections: help_sections.py PROGRAM.
+"""Checks the sections of every command's help: help_sections.py PROGRAM.
 
-Every option that completion knows has a category, and one place in help, in man pages and in the listing for programs;
-no section has more than ten, no line more than 80 columns; help without --all shows the common options and counts the
-rest.
+Every option known to completion has a category, and exactly one place in help, man pages and the JSON listing. No
+section has more than ten options, no line more than 80 columns. Help without --all shows the common options and the
+number of others.
 """
 
 import json
@@ -37,14 +37,14 @@ class Program:
         return self.say("list", "commands", "--format", "names").split()
 
     def completed(self):
-        """What bash completes: command -> options, in no order."""
+        """Options by command as completed by bash, unordered."""
         script = self.say("help", "completion", "bash")
         return {command: set(options.split()) - {"--help"}
                 for command, options in re.findall(r"^    ([\w-]+):\*\) options='([^']*)'", script, re.MULTILINE)}
 
 
 def sections_of(text):
-    """[title, options] of each section of help as text."""
+    """[title, options] of each section of the help text."""
     sections = []
     for line in text.splitlines():
         title = re.fullmatch(r"(\S.*):", line)
@@ -57,7 +57,7 @@ def sections_of(text):
 
 
 def pages_of(text):
-    """The same of a man page."""
+    """The same for a man page."""
     sections = []
     for line in text.replace("\\-", "-").splitlines():
         title = re.fullmatch(r'\.SS "(.*)"', line)
@@ -70,7 +70,7 @@ def pages_of(text):
 
 
 def listed(options):
-    """The same of the listing for programs."""
+    """The same for the JSON listing."""
     sections = []
     for option in options:
         title = COMMON if option["common"] else option["section"]
@@ -85,7 +85,7 @@ def flat(sections):
 
 
 def check_short(command, short, sections):
-    """What is shown without --all."""
+    """Checks the help without --all."""
     hidden = len(flat(sections)) - len(flat(sections_of(short)))
     last = short.splitlines()[-1]
     if len(flat(sections)) <= SECTION_MAX:
@@ -101,9 +101,9 @@ def check_command(program, command, options, completed):
     short = program.say("help", command)
     sections = sections_of(full)
     check(set(flat(sections)) == completed and len(flat(sections)) == len(completed),
-          command, "has other options in help than completion:", set(flat(sections)) ^ completed)
-    check(sections == listed(options), command, "has other sections in JSON:", sections, listed(options))
-    check(sections == pages_of(program.say("help", command, "--format", "man")), command, "has another man page")
+          command, "has different options in help and completion:", set(flat(sections)) ^ completed)
+    check(sections == listed(options), command, "has different sections in JSON:", sections, listed(options))
+    check(sections == pages_of(program.say("help", command, "--format", "man")), command, "has a different man page")
     titles = [title for title, _ in sections]
     check(len(titles) == len(set(titles)), command, "has a section twice:", titles)
     for title, names in sections:
@@ -121,7 +121,7 @@ def check_command(program, command, options, completed):
 
 
 def check_categories(commands):
-    """Each has one title, and they follow each other in one order."""
+    """Every category has one title, and categories are in one order everywhere."""
     titles, before = {}, set()
     for command in commands:
         order = []
@@ -131,9 +131,9 @@ def check_categories(commands):
             if not option["common"] and option["category"] not in order:
                 order.append(option["category"])
         before |= {(a, b) for i, a in enumerate(order) for b in order[i + 1:]}
-    check(len(set(titles.values())) == len(titles), "categories of one title:", titles)
+    check(len(set(titles.values())) == len(titles), "categories with the same title:", titles)
     for a, b in before:
-        check((b, a) not in before, a, "is before and behind", b)
+        check((b, a) not in before, a, "is both before and after", b)
 
 
 def main():
@@ -147,7 +147,7 @@ def main():
     check_categories(commands)
     everything = program.say("help", "--all")
     check(everything == program.say("--help", "--all"), "--help --all is not help --all")
-    check(everything.startswith(program.say("help")), "help --all begins otherwise than help")
+    check(everything.startswith(program.say("help")), "help --all does not begin with help")
     for command in commands:
         check(program.say("help", command["name"], "--all") in everything, "help --all lacks", command["name"])
     print(f"{len(commands)} commands, {sum(len(command['options']) for command in commands)} options")

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Gets constants back: import.py PROGRAM.
+"""Recovers constants from traces: import.py PROGRAM.
 
-Runs are simulated with constants that are made up, written as traces and imported by who does not
-know them: all that the traces determine must come back within 1 %, and the simulation with them must
-take as long. Traces are longhaul's own, and such as PyTorch's profiler and Nsight Systems write: one file
-for each rank, each on a clock of its own, with many layers and steps, other kernels in between, and
-perhaps packed. Traces of another case, and broken ones, are refused.
+Runs are simulated with invented constants, written as traces and imported without knowledge of them: every constant
+that the traces determine must be recovered within 1 %, and a simulation with the result must take as long. Traces are
+longhaul's own, and in the formats of PyTorch's profiler and Nsight Systems: one file per rank, each on its own clock,
+with many layers and steps, other kernels in between, and perhaps compressed. Traces of another case, and broken ones,
+are refused.
 """
 
 import contextlib
@@ -29,7 +29,7 @@ KERNELS = {"attention": 180, "attention_fwd": 150, "attention_block": 170, "atte
            "attention_bwd_o": 110}  # TFLOP/s
 HALF = {"full": 150, "causal": 450}
 LINKS = {"nvlink": (200, 9.8, 32), "nic": (9, 14, 2)}  # GB/s, us, ctas
-# Schedule, other words, and what must be determined.
+# Schedule, further arguments, and the constants to be determined.
 CASES = [
     ("ring", [], {"attention_block", "attention_bwd_o", "nvlink", "nic"}),
     ("zigzag", ["--jitter", "0.02"], {"attention_block", "attention_bwd_o", "nic"}),
@@ -59,8 +59,8 @@ class Test:
     def __init__(self, program, folder):
         self.tool, self.folder = Tool(program, folder), folder
         (folder / "truth.json").write_text(json.dumps(profile(HALF)))
-        # What the importer begins with: other rates and links, the same lengths of half rate and
-        # latencies, which runs with blocks of one length do not tell.
+        # Constants that the importer starts from: other rates and links, but the same half-rate lengths and latencies,
+        # which runs with blocks of a single length do not determine.
         start = profile(HALF)
         for curve in start["kernels"]:
             curve["rate"] = "200TFLOP/s"
@@ -71,7 +71,7 @@ class Test:
         self.has_sqlite = self.reads("probe.sqlite", b"SQLite format 3" + bytes(100))
 
     def reads(self, name, data):
-        """Whether the program was built with what such a file needs; the file has nothing in it."""
+        """Whether the build supports such a file, tested with an empty one."""
         (self.folder / name).write_bytes(data)
         return "was built without" not in self.result("ring", [], [name], status=3).stderr
 
@@ -86,7 +86,7 @@ class Test:
                               status=status)
 
     def peak(self, *words):
-        """What is said of traces that are refused, and the memory of the process that said it."""
+        """Returns the error for rejected traces, and the peak memory of the process."""
         program = subprocess.Popen([self.tool.program, "import", *SHAPE, "--schedule", "ring", *words],
                                    env=self.tool.environment, cwd=self.folder, stdin=subprocess.DEVNULL,
                                    stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
@@ -98,7 +98,7 @@ class Test:
         return said, usage.ru_maxrss << 10
 
     def check(self, schedule, words, sources, wanted, tolerance=0.01):
-        """Imports, and holds what is found against the truth."""
+        """Imports, and compares the result with the truth."""
         found = json.loads(self.result(schedule, words, sources).stdout)
         determined = set()
         for constant in found["constants"]:
@@ -117,7 +117,7 @@ class Test:
             assert abs(constant["value"] / truth - 1) <= tolerance, (schedule, constant, truth)
             determined.add(name)
         assert wanted <= determined, (schedule, wanted - determined)
-        # The profile is read as any other, and the run takes as long as it did.
+        # The profile can be used, and the run takes as long as before.
         times = []
         for name in ("truth.json", "found.json"):
             out = self.tool.call("sim", *SHAPE, "--schedule", schedule, *words, "--profile", name,
@@ -129,9 +129,9 @@ class Test:
     # --- Nsight Systems --------------------------------------------------------------------------
 
     def nsys(self, schedule, layers, steps):
-        """Databases as `nsys export --type sqlite` writes them, of the same run: steps are ranges
-        of the host, which is ahead of the GPU, and kernels belong to them by their launches; ranks
-        are what NCCL's ranges say; tables may have a number behind their names."""
+        """Databases as written by `nsys export --type sqlite`, of the same run. Steps are ranges of the host, which is
+        ahead of the GPU; kernels belong to them by their launches. Ranks follow from NCCL's ranges. Tables may have
+        a number appended to their names."""
         events = json.loads((self.folder / f"{schedule}.json").read_text())["traceEvents"]
         by_rank = {}
         for event in events:
@@ -170,7 +170,7 @@ class Test:
         for size, place in ((4, rank % 4), (16, rank)):  # of the smaller communicator, and of all
             db.execute("INSERT INTO NVTX_EVENTS VALUES (1, 2, 59, 'ncclCommInitRank', NULL, ?, 1, ?)",
                        (tid, head + struct.pack("<Qiiii", 0xdeadbeef + size, size, place, 0, 0)))
-        # A kernel that ran before the profiler began.
+        # A kernel that ran before the profiler started.
         db.execute(f"INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL{version} VALUES (-5, -1, 0, 7, 1, ?, 2)",
                    (pid,))
         host, clock, correlation = 1000, 5_000_000, 10
@@ -197,8 +197,8 @@ class Test:
     # --- a profiler ------------------------------------------------------------------------------
 
     def kineto(self, schedule, layers, steps, seed):
-        """Files as PyTorch's profiler would have written of this run, from longhaul's trace of one
-        module. Kernels of a layer follow each other; times of each repeat differ a little."""
+        """Files as PyTorch's profiler would have written them for this run, made from longhaul's trace of one module.
+        Kernels of a layer follow each other; times of each repetition differ slightly."""
         draw = random.Random(seed)
         events = json.loads((self.folder / f"{schedule}.json").read_text())["traceEvents"]
         by_rank = {}
@@ -212,7 +212,7 @@ class Test:
             lines, clock, correlation = [], draw.uniform(0, 1e9), 100
             for step in range(steps):
                 begin = clock
-                # The profiler came late to the first step, and left before the end of the last.
+                # The profiler started during the first step, and stopped before the end of the last.
                 cut = layers // 2 if step in (0, steps - 1) else layers
                 for _ in range(cut):
                     for op in ops:
@@ -282,8 +282,8 @@ def check_nsys(test):
 
 
 def check_documented(test):
-    """Tables and rows as NVIDIA documents them: kernels of its example are read past, and three of the five
-    steps that were added count."""
+    """Tables and rows as documented by NVIDIA: kernels of its example are skipped, and three of the five added steps
+    count."""
     with contextlib.closing(sqlite3.connect(test.folder / "documented.sqlite")) as db:
         db.executescript((ROOT / "tests/data/import/nsys-2021.5.sql").read_text())
         db.commit()
@@ -298,7 +298,7 @@ def check_documented(test):
 
 
 def check_overlaps(test):
-    """Each of many launches is in each of many steps: that is seen before all pairs are gone through."""
+    """Overlapping ranges put each of many launches into many steps: this is detected before all pairs are examined."""
     steps, launches, process = 20000, 11000, 500 << 24
     with contextlib.closing(sqlite3.connect(test.folder / "overlaps.sqlite")) as db:
         db.executescript("""
@@ -319,14 +319,14 @@ def check_overlaps(test):
 
 
 def bomb(path, pieces, times):
-    """A packed trace whose pieces come again and again; gzip may begin anew at any place. Little of it is
-    in memory at a time: a child counts what its parent had."""
+    """A compressed trace that repeats its pieces; gzip may restart anywhere. Little of it is in memory at a time: a
+    child's peak memory includes its parent's."""
     packed = b"".join(gzip.compress(piece.encode()) for piece in pieces)
     path.write_bytes(gzip.compress(b'{"traceEvents": [\n') + packed * times + gzip.compress(b"{}]}"))
 
 
 def check_bombs(test):
-    """What is unpacked of a file is bounded, and so is the memory that it takes, whatever is in it."""
+    """Decompressed size and memory are bounded for any input."""
     event = '{"ph": "X", "cat": "%s", "name": "%s", "ts": 1, "dur": 1},\n'
     kinds = {
         "events": ([event % ("cpu_op", "aten::empty") * 16384], 1024),
@@ -339,12 +339,12 @@ def check_bombs(test):
         assert (f"{path.name}: error: the first " in refused and "more than 64 MiB" in refused
                 and "raise the limit with --max-unpacked SIZE" in refused), refused
         assert peak_bytes < 48 << 20, (kind, peak_bytes)
-    # Who asks for it gets all of it read, in as little memory; the limit is what was asked for.
+    # A user's limit applies: all of the file is read, in as little memory.
     read, peak_bytes = test.peak("--from", "names.json.gz", "--max-unpacked", "1GiB")
     assert "no attention kernel" in read and peak_bytes < 48 << 20, (read, peak_bytes)
     refused, _ = test.peak("--from", "names.json.gz", "--max-unpacked", "1MiB")
     assert "more than 1 MiB" in refused and "allowed: the value of --max-unpacked" in refused, refused
-    # Files that are not packed are as long as they are.
+    # Uncompressed files have no limit.
     (test.folder / "long.json").write_text('{"traceEvents": [\n' + " " * (2 << 20) + "{}]}")
     read, _ = test.peak("--from", "long.json", "--max-unpacked", "1MiB")
     assert "no attention kernel" in read, read
@@ -358,16 +358,16 @@ def main():
             test.simulate(schedule, words, f"{schedule}.json")
             test.check(schedule, words, [f"{schedule}.json"], wanted)
 
-        # As a profiler writes it; the folder is read by name, and every file says its rank.
+        # As a profiler writes it; the folder is given, and every file states its rank.
         test.simulate("zigzag", [], "zigzag.json")
         paths = test.kineto("zigzag", 4, 5, 1)
         found = test.check("zigzag", [], ["kineto"], {"attention_block", "attention_bwd_o", "nic"})
         assert found["ranks_seen"] == 16 and found["steps"] == 3 and found["calls"] == 4, found
         assert {trace["broken"] for trace in found["traces"]} == {1}, found["traces"]
         assert {trace["rank"] for trace in found["traces"]} == set(range(16))
-        # Half of the ranks is enough for what they saw.
+        # Half of the ranks are enough for what they contain.
         test.check("zigzag", [], paths[::2], {"attention_block", "attention_bwd_o"})
-        # The same bytes again.
+        # Importing the same files twice gives the same bytes.
         first = (folder / "found.json").read_bytes()
         test.result("zigzag", [], paths[::2])
         assert (folder / "found.json").read_bytes() == first
@@ -380,7 +380,7 @@ def main():
         if test.packs:
             check_bombs(test)
 
-        # Another schedule has other kernels, fewer heads take less time than any device needs.
+        # Another schedule has other kernels; fewer heads imply rates above any device's peak.
         refused = test.result("ring", ["--pass", "fwd"], ["usp.json"], status=3).stderr
         assert "schedule ring has" in refused and "allowed: a multiple" in refused, refused
         lines = json.loads((folder / "zigzag.json").read_text())

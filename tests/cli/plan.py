@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Kills plans at random, and holds what they come to against plans that nobody disturbs.
+"""Kills plans at random and compares the results with undisturbed plans.
 
     plan.py PROGRAM [--kills N]
 
-The plan is a short one, unless LONGHAUL_TEST_DEEP is set. Results and files of points are the same bytes with any number of threads and after any number of
-SIGKILLs; JSON keeps to its schema; Ctrl-C ends with what there is and status 130.
+The plan is a short one unless LONGHAUL_TEST_DEEP is set. Results and files of points are byte-identical with any
+number of threads and after any number of SIGKILLs; JSON follows its schema; Ctrl-C ends with the results so far and
+status 130.
 """
 
 import argparse
@@ -26,8 +27,8 @@ SHORT = ["--model", "gpt3-125m", "--cluster", "dfa-2node:1", "--ranks", "4", "--
          "--global-batch-size", "2", "--checkpoint", "selective"]
 FEW = [] if os.environ.get("LONGHAUL_TEST_DEEP") else ["--schedule", "zigzag"]  # a tenth of the points
 SHORT += FEW
-LIMIT_S = 300  # for whatever takes a moment
-# Long enough to be interrupted, on any machine.
+LIMIT_S = 300  # for any command that takes a moment
+# Takes long enough to be interrupted on any machine.
 LONG = ["--model", "llama-7b", "--cluster", "dfa-2node:2", "--seq-length", "512K"]
 
 
@@ -38,7 +39,7 @@ def run(program, *words, check=0):
 
 
 def check_threads(program, folder):
-    """One thread and three: the same text, the same document, the same points."""
+    """One thread and three: same text, document and points."""
     texts, points = [], []
     for jobs in ("1", "3"):
         path = folder / f"jobs-{jobs}.jsonl"
@@ -54,7 +55,7 @@ def lines_of(path):
 
 
 def wait_for_lines(process, path, lines):
-    """Until there are so many, or the process has ended."""
+    """Waits until the file has that many lines or the process ends."""
     until = time.monotonic() + LIMIT_S
     while process.poll() is None and lines_of(path) < lines:
         assert time.monotonic() < until, f"{path} has {lines_of(path)} lines of {lines}"
@@ -62,7 +63,7 @@ def wait_for_lines(process, path, lines):
 
 
 def kill_after(program, words, path, lines, seconds):
-    """Whether the plan was killed, when it had found so many points and a moment later, before it was through."""
+    """Kills the plan shortly after it has found that many points; returns whether it was still running."""
     process = subprocess.Popen([program, "plan", *words], stdout=subprocess.DEVNULL,
                                stderr=subprocess.DEVNULL)
     wait_for_lines(process, path, lines)
@@ -76,14 +77,14 @@ def kill_after(program, words, path, lines, seconds):
 
 
 def check_kills(program, folder, whole, points, kills):
-    """Killed again and again at random, and cut at a random byte on top: the same in the end."""
+    """Killed repeatedly at random, and the file cut at a random byte: the result is the same."""
     rng = random.Random(15)
     path = folder / "killed.jsonl"
     words = [*SHORT, "--pareto", "--points", str(path)]
     all_lines = points.count(b"\n")
     killed = 0
     for kill in range(kills):
-        if kill % 2 == 0:  # from the beginning now and then
+        if kill % 2 == 0:  # sometimes from the beginning
             path.unlink(missing_ok=True)
         elif path.exists():
             os.truncate(path, rng.randrange(path.stat().st_size + 1))
@@ -95,7 +96,7 @@ def check_kills(program, folder, whole, points, kills):
 
 
 def check_documents(program):
-    """JSON by its schema, and CSV with the same fields."""
+    """JSON follows its schema, and CSV has the same fields."""
     try:
         import jsonschema
     except ImportError:
@@ -115,7 +116,7 @@ def check_documents(program):
         best = [way for cluster in document["clusters"] for way in cluster["best"]]
         assert len(rows) == len(best) > 0
         for row, way in zip(rows, best):
-            assert list(row) == list(way), "CSV and JSON have other fields"
+            assert list(row) == list(way), "CSV and JSON differ in fields"
             assert row["schedule"] == way["schedule"]
             assert float(row["iteration_s"]) == way["iteration_s"]
         for cluster in document["clusters"]:
@@ -125,7 +126,7 @@ def check_documents(program):
 
 
 def check_bill(program):
-    """Days, hours and prices, by hand."""
+    """Days, hours and prices, computed by hand."""
     words = [*SHORT, "--days-for", "2e12", "--cost-per-gpu-hour", "2.5", "--watts", "800"]
     way = json.loads(run(program, *words, "--format", "json"))["clusters"][0]["best"][0]
     hours = 2e12 / way["tokens_per_s"] / 3600
@@ -138,7 +139,7 @@ def check_bill(program):
 
 
 def check_interrupt(program, folder):
-    """Ctrl-C, once something is found: what there is, and status 130."""
+    """Ctrl-C after the first results: prints them, status 130."""
     path = folder / "interrupted.jsonl"
     process = subprocess.Popen([program, "plan", *LONG, "--points", str(path)], stdout=subprocess.PIPE,
                                stderr=subprocess.PIPE, text=True)
@@ -162,7 +163,7 @@ def main():
         check_documents(program)
         check_bill(program)
         check_interrupt(program, folder)
-    print(f"plans are the same with any number of threads and after {arguments.kills} kills")
+    print(f"plans are identical with any number of threads and after {arguments.kills} kills")
     return 0
 
 

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Holds what is promised of faster links against files that have them: promises.py PROGRAM.
+"""Checks predictions of faster links against edited files: promises.py PROGRAM.
 
-Of every cluster that is shipped, and of some that are not, on one node, on two and on two groups of every
-level of switches, and of schedules that use links in different ways, and a step: "10 % more bandwidth would take so long" is what the file takes with that
-bandwidth typed in, and a fault of all nodes what the file takes with links that are slower by as much;
-both to a picosecond.
-Twenty of the promises have their files in tests/data/promises: --update writes these anew, --choose
-first chooses twenty others. --share N: every N-th case of the others only.
+For every shipped cluster and some others; on one node, on two, and on two groups of every level of switches; for
+schedules that use links in different ways, and a step: the predicted time with 10 % more bandwidth equals the
+simulated time of the file with that bandwidth edited in, and a fault on all nodes equals the file with links slower by
+as much; both to a picosecond.
+
+Twenty of the predictions have files in tests/data/promises: --update rewrites these, --choose first chooses twenty
+others. --share N: only every N-th case of the others.
 """
 
 import argparse
@@ -24,7 +25,7 @@ from totals import ROOT, D, Program, Wrong, check
 
 WORKS = ("te-p2p", "te-allgather", "ulysses", "usp", "dfa-balanced", "attention2d-no", "ulysses --step")
 FASTER, SLOWER = D("1.1"), D("0.5")
-# The object of a node whose rates a tier has, and their names.
+# The object in "node" that has the rates of a tier, and the names of these.
 PLACES = {"nvlink": ("scale_up", ("bandwidth",)), "pcie": ("pcie", ("bandwidth",)),
           "nic": ("nics", ("bandwidth", "pair_p2p", "pair_collective"))}
 LATENCIES = (("node", "scale_up", "latency"), ("node", "pcie", "latency"), ("node", "nics", "latency"),
@@ -42,7 +43,7 @@ def rate_of(text):
 
 
 def raise_tree(pcie, factor):
-    """What is above the GPUs' own links."""
+    """The tiers above the GPUs' own links."""
     rates = [(level, "up") for level in pcie.get("levels", [])]
     rates += [(pcie.get("host", {}), name) for name in ("per_gpu", "bandwidth")]
     for place, name in rates:
@@ -69,7 +70,7 @@ def shorten_latencies(topology):
 
 
 def scale_tier(topology, tier, factor, is_fault):
-    """Other rates of a tier; False if it has none."""
+    """Changes the rates of a tier; returns False if it has none."""
     place, names = PLACES[tier]
     links = topology["node"].get(place, {})
     if "bandwidth" not in links:
@@ -77,7 +78,7 @@ def scale_tier(topology, tier, factor, is_fault):
     if tier == "pcie":
         raise_tree(links, factor)
     for name in names:
-        # What a pair of GPUs reaches over sockets is no link's: a fault leaves it.
+        # The limit of a pair of GPUs over sockets belongs to no link: a fault leaves it unchanged.
         if name in links and not (is_fault and name != "bandwidth"):
             links[name] = f"{rate_of(links[name]) * factor:f}B/s"
         if name in links:
@@ -101,7 +102,7 @@ def nodes_of(level):
 
 
 def scale_trunks(topology, factor, level=0):
-    """Of a level and all above. False if there are none, or if they would be faster than what is below."""
+    """Changes a level and all above. Returns False if there are none, or if they would be faster than those below."""
     levels = levels_of(topology)
     if level >= len(levels):
         return False
@@ -111,7 +112,7 @@ def scale_trunks(topology, factor, level=0):
 
 
 def edited(topology, tiers, factor, is_fault):
-    """A copy of the file with other rates; None if there is no such file."""
+    """A copy of the file with other rates; None if there is none."""
     copy = json.loads(json.dumps(topology))
     is_fat_tree = copy.get("fabric", {}).get("kind") == "fat-tree"
     for tier in tiers:
@@ -120,14 +121,14 @@ def edited(topology, tiers, factor, is_fault):
         elif tier in PLACES and not scale_tier(copy, tier, factor, is_fault):
             return None
         elif tier not in PLACES and tier != FABRIC:
-            return None  # no link's
-    # The rate of a trunk is stated as a share of the NICs'.
+            return None  # belongs to no link
+    # The rate of a trunk is a share of the NICs' rate.
     trunks = (factor if FABRIC in tiers else 1) / (factor if "nic" in tiers else 1)
     return None if is_fat_tree and trunks != 1 and not scale_trunks(copy, trunks) else copy
 
 
 def typed_in(topology, edit):
-    """A copy of the file with what an answer says to type into it: "`A` and `B` to 52.8GB/s, `C` to 3us"."""
+    """A copy of the file with the edits that the text names: "`A` and `B` to 52.8GB/s, `C` to 3us"."""
     copy = json.loads(json.dumps(topology))
     paths = []
     for path, value in re.findall(r"`([^`]+)`|\bto ([^ ,]+)", edit):
@@ -138,7 +139,7 @@ def typed_in(topology, edit):
             place = copy
             for word in words[:-1]:
                 place = place[int(word) if isinstance(place, list) else word]
-            check(words[-1] in place, "it is in no such file", edit)
+            check(words[-1] in place, "not in the file", edit)
             place[words[-1]] = value if re.search("[a-z]", value) else float(value)
         paths = []
     return copy
@@ -158,22 +159,22 @@ class Case:
     def makespan_of(self, topology):
         self.file.write_text(json.dumps(topology), encoding="utf-8")
         document = self.program.document(["compare", *self.arguments, f"{self.file}:{self.nodes}"])
-        check(document is not None, "the edited file does not run", self.named)
+        check(document is not None, "the edited file fails", self.named)
         return D(document["results"][0]["makespan_s"])
 
     def check_same(self, one, other, what):
-        check(abs(D(one) - D(other)) < D("1.5e-12"), f"{what} is not the edited file's", one, other,
+        check(abs(D(one) - D(other)) < D("1.5e-12"), f"{what} differs from the edited file", one, other,
               " ".join(self.named))
 
     def what_ifs(self):
-        """Of each: what it is of, the makespan that is promised, the topology that has it."""
+        """Yields for each prediction: its name, the predicted makespan, the topology that has it."""
         document = self.program.document(["compare", *self.named])
         for what_if in document["winner_with_10_percent_more"] if document else ():
             topology = edited(self.topology, what_if["of"].split("+"), FASTER, False)
             if topology is None:
                 continue
             check(D(what_if["saved_fraction_low"]) <= D(what_if["saved_fraction"]) <=
-                  D(what_if["saved_fraction_high"]), "it is not within its interval", what_if)
+                  D(what_if["saved_fraction_high"]), "outside its interval", what_if)
             yield f"+10 % {what_if['of']}", what_if["makespan_s"], topology
             typed = typed_in(self.topology, what_if["edit"])
             if typed != topology:
@@ -184,7 +185,7 @@ class Case:
         return [f"{FABRIC}:{group}:{SLOWER}:{level}" for group in range(groups if groups > 1 else 0)]
 
     def all_faults(self):
-        """Of each: what it is of, faults, the topology whose links are as slow; None: there is none."""
+        """Yields for each fault: its name, the options, the topology with links as slow; None: there is none."""
         hosts, levels = self.topology["node"].get("hosts", 1), range(len(levels_of(self.topology)))
         for tier in PLACES:
             topology = edited(self.topology, [tier], SLOWER, True)
@@ -202,7 +203,7 @@ class Case:
             yield f"fault of level {level}", self.faults_of_level(level), topology if is_file else None
 
     def faults(self):
-        """Of each: what it is of, the makespan with it, the topology whose links are as slow."""
+        """Yields for each fault: its name, the makespan with it, the topology with links as slow."""
         for what, faults, topology in self.all_faults():
             if topology is None or not faults:
                 continue
@@ -217,7 +218,7 @@ class Case:
 
     def check_promise(self, what, makespan_s, topology):
         edited_s = self.makespan_of(topology)
-        check(abs(D(makespan_s) - D(edited_s)) < D("1.5e-12"), f"{what} is not the edited file's",
+        check(abs(D(makespan_s) - D(edited_s)) < D("1.5e-12"), f"{what} differs from the edited file",
               makespan_s, edited_s, " ".join(self.named))
 
 
@@ -237,7 +238,7 @@ def with_latencies(topology):
     levels.insert(0, {**levels[0], "name": "switch", "gpus": 2, "up": "23GB/s", "latency": "150ns"})
 
 
-# What no shipped file has: of which it is made, and how.
+# Clusters that no shipped file has: the base and the changes.
 MADE = (("fat-tree-a100", with_levels), ("hgx-h200", with_hosts), ("pcie4-2socket", with_latencies))
 
 
@@ -274,7 +275,7 @@ def check_cases(program, folder, share):
 
 
 def choose_files(program, folder):
-    """FILES_COUNT promises of clusters and levers that are as different as can be, and that matter."""
+    """Chooses FILES_COUNT relevant predictions with clusters and parameters as different as possible."""
     known, used, chosen = [], collections.Counter(), []
     for path, work, nodes in cases(folder):
         if path.parent != TOPOLOGIES:
@@ -301,8 +302,8 @@ def write_choice(program, folder):
 
 
 def check_files(program, folder, update):
-    """The promises of FILES, whose topologies are files: a file is the shipped one, edited, and a run of
-    it takes what is promised of the shipped one."""
+    """Checks the predictions of FILES, whose topologies are files: each is an edited copy of the shipped one, and a
+    run of it takes the time predicted from the shipped one."""
     with open(FILES / "promises.csv", encoding="utf-8", newline="") as index:
         rows = list(csv.DictReader(index))
     check(len(rows) == FILES_COUNT, "promises.csv has rows", len(rows))
@@ -310,15 +311,15 @@ def check_files(program, folder, update):
         case = Case(program, folder, TOPOLOGIES / f"{row['cluster']}.json", row["schedule"],
                     int(row["nodes"]))
         promises = {what: (makespan_s, topology) for what, makespan_s, topology in case.promises()}
-        check(row["promise"] in promises, "it is promised no more", row)
+        check(row["promise"] in promises, "no longer predicted", row)
         makespan_s, topology = promises[row["promise"]]
         text, file = json.dumps(topology, indent=1, ensure_ascii=False) + "\n", FILES / row["file"]
         if update:
             file.write_text(text, encoding="utf-8")
-        check(file.read_text(encoding="utf-8") == text, "it is not the shipped file, edited: promises.py "
+        check(file.read_text(encoding="utf-8") == text, "not the edited shipped file: promises.py "
               "--update", file)
         case.check_promise(row["promise"], makespan_s, json.loads(text))
-    print(f"{len(rows)} promises of tests/data/promises")
+    print(f"{len(rows)} predictions of tests/data/promises")
 
 
 def main():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the wire format of protobuf, as far as traces use it."""
+"""Reads the protobuf wire format as far as traces use it."""
 
 import collections
 
@@ -15,7 +15,7 @@ def varint(data, at):
 
 
 def fields(data):
-    """Field number -> values: integers, or bytes of what has a length."""
+    """Values by field number: integers, or the bytes of length-delimited fields."""
     found, at = collections.defaultdict(list), 0
     while at < len(data):
         tag, at = varint(data, at)

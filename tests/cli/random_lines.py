@@ -1,18 +1,19 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs random command lines on random files, and holds what happens against what is documented.
+"""Runs random command lines on random files and checks documented behaviour.
 
     random_lines.py PROGRAM [--count N] [--seed S] [--jobs J] [--only I]
 
-The options are those of `longhaul help --format json`, so a new one is tried without being written
-down here. Line I of seed S is the same wherever it runs; --only I runs it alone and shows all of it.
+The options are those of `longhaul help --format json`, so new ones are tried without a change here. Line I of seed S
+is the same on every machine; --only I runs it alone and prints everything.
 
 For every line:
-    the exit status is one of the documented ones, and no signal ended the program;
-    a status other than 0 comes with a cause: one message, or for status 1 a result that says no;
-    status 2 and 3 write nothing at all: no result, no file;
-    what is written is whole: JSON parses, rows of CSV are equally long, text ends with a line;
+    the exit status is a documented one, and no signal ended the program;
+    a status other than 0 has a cause: one message, or for status 1 a result that says no;
+    status 2 and 3 write no result and no file;
+    output is complete: JSON parses, rows of CSV have equal length, text ends with a newline;
     nothing else in the folder changes, and no temporary file is left.
+
 Status 1 if a line breaks one of these rules.
 """
 
@@ -35,15 +36,14 @@ sys.dont_write_bytecode = True
 from protobuf import fields
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-SECONDS_MAX = 300  # of one line, on a busy machine, in a sanitized build
-MEMORY_BYTES_MAX = 4 << 30  # of one process; not in builds with an address sanitizer
+SECONDS_MAX = 300  # per line, on a busy machine, in a sanitized build
+MEMORY_BYTES_MAX = 4 << 30  # per process; not in builds with an address sanitizer
 
-# How often a command is tried.
+# Weights of the commands.
 WEIGHTS = {"compare": 20, "sim": 28, "report": 6, "verify": 8, "run": 10, "show": 14, "list": 8, "help": 5,
            "version": 2, "validate": 3, "calibrate": 2, "reproduce": 4, "plan": 6, "sweep": 5}
 
-# Values that mean something, small enough to be computed at once. Other options take what their type
-# says.
+# Meaningful values that are fast to compute. Other options get values of their type.
 SENSIBLE = {
     "--check-tokens": ["2", "5"],
     "--ranks": ["1", "2", "3", "4", "6", "8", "16"],
@@ -114,7 +114,7 @@ SAYS_NO = re.compile(r"NOT |,NO\b|WRONG|None of|refused|does not fit|out of memo
 
 
 class Tables:
-    """What the program says of itself."""
+    """The program's description of itself."""
 
     def __init__(self, program, environment):
         def ask(*arguments):
@@ -143,7 +143,7 @@ CONFIG = {"model_type": "llama", "hidden_size": 64, "num_hidden_layers": 2, "num
 
 
 def base_text(rng, kind, tables):
-    """A well-formed file of a kind."""
+    """A valid file of a kind."""
     if kind == "program":
         return tables.program_text
     if kind == "documents":
@@ -157,7 +157,7 @@ def base_text(rng, kind, tables):
 
 
 def mutate(rng, text):
-    """The text with some mistakes in it; bytes."""
+    """The text with random mistakes, as bytes."""
     data = text.encode()
     for _ in range(rng.choice([1, 1, 1, 2, 5])):
         lines = data.split(b"\n")
@@ -188,7 +188,7 @@ def mutate(rng, text):
 
 
 def make_file(rng, folder, kind, tables):
-    """Writes a file of a kind, well-formed or not; its name."""
+    """Writes a file of a kind, valid or not; returns its name."""
     name = rng.choice([f"{kind}.json", f"./{kind}.json", f"sub/{kind}.json", f"a {kind}'s.json"])
     path = folder / name
     path.parent.mkdir(exist_ok=True)
@@ -207,19 +207,19 @@ OUTPUTS = {"--output": [".txt", ".json", ".csv", ".html"], "--report": [".html"]
 # --- command lines -------------------------------------------------------------------------------
 
 class Line:
-    """A command line with the files that it may read, and those that it may write."""
+    """A command line with the files that it may read and write."""
 
     def __init__(self, rng, folder, tables):
         self.rng, self.folder, self.tables = rng, folder, tables
         self.outputs = []
-        self.bad = rng.random() < 0.5  # whether mistakes are made on purpose
+        self.bad = rng.random() < 0.5  # whether to make deliberate mistakes
         commands = [name for name in tables.commands]
         weights = [WEIGHTS.get(name, 5) for name in commands]
         self.command = rng.choices(commands, weights)[0]
         self.words = self.make()
 
     def output(self, option):
-        """A place to write to."""
+        """A random output path."""
         rng = self.rng
         name = "out" + rng.choice(OUTPUTS[option])
         way = rng.randrange(12) if self.bad else 0
@@ -255,7 +255,7 @@ class Line:
         return rng.choice(known if known else ["1", "2", "x"])
 
     def spelt(self, option):
-        """The option with its value, as words."""
+        """The option with a value, as words."""
         rng, name = self.rng, option["option"]
         if option["type"] == "flag":
             return [name + "=1"] if self.bad and rng.random() < 0.05 else [name]
@@ -269,7 +269,7 @@ class Line:
         return [name, value]
 
     def needed(self):
-        """Options without which a command mostly refuses at once, or runs for long."""
+        """Options without which a command usually fails at once, or runs for long."""
         options = {option["option"]: option for option in self.tables.commands[self.command]["options"]}
         wanted = {"compare": ["--ranks"], "sim": ["--ranks", "--schedule"],
                   "report": ["--ranks", "--output"],
@@ -284,7 +284,7 @@ class Line:
         return [options[name] for name in wanted if name in options]
 
     def fits(self, option):
-        """Whether a line that is meant to be well has the option: most contradict the others."""
+        """Whether a line intended to be valid has the option: most options contradict others."""
         often = {"--schedule-file": 0.1, "--document-lengths": 0.2, "--attention": 0.3,
                  "--synth": 0.1,
                  "--linear-decay": 0.05, "--link-fault": 0.3, "--nics": 0.1,
@@ -294,7 +294,7 @@ class Line:
         return self.rng.random() < share
 
     def sweep(self):
-        """A scenario with lists of values, in a file."""
+        """Writes a scenario with lists of values."""
         rng = self.rng
         lists = {"ranks": [1, 2, "4", 8, 3], "seq_length": ["64", 96, "1K", "4k"],
                  "dtype": ["bf16", "fp32"], "no_overlap": [True, False], "mask": ["causal", "full"],
@@ -317,7 +317,7 @@ class Line:
         if self.command == "help":
             return rng.choice([[], [rng.choice(names["commands"])], ["completion"],
                                ["completion", rng.choice(["bash", "zsh", "fish", "csh"])]])
-        if self.command == "reproduce":  # of all tables it takes half a minute
+        if self.command == "reproduce":  # all tables take half a minute
             return [rng.choice(["ring_flash_attention", "ring_flash_attention_threads", "x"])]
         if self.command == "sweep" and rng.random() < 0.9:
             return [self.sweep()]
@@ -332,7 +332,7 @@ class Line:
         (self.folder / "sub").mkdir()
         options = self.tables.commands[self.command]["options"]
         count = rng.choice([0, 1, 1, 2, 2, 3, 4, 6])
-        # What costs minutes is left to other tests: scenarios of whole clusters, calibration.
+        # Cases of minutes are left to other tests: scenarios of whole clusters, calibration.
         chosen = [] if self.command == "version" else self.needed()
         for option in rng.choices(options, k=count) if options else []:
             if self.bad or (option not in chosen and self.fits(option)):
@@ -347,7 +347,7 @@ class Line:
                                        "--seq", "--Ranks=2", b"--\xff", "-oo"])])
         rng.shuffle(groups)
         words = [word for group in groups for word in group]
-        # An option whose value was forgotten takes the next word.
+        # An option with a forgotten value takes the next word.
         writing = {word for option in options if option["option"] in OUTPUTS
                    for word in (option["option"], option.get("short"))}
         self.outputs += [os.fsdecode(value) for word, value in zip(words, words[1:]) if word in writing]
@@ -364,7 +364,7 @@ def snapshot(folder):
 
 
 def is_trace(data):
-    """Packets, all of them whole."""
+    """Whether the bytes are complete packets."""
     try:
         packets = fields(data)
         return packets.keys() <= {1} and all(map(fields, packets[1]))
@@ -373,7 +373,7 @@ def is_trace(data):
 
 
 def is_whole(name, data):
-    """Why a file that was written is not whole, or None."""
+    """Why an output file is incomplete, or None."""
     if data.startswith(b"%PDF"):
         return None if data.rstrip().endswith(b"%%EOF") else "is no whole PDF"
     if name.endswith(".pftrace"):
@@ -399,7 +399,7 @@ def is_whole(name, data):
 
 
 def faults_of(line, before, after, done, statuses):
-    """What is wrong with a line that was run."""
+    """The rules that a line broke."""
     status = done.returncode
     out, err = done.stdout, done.stderr.decode(errors="backslashreplace")
     if status < 0:
@@ -446,14 +446,14 @@ def limit_memory():
 
 
 def run_line(program, tables, environment, seed, index):
-    """Runs line @index; a list of faults, and how to see them."""
+    """Runs line @index; returns its faults and how to reproduce them."""
     rng = random.Random(f"{seed}:{index}")
     folder = pathlib.Path(tempfile.mkdtemp(prefix="longhaul-random-"))
     try:
         line = Line(rng, folder, tables)
         before = snapshot(folder)
         words = [word if isinstance(word, bytes) else word.encode() for word in line.words]
-        if any(b"mpi" in word for word in words):  # MPI's own leaks are not ours
+        if any(b"mpi" in word for word in words):  # MPI's own leaks are excluded
             options = environment.get("ASAN_OPTIONS", "") + ":detect_leaks=0"
             environment = dict(environment, ASAN_OPTIONS=options)
         try:

@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Gives every option of every command twice: repeats.py PROGRAM.
 
-What help says of it must be so: either it may be given several times, or the line is refused because
-it was.
+The result must match its help: the option may be repeated, or the line is refused because of it.
 """
 
 import json
@@ -14,7 +13,7 @@ import sys
 sys.dont_write_bytecode = True
 from random_lines import ROOT, SENSIBLE
 
-# Of options that random lines make in other ways.
+# Values of options that random lines create differently.
 VALUES = {"--schedule": ["ring", "zigzag"], "--dtype": ["bf16"], "--cluster": ["dgx-a100-80g"],
           "--max-work": ["1s"], "--model": ["llama-7b"], "--nic-rate": ["400G"],
           "--nvlink-rate": ["400GB/s"], "--ranks": ["2"], "--stepfactor": ["2"]}
@@ -30,7 +29,7 @@ def values_of(option):
 
 def faults_of(program, command, option, environment):
     words = [word for value in values_of(option) for word in (option["option"], value)]
-    # Programs are counted after all options are read; the others end with one that does not exist.
+    # The number of programs is checked after all options are read; other lines end with a nonexistent option.
     words += ["--ranks", "2"] if option["option"] == "--schedule" else ["--nothing"]
     done = subprocess.run([program, command["name"], *words], env=environment, check=False,
                           capture_output=True, text=True, stdin=subprocess.DEVNULL)
@@ -55,7 +54,7 @@ def main():
             for fault in faults_of(program, command, option, environment):
                 print(f"{command['name']} {option['option']}: {fault}")
                 bad += 1
-    print(f"{count} options, {bad} that help is wrong about")
+    print(f"{count} options, {bad} with wrong help")
     return bad > 0
 
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the pages of longhaul report and of --report: report.py PROGRAM.
+"""Checks the pages of `longhaul report` and of --report: report.py PROGRAM.
 
-Held against `compare --format json` of the same case; and a page must be well-formed, run nothing,
-load nothing, show text of files as text, and be the same every time.
+Compared with `compare --format json` of the same case. A page must be well-formed, run no scripts, load nothing, show
+text of files as text, and be the same every time.
 """
 
 import base64
@@ -33,7 +33,7 @@ LARGE = ["--cluster", "hgx-h100:8", "--model", "llama-3-8b", "--seq-length", "51
          "--schedule", "te-a2a-p2p", "--schedule", "zigzag", "--schedule", "dfa-balanced"]
 LARGE_BYTES_MAX = 2 << 20
 OPENINGS = 3
-OPENING_S_MAX = 5  # beside an empty page; it takes 0.3 s to 1.5 s on two cores
+OPENING_S_MAX = 5  # beyond an empty page; it takes 0.3 s to 1.5 s on two cores
 DAMAGES = 50
 STEP = ["--step", "--schedule", "lasp", "--schedule", "ulysses", "--cluster", "lasp-dgx:1", "--model",
         "tnl-1b", "--seq-length", "16K", "--framework", "fairscale"]
@@ -46,12 +46,12 @@ URLS = {"src", "href", "srcset", "action", "data", "poster", "content"}
 
 
 class Page(html.parser.HTMLParser):
-    """A page, with its tables and pictures."""
+    """A page with its tables and pictures."""
 
     def __init__(self, text):
         super().__init__(convert_charrefs=True)
         self.open, self.headings, self.tables, self.pictures = [], [], [], []
-        self.strips = []  # of timelines: rows and columns, ranks that are named, and by row its paths
+        self.strips = []  # timelines: rows and columns, named ranks, and paths by row
         self.policy = self.style = ""
         self.words = []
         self.feed(text)
@@ -130,7 +130,7 @@ def page_of(tool, *words, status=0):
 
 
 def hold_page(page):
-    """What is so of every page: it allows its own style and its own pictures, and nothing else."""
+    """Checks every page: its policy allows its own style and pictures and nothing else."""
     digest = base64.b64encode(hashlib.sha256(page.style.encode()).digest()).decode()
     assert page.policy == (f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; "
                            "base-uri 'none'; form-action 'none'")
@@ -151,7 +151,7 @@ def number(text):
 
 
 def tables_of(tool, *words, status=0):
-    """The rows of the tables that a command prints as Markdown."""
+    """Rows of the tables that a command prints as Markdown."""
     tool.call(*words, "--format", "md", "-o", "t.md", status=status)
     parts = re.findall(r"^(?:\|.*\n)+", (tool.folder / "t.md").read_text(), re.M)
     return [[[cell.strip().replace("\\|", "|") for cell in line.strip("|").split(" | ")]
@@ -159,7 +159,7 @@ def tables_of(tool, *words, status=0):
 
 
 def hold_same(tool, page, case):
-    """What the page prints, compare and sim print to the digit."""
+    """The page has the same digits as compare and sim."""
     [compared] = tables_of(tool, "compare", *case)
     rows = [[cell.strip() for cell in row] for row in page.table("All schedules, the fastest first")[1:]]
     assert [row[:-1] for row in rows] == [row[:-1] for row in compared] or rows == compared, (rows, compared)
@@ -171,7 +171,7 @@ def hold_same(tool, page, case):
 
 
 def hold_comparison(tool):
-    """The table has the times of compare, and parts of a time add up to it."""
+    """The table has the times of compare, and the parts of a time add up to it."""
     _, page = page_of(tool, *CASE)
     tool.call("compare", *CASE, "--format", "json", "-o", "c.json")
     results = [r for r in json.loads((tool.folder / "c.json").read_text())["results"]
@@ -201,7 +201,7 @@ def hold_comparison(tool):
 
 
 def hold_links(page, results):
-    """The busiest links are the one of the JSON and others that are no busier."""
+    """The busiest link is that of the JSON; the others are no busier."""
     tables = [rows[1:] for caption, rows in page.tables if caption == "The busiest links"]
     kinds = [rows[1:] for caption, rows in page.tables if caption.startswith("Link utilization")]
     assert len(tables) == len(kinds) == 2
@@ -215,7 +215,7 @@ def hold_links(page, results):
 
 
 def taken(paths, lane):
-    """The ink of a lane, in columns."""
+    """The inked columns of a lane."""
     ink = 0
     for name, drawn in paths:
         _, level = name.split()
@@ -226,7 +226,7 @@ def taken(paths, lane):
 
 
 def hold_strips(tool, schedule, strips):
-    """A strip has as much ink as sim's timeline says that the rank's kernels take, and where they are."""
+    """A timeline has as much ink as the kernels' time in sim's timeline, at the same positions."""
     tool.call("sim", *CASE, "--schedule", schedule, "--timeline", "t.csv")
     rows = list(csv.DictReader((tool.folder / "t.csv").open(encoding="utf-8")))
     end = max(float(row["end_s"]) for row in rows)
@@ -241,7 +241,7 @@ def hold_strips(tool, schedule, strips):
 
 
 def hold_repeat(tool, page):
-    """The command that the page names writes the page."""
+    """The command shown on the page writes the same page."""
     [command] = [words for words in page.words if words.startswith("longhaul report ")]
     before = (tool.folder / "page.html").read_bytes()
     (tool.folder / "page.html").unlink()
@@ -253,7 +253,7 @@ def hold_repeat(tool, page):
 
 
 def hold_hostile(tool):
-    """A name from a file is text, and nothing of it is obeyed."""
+    """Names from files are shown as text and never interpreted."""
     model = json.loads((ROOT / "models" / "llama-7b.json").read_text())
     model["name"] = model["description"] = NAME
     (tool.folder / "<i>&'model.json").write_text(json.dumps(model))
@@ -273,7 +273,7 @@ def hold_others(tool):
     assert [name.split(",")[0] for name in page.strips[0]["names"]][:2] == ["rank 3", "rank 60"]
     case = ["--ranks", "4", "--schedule", "ulysses", "--seq-length", "4K", "--ranks-shown", "3"]
     _, page = page_of(tool, *case)
-    assert page.strips[0]["names"] == ["rank 3, ends last"]  # all finish together
+    assert page.strips[0]["names"] == ["rank 3, ends last"]  # all end at the same time
     _, page = page_of(tool, *STEP)
     by_category = [rows for caption, rows in page.tables if "by category" in caption]
     assert len(by_category) == 2 and all(len(rows) > 4 for rows in by_category)
@@ -286,15 +286,15 @@ def hold_others(tool):
 
 
 def svg_text(picture):
-    """The words of a picture of a page."""
+    """The text of a picture of a page."""
     tree = xml.etree.ElementTree.fromstring(base64.b64decode(picture.split(",", 1)[1]))
     return ["".join(element.itertext()).strip() for element in tree.iter()
             if element.tag.endswith("}text")]
 
 
 def hold_stages(tool):
-    """A pipeline's page has strips of all ranks, by stage; what waits for another stage is dashed, and
-    titles say what it is: a step, on all ranks."""
+    """A pipeline's page has timelines of ranks of all stages; waiting for another stage is dashed, and titles name the
+    step and all ranks."""
     text, page = page_of(tool, *PIPELINE)
     hold_same(tool, page, PIPELINE)
     names = [f"stage {rank // 4}, rank {rank}" for rank in range(16)]
@@ -311,7 +311,7 @@ def hold_stages(tool):
 
 
 def opened(page):
-    """What a browser writes that loads a page; None without a browser."""
+    """The DOM as a browser writes it after loading a page; None without a browser."""
     browser = shutil.which("chromium")
     if browser is None:
         return None
@@ -324,7 +324,7 @@ def opened(page):
 
 
 def complaints(page):
-    """What a browser says of a page; None without a browser."""
+    """A browser's console output for a page; None without a browser."""
     said = opened(page)
     return None if said is None else [line for line in said.splitlines() if "CONSOLE" in line]
 
@@ -336,8 +336,7 @@ def seconds_to_open(page):
 
 
 def hold_opening(tool):
-    """How much longer the page of 64 ranks takes to load than an empty one, which is what the browser itself
-    takes: the median of pairs."""
+    """Load time of the page of 64 ranks beyond that of an empty page (the browser's own): median of pairs."""
     if shutil.which("chromium") is None:
         return ""
     page_of(tool, *LARGE)
@@ -350,7 +349,7 @@ def hold_opening(tool):
 
 
 def hold_browser(tool):
-    """A browser finds nothing that the page's policy forbids, and would say so."""
+    """A browser reports no violation of the page's policy; it does report a deliberate one."""
     text, _ = page_of(tool, *CASE)
     page = tool.folder / "page.html"
     said = complaints(page)
@@ -378,8 +377,8 @@ def report_of(tool, *words, status=0):
 
 
 def hold_plan_paths(page, cluster):
-    """What made the time of the fastest way and of the runner-up adds up to it; no saving is more than the
-    path has."""
+    """The parts of the times of the fastest configuration and of the runner-up add up; no saving exceeds its part of
+    the path."""
     assert [heading for heading in page.headings if heading.startswith("Critical path of")] == [
         "Critical path of the fastest configuration", "Critical path of the runner-up"]
     paths = [rows[1:] for caption, rows in page.tables if caption == "The critical path, by resource"]
@@ -394,7 +393,7 @@ def hold_plan_paths(page, cluster):
 
 
 def hold_plan(tool):
-    """The page has the ways of the plan's JSON, and what the fastest one does."""
+    """The page has the configurations of the plan's JSON, and the critical path of the fastest."""
     page = report_of(tool, *PLAN, "--format", "json", "-o", "plan.json")
     found = json.loads((tool.folder / "plan.json").read_text())
     [cluster] = found["clusters"]
@@ -421,7 +420,7 @@ def hold_plan(tool):
 
 
 def hold_sweep(tool):
-    """The page has a row for each point, and counts who is the fastest at how many."""
+    """The page has a row for each point, and counts how often each schedule is fastest."""
     (tool.folder / "s.json").write_text(json.dumps(SWEEP))
     page = report_of(tool, "sweep", "s.json", "--format", "csv", "-o", "s.csv")
     rows = list(csv.DictReader((tool.folder / "s.csv").open(encoding="utf-8")))
@@ -435,13 +434,13 @@ def hold_sweep(tool):
 
 
 def calibrate_in_rounds(tool):
-    """Writes here.json. What calibrate says on a terminal: all kernels in each round, in the same order."""
+    """Writes here.json. Progress of calibrate on a terminal names all kernels in each round, in the same order."""
     terminal, end = pty.openpty()
     with subprocess.Popen([tool.program, "calibrate", "--quick", "--repeat", "2", "-o", "here.json"],
                           env=tool.environment, cwd=tool.folder, stdout=subprocess.DEVNULL, stderr=end) as process:
         os.close(end)
         told = b""
-        with contextlib.suppress(OSError):  # at the end, when nobody has the other one open
+        with contextlib.suppress(OSError):  # at the end, when the other side is closed
             while part := os.read(terminal, 4096):
                 told += part
     os.close(terminal)
@@ -452,10 +451,10 @@ def calibrate_in_rounds(tool):
 
 
 def hold_validation(tool):
-    """The page has the makespans that were measured, whether they are within the tolerance or not."""
+    """The page has the measured makespans, whether or not they are within the tolerance."""
     if DEEP:
         calibrate_in_rounds(tool)
-    else:  # sanitizers make kernels so slow that measuring all of them takes longer than all the rest
+    else:  # sanitizers slow kernels so much that measuring all of them would dominate the test
         (tool.folder / "here.json").write_text(json.dumps({"schema": "longhaul.profile/1", "name": "here",
                                                            "source": "made", "kernel_launch": "1us"}))
     ranks = len(os.sched_getaffinity(0)) + 1
@@ -477,8 +476,8 @@ def hold_validation(tool):
 
 
 def hold_rank_alone(tool):
-    """One rank of each schedule runs alone; of which, the table, the document and the page say. Ranks are those of
-    the cluster, of which this machine is no part, and its collectives are of any kind."""
+    """Single-rank replay of each schedule: table, document and page name the rank. Ranks are those of the cluster,
+    which need not contain this machine, and collectives are of any kind."""
     cluster = json.loads((pathlib.Path(os.environ["LONGHAUL_SOURCE_DIR"]) / "topologies/this-machine.json").read_text())
     cluster |= {"name": "far", "max_nodes": 4}
     nics = {"count": 1, **{key: value for key, value in cluster["node"]["scale_up"].items() if key != "kind"}}
@@ -509,7 +508,7 @@ def hold_rank_alone(tool):
         changed["schedules"][0] |= change
         refused(tool, changed, status=3, says=says)
     changed = json.loads((tool.folder / "v.json").read_text())
-    last = changed["schedules"][-1]  # as if the budget had left it out
+    last = changed["schedules"][-1]  # as if the budget had excluded it
     changed["schedules"][-1] = {"schedule": last["schedule"], "refused": "not run: the budget was spent",
                                 "rank": last["rank"], "predicted_s": last["predicted_s"]}
     (tool.folder / "changed.json").write_text(json.dumps(changed))
@@ -526,12 +525,12 @@ def hold_rank_alone(tool):
 
 
 def hold_saved_validation(tool):
-    """The page of a validation that was saved is the one that was written then; of a document that says
-    something else, or nothing that can be read, there is none."""
+    """The page of a saved validation equals the original one; there is none for a changed document or an unreadable
+    one."""
     page, document = tool.folder / "page.html", tool.folder / "v.json"
     written, text = page.read_bytes(), document.read_text()
     page.unlink()
-    fewer = {min(os.sched_getaffinity(0))}  # cores than those of the machine that was validated
+    fewer = {min(os.sched_getaffinity(0))}  # fewer cores than the validated machine
     subprocess.run([tool.program, "report", "--from", "v.json", "--output", "page.html"], env=tool.environment,
                    cwd=tool.folder, check=True, preexec_fn=lambda: os.sched_setaffinity(0, fewer))
     assert page.read_bytes() == written
@@ -566,7 +565,7 @@ def hold_saved_validation(tool):
 
 
 def refused(tool, document, *words, status, says):
-    """A page that is not made: why, and nothing is written."""
+    """Checks an error: its message, and that no page is written."""
     (tool.folder / "changed.json").write_text(json.dumps(document))
     page = tool.folder / "none.html"
     said = tool.call("report", "--from", "changed.json", *words, "--output", page.name, status=status).stderr
@@ -574,8 +573,8 @@ def refused(tool, document, *words, status, says):
 
 
 def hold_saved(tool):
-    """A result that was saved is shown by the page that its command writes; what the command wrote beside it
-    is not written again, and a result that does not come out again is not shown."""
+    """The page of a saved result equals the one of its command; files beside the original page are not rewritten, and
+    a result that is not reproduced is not shown."""
     folder = tool.folder
     (folder / "sweep.json").write_text(json.dumps(SWEEP))
     lines = {
@@ -601,7 +600,7 @@ def hold_saved(tool):
         refused(tool, saved | {"argv": [*saved["argv"], "--help"]}, status=3, says="it asks for help")
         refused(tool, saved | {"argv": [*saved["argv"], "--no-such"]}, status=3, says="--no-such")
         refused(tool, saved | {"argv": "longhaul"}, status=3, says="argv")
-        if name == "plan":  # whose differences are found as the others' are
+        if name == "plan":  # whose differences are found in the same way
             continue
         refused(tool, saved | {"seed": "1"}, status=3, says="seed: found")
         refused(tool, {key: value for key, value in saved.items() if key != "seed"}, status=3, says="so it cannot be shown")
@@ -615,7 +614,7 @@ def hold_saved(tool):
 
 
 def hold_pdf_of_browser(tool):
-    """A browser is preferred; what it is given and what it writes are in a folder that is gone afterwards."""
+    """A browser is preferred; its input and output are in a folder that is removed afterwards."""
     browser = tool.folder / "chromium"
     browser.write_text("""#!/bin/sh
 for word; do
@@ -641,7 +640,7 @@ echo "$from" > from.txt
 
 
 def hold_pdf(tool):
-    """A page is printed where there is a browser; the others say what is missing, before any work."""
+    """PDF is written with a browser; without one the error says what is missing, before any work."""
     if shutil.which("chromium") is not None:
         own = tool.folder / "temporary"  # other tests have files in the shared one
         own.mkdir()
@@ -669,7 +668,7 @@ def hold_pdf(tool):
 
 
 def hold_without_gnuplot(tool):
-    """There is no page without figures, and the reason is said."""
+    """Without gnuplot there is no page, and the error says so."""
     path, tool.environment["PATH"] = tool.environment["PATH"], str(tool.folder)
     done = tool.call("report", *CASE, "--output", "page.html", status=4)
     assert "gnuplot" in done.stderr and not os.listdir(tool.folder), done.stderr
@@ -682,7 +681,7 @@ def main():
         tool = Tool(program, pathlib.Path(folder))
         hold_without_gnuplot(tool)
         if shutil.which("gnuplot") is None:
-            print("skipped: there is no gnuplot here")
+            print("skipped: gnuplot is not installed")
             return 77
         hold_comparison(tool)
         hold_hostile(tool)
@@ -693,7 +692,7 @@ def main():
         hold_pdf(tool)
         size = hold_others(tool)
         browser = hold_browser(tool) + hold_opening(tool) if DEEP else "no browser was asked"
-    print(f"pages are whole, run nothing and load nothing; of 64 ranks {size} bytes; {browser}")
+    print(f"pages are complete, run nothing and load nothing; 64 ranks: {size} bytes; {browser}")
     return 0
 
 

@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Holds every number that two commands share against each other: shared.py PROGRAM.
+"""Compares every number that several commands report: shared.py PROGRAM.
 
-Random cases, --cases N of them (default 20) from --seed N (default 1): attention modules and steps, with
-pipelines, experts and layers of two kinds, on GPUs with much memory and with little. `sim` answers for
-one; `compare`, `sweep`, `plan`, `show`, `verify`, `report` and `diff` must say the same of it, to the last
-digit. A case prints its command if it fails.
+Random cases, --cases N of them (default 20) from --seed N (default 1): attention modules and steps, with pipelines,
+experts and layers of two kinds, on GPUs with much memory and with little. `sim` reports one; `compare`, `sweep`,
+`plan`, `show`, `verify`, `report` and `diff` must agree to the last digit. A failed case prints its command.
 """
 
 import argparse
@@ -20,9 +19,9 @@ import tempfile
 
 from totals import D, Program, Wrong, check, rounded
 
-# Of several schedules, or of one.
+# For several schedules, or for one.
 OF_ALL = {"vs_best": None, "vs_best_good_to": None}
-# What a line of CSV has for these is said by totals.py.
+# Checked by totals.py.
 NOT_IN_SWEEPS = {"per_rank", "peak_bytes_by_tensor", "peak", "out_of_memory", "options"}
 LAYOUT = ("tensor_model_parallel_size", "context_parallel_size", "pipeline_model_parallel_size",
           "virtual_pipeline_model_parallel_size", "pipeline_schedule", "num_micro_batches",
@@ -38,9 +37,9 @@ CLUSTERS = ("dgx-a100-80g", "dgx-a100-40g", "hgx-h100", "dfa-2node:2", "pcie-l40
 
 
 def check_equal(one, other, what):
-    """Both are rows; what only one of them has is no concern of this."""
+    """Compares two rows in their common members."""
     for key in one.keys() & other.keys():
-        check(one[key] == other[key], f"{what} says another {key}", one[key], other[key])
+        check(one[key] == other[key], f"{what} has a different {key}", one[key], other[key])
 
 
 class Case:
@@ -54,23 +53,23 @@ class Case:
         return self.document is not None and self.row["makespan_s"] is not None
 
     def check_compare(self, others):
-        """Beside others, in any order."""
+        """Beside other schedules, in any order."""
         arguments = [*(word for name in others for word in ("--schedule", name)), *self.arguments]
-        if "--step" not in arguments: # what one schedule needs, others may not
+        if "--step" not in arguments: # other schedules may not support this one's options
             arguments += ["--attention", self.document["case"]["attention"]]
         document = self.program.document(["compare", *arguments])
-        check(document is not None, "compare does not answer", arguments)
+        check(document is not None, "compare fails", arguments)
         (row,) = [row for row in document["results"] if row["schedule"] == self.row["schedule"]]
         check_equal({**row, **OF_ALL}, {**self.row, **OF_ALL}, "compare")
         check_equal(document["case"], self.document["case"], "compare's case")
         check({*map(str, document["inputs"])} >= {*map(str, self.document["inputs"])},
-              "compare reads other files")
+              "compare reads different files")
         if document["winner"] == self.row["schedule"]:
             for key in ("winner_critical_path", "winner_with_10_percent_more"):
-                check(self.document[key] in ([], document[key]), f"compare says another {key}")
+                check(self.document[key] in ([], document[key]), f"compare has a different {key}")
 
     def check_sweep(self):
-        """One point of a sweep, over the length."""
+        """One point of a sweep over the length."""
         length = self.document["case"]["seq_length"]
         scenario = self.folder / "sweep.json"
         scenario.write_text(json.dumps({
@@ -89,7 +88,7 @@ class Case:
                     mine, "sweep")
 
     def check_plan(self):
-        """A way that is left to search if all is given, but for the chunks of a pipeline's stages and for
+        """The only configuration left if all options are given, except for the chunks of pipeline stages and for
         options of the schedule."""
         case = self.document["case"]
         pipeline = case["pipeline_model_parallel_size"] != "1"
@@ -106,21 +105,21 @@ class Case:
                      int(case["data_parallel_size"]))
         result = self.program.run(["plan", *arguments, "--global-batch-size", str(sequences), "--top",
                                    "100", "--format", "json"])
-        check(result.stdout, "plan does not answer", result.stderr)
+        check(result.stdout, "plan fails", result.stderr)
         (cluster,) = json.loads(result.stdout, parse_float=str, parse_int=str)["clusters"]
         fits = self.row["state"] == "ok"
         ways = [way for way in cluster["best"] if all(way[name] == case[name] for name in LAYOUT)]
-        check(bool(ways) == fits, "plan says other than sim of what fits", self.row["state"],
+        check(bool(ways) == fits, "plan and sim disagree on what fits", self.row["state"],
               shlex.join(arguments))
-        if not fits: # the nearest are shown
+        if not fits: # plan lists the nearest misses
             least = min(int(miss["peak_bytes"]) for miss in cluster["nearest_misses"])
-            check(least <= int(self.row["peak_bytes_max"]), "plan has no such miss",
+            check(least <= int(self.row["peak_bytes_max"]), "missing in plan's nearest misses",
                   self.row["peak_bytes_max"], cluster["nearest_misses"])
             return
         mine = {theirs: self.row[key] for theirs, key in
                 (("iteration_s", "iteration_s"), ("tokens_per_s", "tokens_per_s"), ("mfu", "mfu"),
                  ("peak_bytes", "peak_bytes_max"))}
-        # Ways with other values of a schedule's options are named by these.
+        # Configurations with other option values of the schedule are named by these.
         same = [way for way in ways if way["iteration_s"] == self.row["iteration_s"]]
         same = same or [way for way in ways if "," not in way["schedule"]]
         if not same:
@@ -128,15 +127,15 @@ class Case:
         (way, *_) = same
         check_equal(way, mine, "plan")
         bar = D(self.row["time_high_s"]) / D(self.row["makespan_s"]) - 1
-        check(abs(bar - D(way["time_error"])) < D("1e-9"), "plan has another error bar", bar,
+        check(abs(bar - D(way["time_error"])) < D("1e-9"), "plan has a different error bar", bar,
               way["time_error"])
         mine = [{key: row[key] for key in ("of", "critical_path_fraction", "saved_fraction")}
                 for row in self.document["winner_with_10_percent_more"]]
         check(way != cluster["best"][0] or mine in ([], cluster["best_with_10_percent_more"]),
-              "plan says other things of what is faster", mine, cluster["best_with_10_percent_more"])
+              "plan has different savings", mine, cluster["best_with_10_percent_more"])
 
     def check_show(self):
-        """Closed forms, of a rank; `show` knows no data parallelism."""
+        """Closed forms, per rank; `show` does not support data parallelism."""
         case, arguments = self.document["case"], list(self.arguments)
         at = arguments.index("--schedule")
         del arguments[at:at + 2]
@@ -144,18 +143,18 @@ class Case:
             return
         result = self.program.run(["show", self.row["schedule"], *arguments, "--format", "json"])
         if not result.stdout:
-            check("has no effect" in result.stderr, "show does not answer", result.stderr)
+            check("has no effect" in result.stderr, "show fails", result.stderr)
             return
         forms = json.loads(result.stdout, parse_float=str, parse_int=str)["closed_form"]
         each = self.row["per_rank"]
-        # In trees some members send more than in rings, and others less.
+        # In trees some members send more than in rings and others less.
         if case["collectives"] != "tree":
-            check(forms["bytes_sent"] == each["sent_bytes"], "show says other bytes", forms["bytes_sent"])
-        check(forms["flops"] == each["flops"], "show says other flops", forms["flops"])
-        check(forms["peak_bytes"] == each["peak_bytes"], "show says another peak", forms["peak_bytes"])
+            check(forms["bytes_sent"] == each["sent_bytes"], "show has different bytes", forms["bytes_sent"])
+        check(forms["flops"] == each["flops"], "show has different flops", forms["flops"])
+        check(forms["peak_bytes"] == each["peak_bytes"], "show has a different peak", forms["peak_bytes"])
 
     def check_verify(self):
-        """What is proven of the same program."""
+        """The proof of the same program."""
         case = self.document["case"]
         arguments = ["--schedule", self.row["schedule"], "--model", case["model"]]
         for name in ("ranks", "seq_length", "num_attention_heads", "num_query_groups", "kv_channels",
@@ -167,9 +166,9 @@ class Case:
         document = json.loads(result.stdout, parse_float=str, parse_int=str)
         (row,) = document["results"]
         if row["programs"] != "1":
-            return # options that were not given are all tried
-        check(row["flops"] == self.row["flops_sum"], "verify proves other flops", row["flops"])
-        check(row["bytes"] == self.row["sent_bytes_sum"], "verify proves other bytes", row["bytes"])
+            return # all values of options that are not given are tried
+        check(row["flops"] == self.row["flops_sum"], "verify has different flops", row["flops"])
+        check(row["bytes"] == self.row["sent_bytes_sum"], "verify has different bytes", row["bytes"])
 
     def check_page(self):
         """Each number of the table is in the row of the page."""
@@ -183,14 +182,14 @@ class Case:
         rows = [[html.unescape(cell) for cell in re.findall("<td>(.*?)</td>", row)]
                 for row in re.findall("<tr>(<td>.*?)</tr>", text)]
         check([cell for cell in cells[:-1]] in [row[:len(cells) - 1] for row in rows],
-              "the page has no such row", cells)
+              "row missing on the page", cells)
         makespan = D(self.row["makespan_s"])
         check(any(rounded(makespan * unit, decimals) == D(cells[1]) for unit in (1, 10**3, 10**6)
-                  for decimals in range(4)), "the time is not", cells)
+                  for decimals in range(4)), "wrong time", cells)
 
     def check_diff(self):
-        """Nothing is different, and nothing was asked otherwise. All pairs, which `compare` goes through, are
-        another question than one; the order of its schedules is none."""
+        """diff finds no difference in results or inputs. compare without names tries all pairs, which is another
+        question than a single pair; the order of its schedules is not."""
         one, other = self.folder / "one.json", self.folder / "other.json"
         again = list(self.arguments)
         places = [i + 1 for i, word in enumerate(again) if word == "--schedule"]
@@ -199,7 +198,7 @@ class Case:
                             (other, ["compare" if len(places) == 1 else "sim", *again])):
             self.program.run([*words, "--output", str(path)])
         said = self.program.run(["diff", str(one), str(other)])
-        check(said.returncode == 0 and "different input" not in said.stdout, "diff tells them apart",
+        check(said.returncode == 0 and "different input" not in said.stdout, "diff finds a difference",
               said.stdout, said.stderr)
 
 
@@ -239,7 +238,7 @@ def step_case(rng, schedules):
 
 
 def hybrid_case(rng, schedules):
-    """Of layers of two kinds, a schedule for each, in either order."""
+    """For layers of two kinds: a schedule for each, in either order."""
     tensor, context, data = rng.choice((1, 2)), rng.choice((2, 4)), rng.choice((1, 2))
     pair = [rng.choice(LINEAR), rng.choice([name for name in schedules if name not in LINEAR])]
     rng.shuffle(pair)
@@ -254,7 +253,7 @@ def hybrid_case(rng, schedules):
 
 
 def check_case(program, arguments, schedules, folder, rng):
-    """The state of the case: None if there is none."""
+    """Returns the state of the case: None if there is none."""
     case = Case(program, arguments, folder)
     if not case.is_answered():
         return None if case.document is None else case.row["state"]

@@ -1,16 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What is read is never overwritten: spared.py PROGRAM.
+"""Inputs are never overwritten: spared.py PROGRAM.
 
-Every command is called with each option (or argument) that names a file which is read, and each that
-names one which is written, on the same file: by its own path, by another one, through a symbolic link
-and by a hard link; and with standard output appended to it. The options are those of `longhaul help
---format json`, so a new one is tried without being written down here. The program must refuse the line
-(status 2), name both options, and leave every byte in the folder as it was. The same for files that no
-option names: those that stand in a folder, in a file or in the data that comes with the program. Prints a
-table of what was tried.
+Every command is called with each option (or argument) that reads a file and each that writes one, on the same file: by
+its own path, by another path, through a symbolic link and by a hard link; and with standard output appended to it. The
+options are those of `longhaul help --format json`, so new ones are tried without a change here. The program must
+refuse the line (status 2), name both options, and leave every byte in the folder unchanged. The same holds for files
+that no option names: those in a folder, in a file or in the shipped data. Prints a table of the cases.
 
-LONGHAUL_TEST_DEEP tries all four ways with each pair of options; else they take turns.
+LONGHAUL_TEST_DEEP tries all four ways with each pair of options; otherwise they alternate.
 """
 
 import json
@@ -28,7 +26,7 @@ from tool import ROOT
 DEEP = bool(os.environ.get("LONGHAUL_TEST_DEEP"))
 WAYS = ["same path", "other path", "symbolic link", "hard link"]
 STDOUT = "standard output"
-FILE_WORDS = re.compile(r"FILE|FOLDER|PATH|PLACE|RESULT")  # in the placeholders of options that name files
+FILE_WORDS = re.compile(r"FILE|FOLDER|PATH|PLACE|RESULT")  # in the placeholders of options that take a file name
 SCENARIO = {"schema": "longhaul.scenario/1", "ranks": 2, "schedule": ["ring"], "seq_length": "1K"}
 CONFIG = "torchrun pretrain_gpt.py --num-layers 2 --hidden-size 64 --num-attention-heads 4 --seq-length 64 " \
     "--vocab-size 256 --global-batch-size 2\n"
@@ -40,13 +38,13 @@ DATA = ["topologies", "devices", "models", "frameworks", "scenarios"]
 
 
 def ending_of(option):
-    """One that the option takes."""
+    """A value that the option accepts."""
     found = re.search(r"(?<!\w)\.[a-z]+\b", option["description"])
     return found.group() if found else ".json"
 
 
 def contents(folder):
-    """All that is in it: what files hold, and where links point to."""
+    """Everything in it: contents of files and targets of links."""
     return {str(path.relative_to(folder)): os.readlink(path) if path.is_symlink() else path.read_bytes()
             for path in sorted(folder.rglob("*")) if path.is_symlink() or not path.is_dir()}
 
@@ -75,7 +73,7 @@ class Test:
         return WAYS if DEEP else [WAYS[self.turn % len(WAYS)]]
 
     def name_again(self, path, way, ending):
-        """Another name of the file at @path, from the folder that it is in."""
+        """Another name of the file at @path, relative to its folder."""
         if way == "same path":
             return path
         if way == "other path":
@@ -88,7 +86,7 @@ class Test:
         return "./" + name
 
     def refuse(self, words, expected, stdout=None):
-        """The line is refused, in these words, and changes nothing."""
+        """The line is refused with these words and changes nothing."""
         before = contents(self.folder)
         if stdout is None:
             done = self.run(words, 2)
@@ -108,7 +106,7 @@ class Test:
         (self.folder / name).write_text(text)
 
     def inputs(self, command):
-        """(what it is called, words for a path, words in messages, text by the file's ending)."""
+        """(name, words for a path, words in messages, text by the file's suffix)."""
         plain = lambda ending: "{}\n"
         if command["scenario"]:
             yield ("SCENARIO", lambda path: [path], "the scenario", lambda ending: json.dumps(SCENARIO))
@@ -119,8 +117,8 @@ class Test:
             assert "file" in option or not FILE_WORDS.search(option.get("placeholder", "")), option
             if option.get("file") != "read":
                 continue
-            # The scenario is made of it before anything else is looked at. DeepSpeed's file, which .json stands for,
-            # has no place for a model.
+            # The scenario is built from it before anything else. DeepSpeed's file, which .json stands for, has no
+            # place for a model.
             config = lambda ending: json.dumps(CONFIG_JSON) if ending == ".json" else CONFIG
             model = lambda path, name=name: (
                 ["--model", "gpt3-125m"] if name == "--from-config" and path.endswith(".json") else [])
@@ -159,9 +157,9 @@ class Test:
     # --- files that no option names ---------------------------------------------------------------------
 
     def within(self, words, files):
-        """@words ask for something that reads @files, each of which is tried for each output."""
+        """Runs @words, which read @files; each of these is tried for each output."""
         name = words[0]
-        # Without it, these say so and read nothing.
+        # Without it, these commands fail and read nothing.
         needed = lambda name, option: (["--output", "made"] if name in ("synth", "report") and
                                        option["option"] != "--output" else [])
         for file in files:
@@ -169,7 +167,7 @@ class Test:
             for option in self.outputs(name):
                 for way in self.ways():
                     ending = ending_of(option)
-                    # By its own path, where that has an ending which the option takes.
+                    # By its own path, if the option accepts its suffix.
                     if option["placeholder"] == "FILE" and not file.endswith(ending) and "link" not in way:
                         way = "symbolic link"
                     again = self.name_again(file, way, ending)
@@ -180,7 +178,7 @@ class Test:
                                option["option"])
 
     def stamped(self, words):
-        """The files that the answer to @words is made of."""
+        """The input files of the result of @words."""
         answer = json.loads(self.run([*words, "--format", "json"], 0, 1).stdout)  # validate may say no
         assert answer["inputs"], words
         return ["data/" + read["path"] for read in answer["inputs"] if (self.folder / "data" / read["path"]).is_file()]
@@ -214,7 +212,7 @@ class Test:
     # --- outputs that no option names -------------------------------------------------------------------
 
     def derived(self):
-        """Files that are written beside the one that an option names."""
+        """Files written beside the one that an option names."""
         sweep = json.dumps(SCENARIO | {"sweep": {"dtype": ["bf16", "fp32"]}})
         for option, path, read in (("--figure", "out.svg", "out.gp"), ("--memory-timeline", "out.svg", "out.gp"),
                                    ("--export", "out.et", "out.1.et"), ("--export", "out.et", "out.groups.json")):
@@ -224,7 +222,7 @@ class Test:
         self.fresh("out.1-of-2", sweep)
         self.refuse(["sweep", "./out.1-of-2", "--points", "out", "--shard-of", "1/2"], ["the scenario"])
         self.count("sweep", "out.1-of-2", "--points")
-        # What other shards have found is gone on with, and is no place for the answer.
+        # Files of other shards are continued and must not hold the answer.
         self.fresh("sweep.json", sweep)
         self.run(["sweep", "sweep.json", "--points", "out", "--shard-of", "1/2"], 0)
         words = ["sweep", "sweep.json", "--points", "out", "--shards", "2"]

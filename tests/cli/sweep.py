@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Holds sweeps against the commands that do one case each, and kills them at random.
+"""Compares sweeps with the commands that run single cases, and kills them at random.
 
     sweep.py PROGRAM [--kills N]
 
-Every row is what `compare` prints for its case, and the time of a third of them, or of all if LONGHAUL_TEST_DEEP is
-set, what `sim` finds; results and files of points are the same bytes with any number of threads and after any number
-of SIGKILLs; JSON keeps to its schema and has what CSV has.
+Every row equals `compare` of its case, and the time of a third of them (all with LONGHAUL_TEST_DEEP) equals that of
+`sim`. Results and files of points are byte-identical with any number of threads and after any number of SIGKILLs; JSON
+follows its schema and has the values of CSV.
 """
 
 import argparse
@@ -43,7 +43,7 @@ def rows_of(text):
 
 
 def points_of(sweep):
-    """Options of each point, the last field in the order of the options changing first."""
+    """Options of each point; the last field in the order of options changes fastest."""
     order = ["cluster", "ranks", "seq_length", "dtype", "tensor_model_parallel_size",
              "context_parallel_size", "checkpoint"]
     points = [[]]
@@ -55,7 +55,7 @@ def points_of(sweep):
 
 
 def check_rows(program, folder, sweep, name):
-    """Each point against `compare` of its case, each row that ran against `sim`."""
+    """Compares each point with `compare` of its case, and each row that ran with `sim`."""
     path, plain = folder / f"{name}.json", folder / f"{name}-plain.json"
     path.write_text(json.dumps(sweep))
     plain.write_text(json.dumps({key: value for key, value in sweep.items() if key != "sweep"}))
@@ -89,7 +89,7 @@ def check_rows(program, folder, sweep, name):
 
 
 def check_document(program, path):
-    """JSON by its schema, with what CSV has."""
+    """JSON follows its schema and has the values of CSV."""
     document = json.loads(run(program, "sweep", str(path), "--format", "json"))
     rows = rows_of(run(program, "sweep", str(path), "--format", "csv"))
     try:
@@ -100,15 +100,15 @@ def check_document(program, path):
         pass
     assert len(rows) == len(document["rows"]) > 0
     for row, item in zip(rows, document["rows"]):
-        assert list(row) == list(item), "CSV and JSON have other fields"
+        assert list(row) == list(item), "CSV and JSON differ in fields"
         for key, value in item.items():
-            text = row[key].removeprefix("'")  # that keeps spreadsheets from computing it
+            text = row[key].removeprefix("'")  # keeps spreadsheets from evaluating it
             same = float(text) == value if isinstance(value, (int, float)) else text == (value or "")
             assert same, f"{key}: {row[key]} in CSV, {value} in JSON"
 
 
 def check_kills(program, folder, path, kills):
-    """One thread and three, killed again and again and cut at a random byte on top: the same."""
+    """One thread and three, killed repeatedly and cut at a random byte: the result is the same."""
     rng = random.Random(15)
     points = folder / "points.jsonl"
     words = ["sweep", str(path), "--points", str(points), "--format", "csv"]
@@ -130,8 +130,8 @@ def check_kills(program, folder, path, kills):
 
 
 def check_shards(program, folder, path):
-    """Three shards as processes side by side, of which one is killed and one never ran: the same bytes,
-    with both named; and a task of a job array is the shard that Slurm says."""
+    """Three shards as concurrent processes, one of them killed and one never started: both are named, and the merged
+    bytes are the same; a task of a job array is the shard given by Slurm."""
     whole, cut = folder / "whole.jsonl", folder / "cut.jsonl"
     words = ["sweep", str(path), "--format", "csv"]
     expected = run(program, *words, "--points", str(whole))
@@ -147,14 +147,14 @@ def check_shards(program, folder, path):
     def merge():
         done = subprocess.run([program, *words, "--points", str(cut), "--shards", "4"], capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
-        assert done.stdout == expected and cut.read_bytes() == whole.read_bytes(), "shards are another sweep"
+        assert done.stdout == expected and cut.read_bytes() == whole.read_bytes(), "shards differ from the sweep"
         return done.stderr
 
     said = merge()
     assert "shard 2 of 4 did not finish: cut.jsonl.2-of-4 has 1 of its 2 points" in said, said
     assert "shard 4 of 4 is missing: there is no cut.jsonl.4-of-4; its 2 points" in said, said
     assert "shard 1" not in said and "shard 3" not in said, said
-    # The lost ones again: the one goes on from where it was killed; the other is task 13 of 10, 11, 12, 13.
+    # The lost shards again: one continues where it was killed; the other is task 13 of 10, 11, 12, 13.
     run(program, "sweep", str(path), "--points", str(cut), "--shard-of", "2/4")
     assert second.read_bytes() == lines
     task = {"SLURM_ARRAY_TASK_ID": "13", "SLURM_ARRAY_TASK_MIN": "10", "SLURM_ARRAY_TASK_MAX": "13",
@@ -162,8 +162,8 @@ def check_shards(program, folder, path):
     subprocess.run([program, "sweep", str(path), "--points", str(cut), "--shard-of", "auto"], check=True,
                    capture_output=True, env={**os.environ, **task})
     cut.unlink()
-    assert merge() == "", "nothing is lost"
-    # A file of another shard is not taken for this one's.
+    assert merge() == "", "no shard is missing"
+    # A file of another shard is rejected.
     pathlib.Path(f"{cut}.4-of-4").write_bytes(first.read_bytes())
     cut.unlink()
     done = subprocess.run([program, *words, "--points", str(cut), "--shards", "4"], capture_output=True, text=True)
@@ -183,7 +183,7 @@ def main():
         check_document(program, check_rows(program, folder, STEPS, "steps"))
         check_kills(program, folder, path, arguments.kills)
         check_shards(program, folder, path)
-    print(f"sweeps are what compare and sim say, also after {arguments.kills} kills")
+    print(f"sweeps equal compare and sim, also after {arguments.kills} kills")
     return 0
 
 

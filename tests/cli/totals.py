@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Holds every total that the program prints against integers of any size: totals.py PROGRAM.
+"""Checks every printed total with integers of any size: totals.py PROGRAM.
 
-First the cases in which sums over ranks leave 64 bits, then every schedule, then random cases:
---cases N of them (default 40) from --seed N (default 1). A case prints its command if it fails.
-Table, CSV and JSON must say the same, sums must be those of their parts, and flops and bytes those of
-the formulas. What is refused must say so and be no crash.
+First cases whose sums over ranks exceed 64 bits, then every schedule, then random cases: --cases N of them (default
+40) from --seed N (default 1). A failed case prints its command. Table, CSV and JSON must agree, sums must be those of
+their parts, and flops and bytes those of the formulas. Refusals must have a reason and be no crash.
 """
 
 import argparse
@@ -22,7 +21,7 @@ import sys
 
 try:
     import jsonschema
-except ImportError:  # tools/check-schemas.py needs it, a user's machine may lack it
+except ImportError:  # needed by tools/check-schemas.py, but may be missing on a user's machine
     jsonschema = None
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -32,8 +31,8 @@ D = decimal.Decimal
 PARTS = ("compute", "imbalance", "exposed_nvlink", "exposed_pcie", "exposed_nic", "exposed_fabric",
          "host")
 TIERS = ("nvlink", "pcie", "nic", "fabric")
-# Those that compute exactly the pairs of the mask, once. The others write out whole rows of scores, or
-# compute the forward pass again.
+# Schedules that compute exactly the pairs of the mask, once. The others write whole rows of scores, or recompute the
+# forward pass.
 NOT_EXACT = ("rsa",)
 NOT_IN_CSV = {"per_rank", "peak_bytes_by_tensor", "peak", "out_of_memory"}
 FLOPS = {"fwd": 4, "bwd": 10, "both": 14}
@@ -56,13 +55,13 @@ class Program:
     def run(self, arguments):
         result = subprocess.run([self.path, *arguments], capture_output=True, text=True, check=False,
                                 timeout=300)
-        check(result.returncode in range(5), "it ended with", result.returncode, result.stderr)
+        check(result.returncode in range(5), "ended with", result.returncode, result.stderr)
         check(result.returncode == 0 or result.stderr or result.returncode == 1,
-              "it failed without a word", result.returncode)
+              "failed without a message", result.returncode)
         return result
 
     def document(self, arguments):
-        """What JSON says: numbers as their texts. None if the case was no case."""
+        """The JSON output, with numbers as texts. None if the case is invalid."""
         result = self.run([*arguments, "--format", "json"])
         if not result.stdout:
             return None
@@ -96,12 +95,12 @@ def check_sums(case, row):
     check(parts == span, "parts do not add up to ranks x makespan", parts, span)
     for key, numbers in (("compute_sum_s", "compute_s"), ("flops_sum", "flops"),
                          ("sent_bytes_sum", "sent_bytes")):
-        check(len(each[numbers]) == ranks, "not a number for each rank", numbers)
+        check(len(each[numbers]) == ranks, "not one number per rank", numbers)
         check(D(row[key]) == total(each[numbers]), "not the sum over ranks", key, row[key])
     exposed = total(row[f"exposed_{tier}_sum_s"] for tier in TIERS)
     check(exposed == total(each["exposed_s"]), "exposed is not the sum over ranks", exposed)
     sent = total(row[f"sent_{tier}_bytes_sum"] for tier in TIERS)
-    check(sent == D(row["sent_bytes_sum"]), "the links do not carry what is sent", sent)
+    check(sent == D(row["sent_bytes_sum"]), "bytes on links differ from bytes sent", sent)
     check(D(row["sent_bytes_max"]) == max(map(D, each["sent_bytes"])), "not the largest", "sent")
     check(D(row["peak_bytes_max"]) == max(map(D, each["peak_bytes"])), "not the largest", "peak")
     check(D(row["makespan_s"]) == max(map(D, each["finish_s"])), "not the last end", "makespan")
@@ -110,14 +109,14 @@ def check_sums(case, row):
               "closed_form_bytes")
         check(row["closed_form_bytes_sum"] == row["sent_bytes_sum"], "not as the closed form says",
               "all bytes")
-        # In trees some members send more than in rings, and others less.
+        # In trees some members send more than in rings and others less.
         check(case["collectives"] == "tree" or each["closed_form_bytes"] == each["sent_bytes"],
               "not as the closed form says", "bytes")
     if row["time_low_s"] is not None:
         low, high = D(row["time_low_s"]), D(row["time_high_s"])
         time = D(row["makespan_s"])
         check(0 < low < time < high, "the time is not within its error bar", low, time, high)
-        # What is assumed of links has two ends, which need not be as far away.
+        # Assumed link rates have two ends, which may be at different distances.
         if case["link_fault"] is None and case["link_notes"] is None:
             check(abs(high * low / time**2 - 1) < D("1e-12"), "the error bar is not a factor", low, time, high)
     peak = row["peak_bytes_by_tensor"]
@@ -125,7 +124,7 @@ def check_sums(case, row):
     held = row["peak"]["by_category"]
     check(D(row["peak_bytes_max"]) == total(held.values()), "not the sum of the categories", held)
     beyond = row["out_of_memory"]
-    check((beyond is None) == (row["state"] != "out-of-memory"), "the state is not", beyond)
+    check((beyond is None) == (row["state"] != "out-of-memory"), "wrong state", beyond)
     if beyond is not None:
         check(D(beyond["needed_bytes"]) == total(beyond["by_category"].values()),
               "not the sum of the categories", beyond)
@@ -139,7 +138,7 @@ def check_sums(case, row):
 
 
 def pairs_of(case):
-    """Exact pairs of a query and a key that it sees; None where documents are packed."""
+    """Exact number of visible query-key pairs; None for packed documents."""
     length, window = int(case["seq_length"]), int(case["window_size"])
     if case["documents"] != "1":
         return None
@@ -162,35 +161,35 @@ def check_flops(case, row):
 
 
 def check_path(document):
-    """The steps that led to the end of the winner lie end to end."""
+    """The critical path of the fastest schedule is contiguous."""
     path = document["winner_critical_path"]
     if path:
         makespan = D(document["results"][0]["makespan_s"])
-        check(total(step["time_s"] for step in path) == makespan, "the path is not", makespan)
+        check(total(step["time_s"] for step in path) == makespan, "path does not add up to the makespan", makespan)
 
 
 def cell_of(value):
-    """What CSV has for a member of JSON; lists of objects are those of options."""
+    """The CSV cell of a member of JSON; lists of objects are those of options."""
     if isinstance(value, list):
         return ";".join(":".join(element.values()) for element in value)
     return value or ""
 
 
 def check_csv(document, rows):
-    check(len(rows) == len(document["results"]), "CSV has not as many rows as JSON", len(rows))
+    check(len(rows) == len(document["results"]), "CSV and JSON differ in the number of rows", len(rows))
     for line, row in zip(rows, document["results"]):
         fields = {**document["case"], **row}
-        check(set(line) == set(fields) - NOT_IN_CSV, "other columns", set(line) ^ set(fields))
+        check(set(line) == set(fields) - NOT_IN_CSV, "different columns", set(line) ^ set(fields))
         for key, text in line.items():
             if key == "options":
-                check((text == "") == (fields[key] == {}), "other options", text)
+                check((text == "") == (fields[key] == {}), "different options", text)
             else:
-                check(text == cell_of(fields[key]), "CSV says other than JSON", key, text,
+                check(text == cell_of(fields[key]), "CSV differs from JSON", key, text,
                       fields[key])
 
 
 def check_comparison_table(document, text):
-    """The printed parts add up to the printed time; both are the exact ones, rounded."""
+    """The printed parts add up to the printed time; both are rounded from the exact ones."""
     lines = text.split("\n")
     head = next(i for i, line in enumerate(lines) if line.startswith("schedule "))
     unit = {"us": D(10) ** 6, "ms": D(10) ** 3, "s": D(1)}[lines[head + 1].split()[0]]
@@ -204,19 +203,19 @@ def check_comparison_table(document, text):
         time = D(by_name["time"])
         decimals = -time.as_tuple().exponent
         quantum = D(1).scaleb(-decimals)
-        check(time == rounded(D(row["makespan_s"]) * unit, decimals), "the time is not", line)
+        check(time == rounded(D(row["makespan_s"]) * unit, decimals), "wrong time", line)
         parts = sum(D(cell) for (_, name), cell in cells.items()
                     if name in ("compute", "imbalance", "exposed", "host"))
         check(parts == time, "the printed parts do not add up", line)
         mean = D(row["compute_sum_s"]) / ranks * unit
-        check(abs(D(by_name["compute"]) - mean) < quantum, "the compute is not", mean, line)
+        check(abs(D(by_name["compute"]) - mean) < quantum, "wrong compute time", mean, line)
         check_mib(by_name["sent/GPU"], D(row["sent_bytes_max"]))
         check_mib(by_name["attention"], D(row["peak_bytes_max"]))
 
 
 def check_mib(text, count):
     mib = count / 2**20
-    check(D(text) == rounded(mib, 2 if mib < 100 else 1), "MiB are not", text, mib)
+    check(D(text) == rounded(mib, 2 if mib < 100 else 1), "wrong MiB", text, mib)
 
 
 QUANTITIES = {"compute": ("compute_s", D("1e-3")), "communication": ("comm_s", D("1e-3")),
@@ -234,7 +233,7 @@ def check_sim_table(document, text):
         exact = [D(number) for number in row["per_rank"][key]]
         expected = [min(exact), sum(exact) / ranks, max(exact)]
         for cell, value in zip(cells, expected):
-            check(D(cell) == rounded(value / per, 3), f"the table's {name} is not", value, cell)
+            check(D(cell) == rounded(value / per, 3), f"wrong {name} in the table", value, cell)
     sent = {line[0]: line[1] for line in tables["bytes sent"][1:]}
     check(sent["total"] == f"{int(row['sent_bytes_sum']):,}", "total bytes", sent)
     for tier in TIERS:
@@ -244,7 +243,7 @@ def check_sim_table(document, text):
 
 
 def check_case(program, arguments):
-    """Everything about one schedule in one case. Returns its state; None: no case."""
+    """Checks everything about one schedule in one case. Returns its state; None: invalid case."""
     document = program.document(["sim", *arguments])
     if document is None:
         return None
@@ -264,7 +263,7 @@ def check_case(program, arguments):
 
 
 def check_beyond_64_bits(program):
-    """Sums over ranks that do not fit 64 bits; and what does not fit for one rank, is refused."""
+    """Sums over ranks that exceed 64 bits; a case whose numbers exceed them for one rank is refused."""
     slow = ["--ranks", "8", "--cost", "unit", "--straggler", "0:100000", "--schedule", "zigzag"]
     document = program.document(["sim", *slow])
     check(D(document["results"][0]["span_sum_s"]) * 10**12 > 2**63, "not beyond 63 bits", slow)
@@ -315,8 +314,8 @@ def check_every_schedule(program):
             (same,) = alone["results"]
             of_all = {"vs_best": None, "vs_best_good_to": None}
             check({**same, **of_all} == {**row, **of_all},
-                  "sim says other than compare", row["schedule"])
-            check(alone.keys() == document.keys(), "sim has another shape", row["schedule"])
+                  "sim and compare disagree", row["schedule"])
+            check(alone.keys() == document.keys(), "sim has different members", row["schedule"])
 
 
 def random_case(rng, schedules):

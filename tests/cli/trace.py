@@ -1,14 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Reads traces for viewers back: trace.py PROGRAM.
+"""Reads back traces for viewers: trace.py PROGRAM.
 
-Both formats of `--trace` are decoded here, by what is public about them, and held against
-`--timeline`, `--memory-timeline` and `show --format json` of the same case: every op is a slice with
-its times, on the row of its stream, or several, where it waits for others in between; slices of a
-row do not overlap; every message of the program,
-matched here once more, is one arrow, from the slice that sends it to the one that receives it, and
-points forward in time; and memory is the most and the last of every nanosecond. What links carry
-over time adds up to the bytes that cross them.
+Both formats of `--trace` are decoded here from their public descriptions, and compared with `--timeline`,
+`--memory-timeline` and `show --format json` of the same case. Every op is one slice with its times on the row of its
+stream, or several if it waits for others in between. Slices of a row do not overlap. Every message of the program,
+matched again here, is one arrow from the sending slice to the receiving one, and points forward in time. Memory is the
+maximum and the last value of every nanosecond. The rates of links over time add up to the bytes that cross them.
 """
 
 import collections
@@ -29,7 +27,7 @@ PS = decimal.Decimal(10) ** 12
 SHAPE = ["--seq-length", "16K", "--num-attention-heads", "16", "--num-query-groups", "16",
          "--kv-channels", "64"]
 RANKS = {"dfa-2node:2": 16, "azure-nc96-a100:2": 8, "dgx-a100-80g:1": 8}
-CASES = [  # schedule, cluster, other words
+CASES = [  # schedule, cluster, further arguments
     ("ring", "dfa-2node:2", ["--pass", "fwd"]),
     ("zigzag", "dfa-2node:2", []),
     ("dfa-balanced", "azure-nc96-a100:2", []),
@@ -42,7 +40,7 @@ CASES = [  # schedule, cluster, other words
     ("lasp", "dgx-a100-80g:1", []),
     ("tokenring", "azure-nc96-a100:2", ["--network", "fifo"]),
 ]
-OF_PROGRAM = ["--pass", "fwd", "--published-code"]  # words that `show` takes as well
+OF_PROGRAM = ["--pass", "fwd", "--published-code"]  # arguments that `show` supports, too
 STEP = ["--step", "--schedule", "lasp", "--cluster", "lasp-dgx:1", "--model", "tnl-1b",
         "--seq-length", "16K", "--framework", "fairscale"]
 PIPELINE = ["--step", "--schedule", "ring", "--cluster", "dfa-2node:2", "--model", "gpt3-125m", "--seq-length",
@@ -54,16 +52,16 @@ Slice = collections.namedtuple("Slice", "name start end args")
 
 
 class Trace:
-    """What both formats say: times in whole nanoseconds."""
+    """The common contents of both formats: times in whole nanoseconds."""
 
     def __init__(self):
         self.ranks = {}  # rank -> name
         self.tracks = {}  # (rank, number) -> name
         self.slices = collections.defaultdict(list)  # track -> of Slice, as they begin
         self.sent, self.received = {}, {}  # message -> (track, time)
-        self.memory = collections.defaultdict(list)  # rank -> of (time, bytes)
+        self.memory = collections.defaultdict(list)  # rank -> list of (time, bytes)
         self.network = None  # its process
-        self.links = collections.defaultdict(list)  # name -> of (time, GB/s)
+        self.links = collections.defaultdict(list)  # name -> list of (time, GB/s)
 
 
 # --- Chrome's JSON -------------------------------------------------------------------------------
@@ -109,7 +107,7 @@ def read_chrome(path):
 # --- Perfetto's protobuf -------------------------------------------------------------------------
 
 class Sequence:
-    """The state of a sequence of packets."""
+    """State of a sequence of packets."""
 
     def __init__(self):
         self.begun, self.track = False, None
@@ -218,7 +216,7 @@ def read(path):
 # --- the case, by other ways ---------------------------------------------------------------------
 
 def traces(tool, *words):
-    """Of the case in both formats, with its timeline."""
+    """The case in both formats, and its timeline."""
     for ending in ("json", "pftrace"):
         tool.call(*words, "-o", os.devnull, "--trace", "t." + ending, "--timeline",
                   "timeline.json")
@@ -233,13 +231,13 @@ def ps(seconds):
 
 
 def name_of(op):
-    """Of an op of a timeline; None where only the program knows."""
+    """Name of an op of a timeline; None if only the program has it."""
     return op["kernel"] if op["kind"] == "compute" else None
 
 
 def hold_pieces(pieces, op):
-    """The op's times are those of its slices, of which some may only wait: but for those of less than
-    a nanosecond, as much as its timeline says."""
+    """The op's slices, some of which only wait, have its times and add up to its timeline, up to slices of less than a
+    nanosecond."""
     start, end, waits = ps(op["start_s"]), ps(op["end_s"]), ps(op.get("waits_s", 0))
     moving = [s for s in pieces if s.name != "wait"]
     waiting = [s for s in pieces if s.name == "wait"]
@@ -261,7 +259,7 @@ def hold_pieces(pieces, op):
 
 
 def hold_ops(trace, ops):
-    """Every op is one slice or several, and every slice is of an op. The first of each that does not
+    """Every op has one or more slices, and every slice belongs to an op. Returns the first slice of each op that is no
     wait, by rank and op."""
     slices = collections.defaultdict(list)
     for track, rows in trace.slices.items():
@@ -280,8 +278,8 @@ def hold_ops(trace, ops):
 
 
 def messages_of(program):
-    """Who sends to whom: the k-th message from a rank to another on a communicator is the k-th that
-    the other receives. A count of ((rank, op), (rank, op))."""
+    """Matches messages: the k-th message from one rank to another on a communicator is the k-th that the other
+    receives. Returns a count of ((rank, op), (rank, op))."""
     sent, received = collections.defaultdict(list), collections.defaultdict(list)
     for rank, ops in enumerate(program["ranks"]):
         for number, op in enumerate(ops["ops"]):
@@ -296,8 +294,8 @@ def messages_of(program):
 
 
 def slice_at(trace, track, time):
-    """The op whose slice an end of an arrow is bound to. Of slices without length, that is told by
-    order, which is not looked at here."""
+    """The op of the slice that an arrow's end is bound to. For empty slices that depends on the order, which is not
+    checked here."""
     found = [s for s in trace.slices[track] if s.start <= time < s.end]
     assert len(found) <= 1
     return (track[0], found[0].args["op"]) if found else None
@@ -349,7 +347,7 @@ def hold_case(tool, schedule, cluster, words):
 
 
 def hold_step(tool):
-    """Of a step, too, files name the schedule."""
+    """For a step, too, files name the schedule."""
     tool.call("sim", *STEP, "-o", os.devnull, "--memory-timeline", "memory.json")
     assert tool.json("memory.json")["schedule"] == STEP[2]
     for trace in traces(tool, "sim", *STEP):
@@ -361,8 +359,8 @@ def hold_step(tool):
 
 
 def hold_pipeline(tool):
-    """All ranks of all stages; the last stage waits for its first rows, which takes no receive of theirs
-    longer than a message of as many bytes takes."""
+    """All ranks of all stages; the last stage waits for its first rows, but no receive takes longer than a message of
+    that size."""
     for trace in traces(tool, "sim", *PIPELINE):
         assert sorted(trace.ranks) == list(range(16))
         hold_ops(trace, tool.json("timeline.json")["ops"])
@@ -374,7 +372,7 @@ def hold_pipeline(tool):
 
 
 def hold_run(tool):
-    """A run takes another time whenever it is run: a trace is held against its own timeline."""
+    """Every run has other times: a trace is compared with its own timeline."""
     tool.call("show", "zigzag", *RUN[3:], "--format", "json", "-o", "p.json")
     for ending in ("json", "pftrace"):
         tool.call(*RUN, "-o", os.devnull, "--trace", "t." + ending, "--timeline", "timeline.json")
@@ -385,7 +383,7 @@ def hold_run(tool):
 
 
 def hold_parts(tool):
-    """Some ranks and some of the time: a part of the whole, and arrows between these ranks alone."""
+    """Some ranks and part of the time: a part of the whole, with arrows between these ranks only."""
     case = ["sim", "--schedule", "ring", "--cluster", "dfa-2node:2", "--pass", "fwd", *SHAPE]
     for whole, ending in zip(traces(tool, *case), ("json", "pftrace")):
         tool.call(*case, "-o", os.devnull, "--trace", "part." + ending, "--ranks-shown", "3-5,12")
@@ -410,7 +408,7 @@ def hold_parts(tool):
 
 
 def hold_level(part, whole, low, high):
-    """Memory begins with what was held before the window, and goes on as it does."""
+    """Memory begins with its value before the window, and continues."""
     early = late = 0
     assert part.memory.keys() == whole.memory.keys()
     for rank, points in part.memory.items():
@@ -422,7 +420,7 @@ def hold_level(part, whole, low, high):
     assert early > 0 and late > 0, (early, late)
 
 
-LINKS = [  # schedule, other words
+LINKS = [  # schedule, further arguments
     ("zigzag", []),
     ("zigzag", ["--network", "fifo"]),
     ("zigzag", ["--network", "alpha-beta"]),
@@ -432,8 +430,8 @@ LINKS = [  # schedule, other words
 
 
 def hold_links(tool):
-    """Rates over time are the bytes that cross a tier, in each direction, and no link exceeds what it
-    can; only changes are told, and the end."""
+    """Rates over time add up to the bytes that cross a tier, in each direction, and no link exceeds its capacity; only
+    changes and the end are listed."""
     for schedule, words in LINKS:
         case = ["sim", "--schedule", schedule, "--cluster", "dfa-2node:2", *SHAPE, *words]
         tool.call(*case, "--format", "json", "-o", "result.json")
@@ -484,7 +482,7 @@ def hold_window_of_links(tool, case):
 
 
 def hold_files(tool):
-    """The same bytes every time; nothing where nothing can be shown."""
+    """Traces are reproducible; an error is given if nothing can be shown."""
     case = ["sim", "--schedule", "ring", "--ranks", "4", "--pass", "fwd", "-o", os.devnull]
     for ending in ("json", "pftrace"):
         path = tool.folder / ("same." + ending)
@@ -515,7 +513,7 @@ def main():
         hold_links(tool)
         hold_files(tool)
     assert count > 0
-    print(f"{len(CASES)} schedules, {count} arrows, steps, a run, parts of a run: as they were")
+    print(f"{len(CASES)} schedules, {count} arrows, steps, a run, parts of a run: equal")
 
 
 if __name__ == "__main__":
