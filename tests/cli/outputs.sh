@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# What goes wrong while results are written: outputs.sh PROGRAM FAULT_LIBRARY
+# Failures while results are written: outputs.sh PROGRAM FAULT_LIBRARY
 #
 # Each check runs the program in an empty folder and looks at its exit status, its messages, and what
 # is in the folder afterwards: an output that failed is as it was before, and nothing else is left.
@@ -17,7 +17,7 @@ sim=("$program" sim --ranks 4 --schedule ring --cost unit)
 deep=${LONGHAUL_TEST_DEEP:-}
 turn=0
 
-# takes ONE_IN: whether this case is one of those that are tried: all if LONGHAUL_TEST_DEEP is set.
+# takes ONE_IN: whether to run this case: one in ONE_IN, or all if LONGHAUL_TEST_DEEP is set.
 takes() {
     turn=$((turn + 1))
     [ -n "$deep" ] || [ $((turn % $1)) -eq 0 ]
@@ -30,7 +30,7 @@ fail() {
     sed 's/^/    stderr: /' "$folder/err" | head -5
 }
 
-# A new, empty folder to work in.
+# Creates a new, empty working folder.
 fresh() {
     chmod -R u+rwx "$folder/work" 2> /dev/null
     rm -rf "$folder/work"
@@ -38,7 +38,7 @@ fresh() {
     cd "$folder/work" || exit 99
 }
 
-# expect STATUS WORDS COMMAND...: WORDS stand in its standard error.
+# expect STATUS WORDS COMMAND...: runs it and checks its status and that WORDS are in its standard error.
 expect() {
     local status=$1 words=$2
     shift 2
@@ -49,18 +49,18 @@ expect() {
     [ -z "$words" ] || grep -qF -- "$words" "$folder/err" || fail "no \"$words\" in the messages of ${*##*/}"
 }
 
-# printed: the answer went to standard output all the same.
+# printed: the result is still printed to standard output.
 printed() { grep -q '^makespan\|makespan' "$folder/out" || fail "the answer is not printed"; }
 
-# holds FILE TEXT; left NAMES...: all that is in the folder, drafts included.
-holds() { [ "$(cat "$1" 2> /dev/null)" = "$2" ] || fail "$1 is not as it was"; }
+# holds FILE TEXT; left NAMES...: the complete contents of the folder, drafts included.
+holds() { [ "$(cat "$1" 2> /dev/null)" = "$2" ] || fail "$1 has changed"; }
 left() {
     local names
     names=$(ls -A | tr '\n' ' ')
     [ "$names" = "${*:+$* }" ] || fail "left: $names, not: $*"
 }
 
-# limited KILOBYTES COMMAND...: files, but not pipes, may have so many.
+# limited KILOBYTES COMMAND...: limits the size of files, but not of pipes.
 limited() { (
     set -o pipefail
     (
@@ -77,7 +77,7 @@ with_fault() {
 
 # --- calls that fail ------------------------------------------------------------------------------
 
-# One in five, which meets each option with a file that is new and one that is old.
+# One in five: this covers each option with a new and with an old file.
 enospc=28 efbig=27 eio=5 edquot=122
 while read -r fault words; do
     for option in -o --timeline --memory-timeline; do
@@ -107,7 +107,7 @@ close:$eio Input/output error
 rename:$eio Input/output error
 END
 
-# A figure's script may be written and the figure not.
+# The script of a figure may be written and the figure not.
 if command -v gnuplot > /dev/null; then
     fresh
     echo precious > g.svg
@@ -125,7 +125,7 @@ if command -v gnuplot > /dev/null; then
     left g.gp g.svg
 fi
 
-# Memory over time, drawn.
+# Memory over time as a figure.
 if command -v gnuplot > /dev/null; then
     for suffix in svg ${deep:+png} pdf; do
         fresh
@@ -139,7 +139,7 @@ if command -v gnuplot > /dev/null; then
     done
 fi
 
-# A run that cannot end leaves no rows.
+# A deadlocked run writes no rows.
 fresh
 echo precious > f.csv
 expect 4 "" "$program" sim --ranks 16 --cluster dgx-a100-80g --schedule ring --link-fault nic:0:0 \
@@ -147,7 +147,7 @@ expect 4 "" "$program" sim --ranks 16 --cluster dgx-a100-80g --schedule ring --l
 holds f.csv precious
 left f.csv
 
-# Short and interrupted writes change nothing, nor does a mode that cannot be kept.
+# Short and interrupted writes, and a mode that cannot be preserved, are handled.
 for kind in new old hard-link; do
     option=--timeline
     [ $kind = hard-link ] && option=--memory-timeline
@@ -164,7 +164,7 @@ echo old > f.csv
 expect 0 "" with_fault fchmod:1 "${sim[@]}" -o f.csv
 left f.csv
 
-# A file with other links is overwritten, if there is room for all of it.
+# A file with other links is overwritten in place if there is room for all of it.
 fresh
 echo precious > f.csv
 ln f.csv other
@@ -174,7 +174,7 @@ for option in --timeline --memory-timeline; do
     left f.csv other
 done
 
-# --- what the system itself refuses ----------------------------------------------------------------
+# --- errors of the system itself -------------------------------------------------------------------
 
 fresh
 for option in --timeline --memory-timeline; do
@@ -191,7 +191,7 @@ expect 4 "cannot write f.csv/below: Not a directory" "${sim[@]}" -o f.csv/below
 ln -s loop loop
 expect 4 "cannot write loop: Too many levels of symbolic links" "${sim[@]}" -o loop
 
-# Root may do everything, so these are somebody else's checks.
+# Skipped for root, who may do everything.
 as_nobody=()
 if [ "$(id -u)" -eq 0 ]; then
     as_nobody=(setpriv --reuid=65534 --regid=65534 --clear-groups)
@@ -207,7 +207,7 @@ if "${as_nobody[@]}" "$program" version > /dev/null 2>&1; then
     chmod 444 f.csv
     expect 4 "cannot write f.csv: Permission denied" "${as_nobody[@]}" "${sim[@]}" -o f.csv
     holds f.csv precious
-    # One may write to the file, but not to its folder.
+    # The file is writable, but its folder is not.
     chmod 666 f.csv
     chmod 555 .
     expect 0 "" "${as_nobody[@]}" "${sim[@]}" -o f.csv
@@ -234,14 +234,14 @@ for words in version help "help sim" list "list schedules" "show ring" "sim in.j
 done
 expect 0 "" bash -c 'exec <&- 2>&-; exec "$@"' - "$program" sim in.json -o f.csv
 left f.csv in.json
-# No file may get the number of a closed stream.
+# No file may get the descriptor of a closed stream.
 fresh
 expect 4 "cannot write standard output" bash -c 'exec >&-; exec "$@"' - "${sim[@]}" --timeline f.csv
 grep -q makespan f.csv 2> /dev/null && fail "the answer is in the timeline"
 
 # --- before the work ------------------------------------------------------------------------------
 
-# The output is the first thing that is looked at: the scenario's other file is missing, too.
+# The output is checked first: the scenario's other file is missing, too.
 fresh
 expect 4 "cannot write no/file" "${sim[@]}" --profile missing.json -o no/file
 expect 4 "cannot write no/file.svg" "${sim[@]}" --profile missing.json --figure no/file.svg
@@ -285,7 +285,7 @@ expect 2 "script g.gp would overwrite the file of --schedule-file" "$program" si
 expect 2 "would overwrite what goes to standard output" bash -c 'exec > out.csv; exec "$@"' - \
     "${sim[@]}" --timeline out.csv
 
-# --- pipes and devices, whatever their names --------------------------------------------------------
+# --- pipes and devices, under any name --------------------------------------------------------------
 
 fresh
 ln -s /dev/null null.csv
@@ -321,11 +321,11 @@ for name in .g.svg.part .g.gp.part .f.csv.part; do
     ln -s victim/stolen "$name"
 done
 expect 0 "" "${sim[@]}" -o f.csv
-[ -e victim/stolen ] && fail "a link of a name that can be foreseen was followed"
+[ -e victim/stolen ] && fail "a link of a predictable name was followed"
 
 # --- gnuplot ----------------------------------------------------------------------------------------
 
-# fake SCRIPT: a gnuplot that is this shell script; $real is the one of the system.
+# fake SCRIPT: replaces gnuplot by this shell script; $real is the system's.
 real=$(command -v gnuplot)
 fake() {
     mkdir -p fake
@@ -334,7 +334,7 @@ fake() {
 }
 with_fake() { PATH=$PWD/fake:$PATH "$@"; }
 
-# bad_gnuplot WORDS SCRIPT: it fails, the answer is printed, and the figure of before is still there.
+# bad_gnuplot WORDS SCRIPT: gnuplot fails, the result is printed, and the previous figure is still there.
 bad_gnuplot() {
     local words=$1 suffixes=(svg png pdf)
     turn=$((turn + 1))
@@ -373,15 +373,15 @@ echo 'no program' > fake/gnuplot
 expect 4 "cannot draw g.svg" with_fake "${sim[@]}" --figure g.svg
 printed
 
-# --- ends ---------------------------------------------------------------------------------------------
+# --- signals ------------------------------------------------------------------------------------------
 
-# await COMMAND...: until it holds, for at most 100 s.
+# await COMMAND...: waits until it succeeds, for at most 100 s.
 await() {
     for ((i = 0; i < 2000; i++)); do
         "$@" && return
         sleep 0.05
     done
-    fail "waited in vain: $*"
+    fail "timed out waiting: $*"
 }
 has_draft() { compgen -G '.longhaul-*' > /dev/null; }
 is_gone() { [ ! -e "/proc/$1" ] || grep -q '^State:.Z' "/proc/$1/status" 2> /dev/null; }
@@ -389,7 +389,7 @@ is_gone() { [ ! -e "/proc/$1" ] || grep -q '^State:.Z' "/proc/$1/status" 2> /dev
 {
 for signal in TERM HUP; do
     fresh
-    # nohup, for one, has made the signal one that is ignored.
+    # The parent, e.g. nohup, may ignore the signal.
     env --default-signal=$signal FAULT=stall LD_PRELOAD="$faults" "${sim[@]}" --timeline f.csv > "$folder/out" 2> "$folder/err" &
     pid=$!
     await has_draft
@@ -409,9 +409,9 @@ for signal in TERM KILL; do
     wait $pid 2> /dev/null
     await is_gone "$(cat pid)"
 done
-} 2> /dev/null # where the shell says who was ended
+} 2> /dev/null # the shell's notices of ended processes
 
-# --- names that would be more than names --------------------------------------------------------------
+# --- hostile names ------------------------------------------------------------------------------------
 
 fresh
 name='`touch ran`\u0027.system(\"touch ran\").\u0027\n!touch ran\n\u001b]0;title\u0007\u009b31m\u202e=1+1</text><script>'
@@ -433,7 +433,7 @@ if [ -n "$real" ]; then
         gnuplot h.gp 2> "$folder/err" || fail "the script does not draw"
         [ ! -e ran ] || fail "a name was run"
     done
-    # So would be names of files; and gnuplot's settings are not the user's.
+    # File names must not be interpreted either, and the user's gnuplot settings are ignored.
     fresh
     echo 'set terminal dumb' > .gnuplot
     for stem in '< touch ran;' '|touch ran' "a'; system('touch ran')" '`touch ran`' '-e' $'a\nb'; do

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Runs the commands of a transcript and compares what they print with what it says.
+# Runs the commands of a transcript and compares the output with it.
 #
 #     transcript.sh PROGRAM TRANSCRIPT [--update]
 #
@@ -31,7 +31,7 @@ try() {
     printf '%s' "$2" >in.json
     "$program" "$command" in.json "${@:3}"
 }
-# A topology, device or profile file with JSON in it, used by a run that is well otherwise.
+# Writes a topology, device or profile file with this JSON and uses it in an otherwise valid run.
 topology() {
     printf '%s' "$1" >t.json
     "$program" sim --schedule ring --cluster ./t.json
@@ -50,7 +50,7 @@ program_file() {
 }
 export -f longhaul try topology profile model program_file
 
-# Errors stand behind the answer. What differs between machines, or grows, is left out; commands stay as they are.
+# Errors are printed after the output. Machine-dependent and growing parts are masked; commands are not.
 while IFS= read -r line || [ -n "$line" ]; do
     case $line in
     '$ '*)

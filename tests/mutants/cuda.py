@@ -1,18 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""
-Which mutants of the GPU's kernels are found, and by which test.
+"""Finds out which mutants of the GPU kernels are detected, and by which test.
 
-A mutant is one change of src/kernels/cuda, in cuda-*.list beside this file; the head of mutants.list
-says how these are written ("schedules" are not needed; "kernels" are the first words of the names of
-those that a list's changes are about). Each is applied to a copy of the tree, which is built for no
-machine code, only PTX, and given to tests/test_cuda_kernels: first with one case in some of these
-kernels, then with all of their cases, then with everything.
+A mutant is one change of src/kernels/cuda, in cuda-*.list beside this file; the head of mutants.list describes the
+format ("schedules" are not needed; "kernels" are prefixes of the names of the affected kernels). Each is applied to a
+copy of the tree, built for PTX only, without machine code, and given to tests/test_cuda_kernels: first with a share of
+the cases of these kernels, then with all of their cases, then with all cases.
 
     tests/mutants/cuda.py                    all mutants
     tests/mutants/cuda.py keys- mask         those whose family, id, class or file has one of the words
     tests/mutants/cuda.py --list             check the lists against the sources, build nothing
-    tests/mutants/cuda.py --tree FOLDER      keep the built copy there, for the next run to go on with
+    tests/mutants/cuda.py --tree FOLDER      keep the built copy there, for the next run to continue
 """
 import argparse
 import collections
@@ -30,11 +28,11 @@ import run
 HERE, ROOT = run.HERE, run.ROOT
 BASE = "src/"
 TEST = "tests/test_cuda_kernels"
-# One case in so many is taken first; a test of them that takes so long has hung.
+# One case in SHARE is run first; a test of these that takes SHARE_SECONDS hangs.
 SHARE, SHARE_SECONDS = "5", "120"
-SECONDS = 1800  # of a build, and of a test of all cases
+SECONDS = 1800  # for a build, and for a test of all cases
 FAILED = re.compile(r"not ok \d+ - \S+?:\w+:(\w+): (.*)")
-# What a finding says, and whose it is. The first that fits counts.
+# Text of a finding, and the check that it belongs to. The first match counts.
 FINDERS = [
     ("race in shared memory", "race"),
     ("write different values", "race"),
@@ -62,18 +60,18 @@ FINDERS = [
 
 
 def build(tree, *args):
-    """Whether it succeeds, and what it says."""
+    """Returns whether it succeeds, and its output."""
     done = subprocess.run(args, cwd=tree, text=True, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, timeout=SECONDS, check=False)
     return done.returncode == 0, done.stdout
 
 
 def finding(tree, **variables):
-    """Runs the test until one of its cases fails: that case's name and reason, None if all pass."""
+    """Runs the test until one of its cases fails; returns that case's name and reason, None if all pass."""
     env = {"CK_DEFAULT_TIMEOUT": str(SECONDS), **os.environ, **variables,
            "LONGHAUL_SOURCE_DIR": str(tree), "LONGHAUL_DATA_DIR": str(tree),
            "CK_TAP_LOG_FILE_NAME": "-", "CK_VERBOSITY": "silent"}
-    # Check passes a signal on to its whole group.
+    # Check forwards a signal to its whole process group.
     with subprocess.Popen(["build/" + TEST], cwd=tree, env=env, text=True, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, start_new_session=True) as process:
         for line in process.stdout:
@@ -103,7 +101,7 @@ def prepare(tree):
             sys.exit(output)
     found = finding(tree, LONGHAUL_TEST_SHARE=SHARE)
     if found:
-        sys.exit(f"the test fails as it is: {found}")
+        sys.exit(f"the test fails without mutants: {found}")
 
 
 def finder_of(reason):
@@ -111,7 +109,7 @@ def finder_of(reason):
 
 
 def examine(mutant, tree):
-    """Who finds the mutant, by which test, and what that says."""
+    """Returns which check detects the mutant, in which test, and its message."""
     changed = run.apply(mutant, run.read_source, BASE)
     for path, text in changed.items():
         (tree / path).write_text(text)
@@ -135,7 +133,7 @@ def line_of(mutant, found):
 
 
 def print_totals(mutants, results):
-    """By the family's list and who found it first."""
+    """Prints the counts by family's list and first check."""
     table = collections.defaultdict(collections.Counter)
     for mutant in mutants:
         finder = results[mutant.name][0] if results[mutant.name] else "survived"
@@ -160,14 +158,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.strip().splitlines()[0])
     parser.add_argument("words", nargs="*", help="only mutants with one of these words")
     parser.add_argument("--list", action="store_true", help="check the lists and build nothing")
-    parser.add_argument("--tree", type=pathlib.Path, help="where the built copy is, and stays")
+    parser.add_argument("--tree", type=pathlib.Path, help="folder of the built copy, which is kept")
     options = parser.parse_args()
     mutants = read_lists()
     for mutant in mutants:
         run.apply(mutant, run.read_source, BASE)
         if [m.name for m in mutants].count(mutant.name) > 1 or not (
                 mutant.kind and mutant.hunks and mutant.kernels):
-            mutant.error("needs an id of its own, a class, kernels and a change")
+            mutant.error("needs a unique id, a class, kernels and a change")
     mutants = [m for m in mutants if not options.words or any(
         w in f"{m.family} {m.name} {m.kind} {m.hunks[0].file}" for w in options.words)]
     print(f"{len(mutants)} mutants", flush=True)

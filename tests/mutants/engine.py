@@ -1,15 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""
-Which mistakes in src/runtime are found, and by what: in the submitting engine, in how collectives are
-made, in what asks cuDNN for attention, and in ranks that run alone.
+"""Finds out which mistakes in src/runtime are detected, and by which check: in the submitting engine, in the lowering
+of collectives, in the use of cuDNN for attention, and in single-rank replay.
 
-As run.py. The mutants of engine.list are given to tests/test_submit, with the processor's kernels on
-the stand-in's streams, and if that finds nothing to tests/test_toy_device; those of collectives.list to
-tests/test_runtime_ops and to tests/test_nccl; those of cudnn.list to tests/test_cudnn and to
-tests/test_cudnn_runs, with the stand-ins for both libraries; those of replay.list to tests/test_replay
-and to tests/test_replay_gpu. Needs the headers of nvcc, NCCL and cuDNN,
-and compiles no kernels.
+Works like run.py. Mutants of engine.list are given to tests/test_submit, with the CPU's kernels on the stand-in's
+streams, and if that finds nothing to tests/test_toy_device; those of collectives.list to tests/test_runtime_ops and
+tests/test_nccl; those of cudnn.list to tests/test_cudnn and tests/test_cudnn_runs, with the stand-ins of both
+libraries; those of replay.list to tests/test_replay and tests/test_replay_gpu. Needs the headers of nvcc, NCCL and
+cuDNN, and compiles no kernels.
 
     tests/mutants/engine.py                  all mutants
     tests/mutants/engine.py wait             those whose id or class contains one of the words
@@ -27,11 +25,11 @@ import tempfile
 
 import run
 
-run.SECONDS = 1200  # of a build on a busy machine, too
-CASE_SECONDS = "300"  # of a case of a test, there
+run.SECONDS = 1200  # for a build on a busy machine, too
+CASE_SECONDS = "300"  # for a single case of a test there
 
 BASE = "src/"
-# Of each list, the tests that its mutants are given to, and what else these need.
+# The tests that the mutants of each list are given to, and what else these need.
 TARGETS = {
     "engine.list": ["tests/test_submit", "tests/test_toy_device"],
     "collectives.list": ["tests/test_runtime_ops", "tests/test_nccl"],
@@ -42,7 +40,7 @@ NEEDED = {
     "collectives.list": {"LONGHAUL_NCCL": "tests/standin-nccl.so"},
     "cudnn.list": {"LONGHAUL_CUDNN": "tests/standin-cudnn.so"},
 }
-# What a finding's text begins with, and whose it is. The first line that says something counts.
+# Text of a finding, and the check that it belongs to. The first line with a match counts.
 FINDERS = [
     ("RACE", "race"),
     ("a copy is between", "stand-in"),
@@ -76,12 +74,12 @@ FINDERS = [
     ("bytes_sent", "counts"),
     ("digest", "bits"),
 ]
-# What Check writes of a case that fails, before the reason.
+# Check's output for a failed case, before the reason.
 CASE = re.compile(r"^not ok \d+ - \S+?:\w+:", re.MULTILINE)
 
 
 def prepare(tree, lists):
-    """Copies the tracked files, and builds what the mutants of the lists need."""
+    """Copies the tracked files and builds what the mutants of the lists need."""
     needed = {variable: file for name in lists for variable, file in NEEDED.get(name, {}).items()}
     targets = [target for name in lists for target in TARGETS[name]]
     os.environ.update({variable: str(tree / "build" / file) for variable, file in needed.items()})
@@ -110,12 +108,12 @@ def finder_of(output):
 
 
 def failure(tree, target):
-    """Runs the test until one of its cases fails, and returns what that says; "": none does."""
+    """Runs the test until one of its cases fails, and returns that output; "": all pass."""
     env = {**os.environ, "LONGHAUL_SOURCE_DIR": str(tree), "LONGHAUL_DATA_DIR": str(tree),
            "CK_DEFAULT_TIMEOUT": CASE_SECONDS, "CK_TAP_LOG_FILE_NAME": "-",
            "CK_VERBOSITY": "silent"}
     output = ""
-    # Check passes a signal on to its whole group.
+    # Check forwards a signal to its whole process group.
     with subprocess.Popen(["build/" + target], cwd=tree, env=env, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, start_new_session=True) as process:
         while piece := os.read(process.stdout.fileno(), 1 << 16):
@@ -128,7 +126,7 @@ def failure(tree, target):
 
 
 def judge(tree, targets):
-    """Returns who finds the mutant in the tree, and what he says; None: nobody."""
+    """Returns which check detects the mutant in the tree, and its message; None: none does."""
     for target in targets:
         output = failure(tree, target)
         if output:

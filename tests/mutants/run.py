@@ -1,14 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""
-Which mutants of the schedules are found, and by what.
+"""Finds out which mutants of the schedules are detected, and by which check.
 
-A mutant is one semantic change of src/sched, listed in mutants.list; the head of that file says how
-it is written. Each is applied to a copy of the tree, which is built with only what has changed, and
-then given to `longhaul verify` (with as many key-value heads as heads, and with fewer), to the traces
-(tests/test_traces.c) and, if these two find nothing, to `longhaul run` and to the tests of closed
-forms. A mutant that nothing finds has survived. It is either harmless, for the reason
-that stands beside it in the list, or shows something that the verifier does not see.
+A mutant is one semantic change of src/sched, listed in mutants.list; the head of that file describes the format. Each
+is applied to a copy of the tree, which is rebuilt incrementally, and given to `longhaul verify` (with as many
+key-value heads as heads, and with fewer), to the traces (tests/test_traces.c) and, if these two find nothing, to
+`longhaul run` and to the tests of closed forms. A mutant that no check detects has survived. It is either harmless,
+for the reason given in the list, or shows a gap of the verifier.
 
     tests/mutants/run.py                    all mutants
     tests/mutants/run.py ring te-           those whose id, class or file contains one of the words
@@ -29,9 +27,9 @@ import threading
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 RANKS = "2-6,8,9"
-EVEN_RANKS = "2,4,6,8"  # for public code that is wrong for an odd number of ranks
-SECONDS = 120  # a command that takes longer has hung, which is a finding
-BUILD_SECONDS = 1800  # but for builds, beside which the machine may do other things
+EVEN_RANKS = "2,4,6,8"  # for public code that is wrong for odd numbers of ranks
+SECONDS = 120  # a command that takes longer hangs, which is a finding
+BUILD_SECONDS = 1800  # for builds, to tolerate other load
 RUN = "--ranks 4 --seq-length 256 --num-attention-heads 8 --kv-channels 32 --deadline 5s".split()
 GROUPED = [["--num-attention-heads", "16", "--num-query-groups", groups] for groups in "82"]
 TARGETS = ["longhaul", "tests/test_traces"]
@@ -53,7 +51,7 @@ class Mutant:
 
 
 def parse(text):
-    """Returns the mutants of the list; the format is described at its head."""
+    """Returns the mutants of the list; its head describes the format."""
     mutants, mutant, hunk = [], None, None
     file, kernels, index = "", "", None
     for line in text.splitlines():
@@ -91,7 +89,7 @@ def parse(text):
 
 
 def apply(mutant, texts, base="src/"):
-    """Returns the changed texts of the files, which are below `base`, by name."""
+    """Returns the changed texts of the files below `base`, by name."""
     changed = {}
     for hunk in mutant.hunks:
         path = base + hunk.file
@@ -101,7 +99,7 @@ def apply(mutant, texts, base="src/"):
         if hunk.index == "all" and count > 0:
             text = text.replace(old, new)
         elif hunk.index is None and count != 1:
-            mutant.error(f"{count} times in {path}, must be once: {old}")
+            mutant.error(f"{count} times in {path}, not exactly once: {old}")
         elif hunk.index not in (None, "all") and int(hunk.index) >= count:
             mutant.error(f"{count} times in {path}: {old}")
         else:
@@ -115,7 +113,7 @@ def apply(mutant, texts, base="src/"):
 
 @functools.cache
 def read_source(path):
-    """As it is when the list is checked, whatever happens to the tree later."""
+    """Cached, so that later changes of the tree have no effect."""
     return (ROOT / path).read_text()
 
 
@@ -132,7 +130,7 @@ def command(args, tree):
 
 
 def first_line(output):
-    """The first line that says what is wrong."""
+    """Returns the first line with an error."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     for word in ("longhaul: error", " ranks", " rank", "ERROR", "assert", ":F:", ":E:", "ailed"):
         for line in lines:
@@ -142,7 +140,7 @@ def first_line(output):
 
 
 def stop(text):
-    """Ends all threads, which sys.exit does not."""
+    """Ends all threads, unlike sys.exit."""
     sys.stderr.write(text + "\n")
     os._exit(1)
 
@@ -170,8 +168,8 @@ def verify(tree, schedule, options):
 
 
 def proofs(tree, schedules):
-    """Returns, for each schedule, the options with which `verify` proves it as it is. Public code
-    is proven where it is right."""
+    """Returns the options with which `verify` proves each schedule without mutants. Public code is included where it
+    is correct."""
     proven = {}
     for schedule in schedules:
         proven[schedule] = [["--ranks", RANKS]]
@@ -191,7 +189,7 @@ def proofs(tree, schedules):
 
 
 def judge(mutant, tree, proven):
-    """Returns who finds the mutant in the tree, and the first line of the finding."""
+    """Returns which check detects the mutant in the tree, and the first line of the finding."""
     found = []
     for schedule in mutant.schedules:
         for options in proven[schedule]:
@@ -272,21 +270,21 @@ def print_totals(mutants, results):
         print(line_of(mutant, []))
     for mutant in mutants:
         if results[mutant.name] and (mutant.harmless or mutant.survives):
-            print(f"{mutant.name} is found: its reason to survive can go")
+            print(f"{mutant.name} is detected: remove its reason to survive")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.strip().splitlines()[0])
     parser.add_argument("words", nargs="*", help="only mutants with one of these words")
     parser.add_argument("--list", action="store_true", help="check the list and build nothing")
-    parser.add_argument("--jobs", type=int, default=2, help="copies of the tree at work; default 2")
+    parser.add_argument("--jobs", type=int, default=2, help="parallel copies of the tree; default 2")
     options = parser.parse_args()
     mutants = parse((HERE / "mutants.list").read_text())
     names = collections.Counter(m.name for m in mutants)
     for mutant in mutants:
         apply(mutant, read_source)
         if names[mutant.name] > 1 or not mutant.schedules or not mutant.kind or not mutant.hunks:
-            mutant.error("needs an id of its own, a class, schedules and a change")
+            mutant.error("needs a unique id, a class, schedules and a change")
     mutants = [m for m in mutants if not options.words or any(
         w in f"{m.name} {m.kind} {m.hunks[0].file}" for w in options.words)]
     print(f"{len(mutants)} mutants")

@@ -1,29 +1,26 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""
-What a smaller selection of tests gives up: which mistakes only the deep run finds.
+"""Measures what a smaller selection of tests gives up: the mistakes that only the deep run detects.
 
-Takes the mutants of all lists beside this file. Each is applied to a copy of the tree, which is built
-once without sanitizers, and given to the tests that cover the files that it changes (cover.list). First
-to those that .ci/run runs now: Meson's tests that are not of the suite `deep`, with one case in --share as
-./check does, or of the suite `shipped` in so many as the step `numbers` does. What these do not find is
-given to what ran before: `deep`, too, with one case in 10, and those that a release build ran again
-(WHOLE) with all of their cases. The first test that fails has found the mutant.
-Sanitizers, which are in both selections, are in neither here: what only they see counts for nobody.
+Takes the mutants of all lists beside this file. Each is applied to a copy of the tree, built once without sanitizers,
+and given to the tests that cover the changed files (cover.list). First to those that .ci/run runs now: Meson's tests
+outside the suite `deep`, with one case in --share as in ./check, or for the suite `shipped` in as many as in the step
+`numbers`. Mutants not detected by these are given to the tests that ran before: also `deep`, with one case in 10, and
+those that a release build ran again (WHOLE) with all of their cases. The first test that fails detects the mutant. Sanitizers, part of both selections, are excluded here: what only they detect counts for neither.
 
-    tests/mutants/selections.py                 all mutants, but those that the results have already
+    tests/mutants/selections.py                 all mutants, except those that the results already have
     tests/mutants/selections.py fold planted    those whose list, id, class or file has one of the words
-    tests/mutants/selections.py --every 20      one in so many of each list
-    tests/mutants/selections.py --tree FOLDER   keep the built copies there, for the next run to go on with
+    tests/mutants/selections.py --every 20      every 20th mutant of each list
+    tests/mutants/selections.py --tree FOLDER   keep the built copies there, for the next run to continue
     tests/mutants/selections.py --list          check the lists against the sources, build nothing
     tests/mutants/selections.py --report        only print the table of the results
 
-Mutants whose list has a reason why nothing finds them are not examined.
+Mutants for which the list gives a reason that nothing detects them are skipped.
 
-Results are lines of selections.tsv. A run adds to them what is missing, what was found with another text
-of the mutant, another share, or by a test that has changed its suite since, and mutants that nothing
-found: there a test may be better now. Ends with status 1 if mutants are missing, or if only the deep run
-finds more than 3 % of what was found before, or any mistake of the class "wrong number printed".
+Results are lines of selections.tsv. A run adds what is missing, what was detected with another text of the mutant,
+another share, or by a test whose suite has changed since, and mutants that nothing detected: a test may be better now.
+Status 1 if mutants are missing, or if only the deep run detects more than 3 % of what was detected before, or any
+mistake of the class "wrong number printed".
 """
 import argparse
 import atexit
@@ -53,15 +50,15 @@ HERE, ROOT = run.HERE, run.ROOT
 sys.dont_write_bytecode = True
 sys.path.append(str(ROOT / "tools"))
 import deep
-SUITES = {"unit", "cli", "mpi", "net", "fuzz"}  # of ./check; those of GPUs and `inject` are not
-OLD_SHARE = 10  # of a sanitized build
-# These a release build ran again, with all of their cases.
+SUITES = {"unit", "cli", "mpi", "net", "fuzz"}  # those of ./check; not those of GPUs, nor `inject`
+OLD_SHARE = 10  # for a sanitized build
+# Tests that a release build ran again, with all of their cases.
 WHOLE = set("""bound conformance executed_path fold kernels kernels_answers kernels_experts kernels_layer
     kernels_linear kernels_run path plan reference repeat runtime sample sim_fluid step_run synth
     verify_damage verify_step verify_step_damage""".split())
 PRINTED = "wrong number printed"
 GIVEN_UP_MAX = 0.03
-# A test that takes so many times what it takes as a rule, and so much longer, does not end.
+# A test that takes so many times its normal time, plus so many seconds, hangs.
 SLOWER, SECONDS = 20, 60
 BUILD_SECONDS = 3600
 NOBODY, GPU = "-", "gpu"
@@ -96,35 +93,35 @@ def read_lists():
 
 
 def read_cover():
-    """Lines of cover.list: what a path begins with, and patterns of names of tests."""
+    """Lines of cover.list: a path prefix, and patterns of names of tests."""
     lines = [line for line in (HERE / "cover.list").read_text().splitlines()
              if line and not line.startswith("#")]
     return [(path, tests.split()) for path, _, tests in (line.partition(": ") for line in lines)]
 
 
 def patterns_of(cover, files):
-    """Of the tests of these files, those of the most special line first; of GPUs: None."""
+    """The patterns for these files, those of the most specific line first; None for GPU code."""
     patterns = []
     for file in files:
         rows = sorted((row for row in cover if file.startswith(row[0])), key=lambda r: -len(r[0]))
         if not rows:
-            sys.exit(f"cover.list: no line is of {file}")
+            sys.exit(f"cover.list: no line matches {file}")
         if rows[0][1] != [GPU]:
             patterns += [pattern for _, row in rows for pattern in row]
         elif not deep.covers(CUDA_PULLS, file):
-            sys.exit(f"cover.list: {file}: .ci/deep.list has no row that pulls the suite cuda for it")
+            sys.exit(f"cover.list: {file}: .ci/deep.list has no row that runs the suite cuda for it")
     return patterns or None
 
 
 def is_explained(mutant):
-    """Whether the list says why nothing finds it."""
+    """Whether the list gives a reason that nothing detects it."""
     return bool(mutant.harmless or mutant.survives)
 
 
 # ---- results ----
 
 def read_results(path):
-    """By list and id; the last line of each counts."""
+    """Results by list and id; the last line of each counts."""
     if not path.is_file():
         return {}
     with path.open(newline="") as file:
@@ -141,13 +138,13 @@ def append_result(path, row):
 
 
 def result_of(results, mutant, share):
-    """The mutant's line, if it is of this text and this share."""
+    """The mutant's line, if it is for this text and this share."""
     row = results.get((mutant.list, mutant.name))
     return row if row and row["hash"] == mutant.hash and row["share"] == str(share) else None
 
 
 def is_known(results, mutant, share, tests):
-    """Whether the line holds with the suites of now."""
+    """Whether the line is valid for the present suites."""
     row = result_of(results, mutant, share)
     if row is None:
         return False
@@ -165,13 +162,13 @@ def command(args, tree):
 
 
 def times_of(*paths):
-    """What changes when one of them does."""
+    """Modification time and size of the files, to detect changes."""
     return [[stat.st_mtime_ns, stat.st_size] if stat else None
             for stat in (path.stat() if path.is_file() else None for path in paths)]
 
 
 def copy_files(tree):
-    """Makes the tracked files those of the sources; what is the same keeps its time."""
+    """Copies the tracked files from the sources; unchanged ones keep their time."""
     kept = tree / "build/copied.json"
     copied = json.loads(kept.read_text()) if kept.is_file() else {}
     names = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, text=True,
@@ -201,14 +198,14 @@ def configure(tree):
     if shutil.which("ld.lld"):
         setup.append("-Dc_link_args=-fuse-ld=lld")
     if (tree / "build/build.ninja").is_file():
-        setup = ["ninja", "-C", "build", "build.ninja"]  # after a change of Meson's files
+        setup = ["ninja", "-C", "build", "build.ninja"]  # after changes of Meson's files
     good, output = command(setup, tree)
     if not good:
         run.stop(output)
 
 
 def is_shared(tree, args):
-    """Whether the test takes fewer cases where it is asked to."""
+    """Whether the test supports taking a share of its cases."""
     program = pathlib.Path(args[0])
     source = (tree / "tests" / f"{program.name}.c" if tree / "build" in program.parents
               else program)
@@ -217,7 +214,7 @@ def is_shared(tree, args):
 
 
 def read_tests(tree):
-    """The tests of ./check, by name, as Meson would run them."""
+    """The tests of ./check by name, as Meson runs them."""
     targets = json.loads((tree / "build/meson-info/intro-targets.json").read_text())
     files = {t["id"]: [os.path.relpath(f, tree / "build") for f in t["filename"]] for t in targets}
     tests = {}
@@ -233,7 +230,7 @@ def read_tests(tree):
 
 
 def tests_of(patterns, tests):
-    """In the order of the patterns, each once."""
+    """Names in the order of the patterns, without duplicates."""
     names = []
     for pattern in patterns:
         found = fnmatch.filter(tests, pattern)
@@ -245,18 +242,18 @@ def tests_of(patterns, tests):
 
 # ---- running ----
 
-alone = threading.Lock()  # of tests that Meson runs beside no other
-running = set()  # processes of tests, which end with this one
+alone = threading.Lock()  # for tests that Meson runs alone
+running = set()  # processes of tests, ended with this program
 
 
 def end(process):
-    """With all that it has started."""
+    """Ends the process with its children."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
 
 
 def passes(test, tree, share, fork, seconds):
-    """Whether the test passes; ended as soon as one of its cases fails. None if its time is over."""
+    """Returns whether the test passes; ends it as soon as one of its cases fails. None if it times out."""
     env = {**os.environ, **test.env, "LONGHAUL_TEST_SHARE": str(share), "CK_FORK": fork,
            "CK_TAP_LOG_FILE_NAME": "-", "CK_VERBOSITY": "silent"}
     by_line = ["stdbuf", "-oL"] * (tree / "build" in pathlib.Path(test.command[0]).parents)
@@ -285,11 +282,11 @@ def build(test, tree):
 
 
 def measure(test, tree, share):
-    """What the test takes in the tree as it is, and how it is run; None if it fails."""
+    """Returns the test's time without mutants, and how to run it; None if it fails."""
     good, output = build(test, tree)
     if not good:
         run.stop(output)
-    for fork in "no", "yes", "yes":  # some cases end the process, or must have one of their own
+    for fork in "no", "yes", "yes":  # some cases end the process, or need one of their own
         started = time.monotonic()
         if passes(test, tree, share, fork, BUILD_SECONDS):
             return round(time.monotonic() - started, 2), fork
@@ -297,7 +294,7 @@ def measure(test, tree, share):
 
 
 def selections(tests, share):
-    """What is run now, and what was run before and may find what that does not."""
+    """What is run now, and what was run before that may detect more."""
     of_shipped = min(share, int(NUMBERS_SHARE.search((ROOT / ".ci/run").read_text()).group(1)))
     new = [(test, of_shipped if test.shipped else share) for test in tests if not test.deep]
     old = []
@@ -314,7 +311,7 @@ def put(tree, texts):
 
 
 def find(job, selection, changed):
-    """The name of the first test that fails; None, with the reason, if it cannot be built."""
+    """Returns the first test that fails; None and the output if it cannot be built."""
     for test, share in selection:
         key = f"{test.name} {share}"
         if key not in job.known:
@@ -326,7 +323,7 @@ def find(job, selection, changed):
             return None, output
         seconds, fork = job.known[key]
         passed = passes(test, job.tree, share, fork, SLOWER * seconds + SECONDS)
-        if passed is None:  # the machine may have stood still
+        if passed is None:  # the machine may have stalled
             passed = passes(test, job.tree, share, fork, SLOWER * seconds + SECONDS)
         if not passed:
             return test.name, ""
@@ -334,7 +331,7 @@ def find(job, selection, changed):
 
 
 def examine(job, mutant):
-    """Who finds it now, who before, and, if it does not compile, what the compiler says."""
+    """Returns which test detects it now, which before, and the compiler's output if it does not compile."""
     changed = run.apply(mutant, run.read_source, mutant.base)
     selected = selections(tests_of(patterns_of(job.cover, mutant.files), job.tests),
                           job.options.share)
@@ -350,7 +347,7 @@ def examine(job, mutant):
 
 
 def digest_of_tree():
-    """Of all that the tests' results may depend on."""
+    """A digest of everything that the tests' results may depend on."""
     of, found = ["--", ".", ":!tests/mutants", ":!docs"], hashlib.sha256()
     for args in ["ls-files", "-s"], ["diff", "HEAD", "--binary"]:
         found.update(subprocess.run(["git"] + args + of, cwd=ROOT, check=True,
@@ -359,7 +356,7 @@ def digest_of_tree():
 
 
 class Known(dict):
-    """What tests take in the tree as it is. Kept with the copies: a rerun need not measure it again."""
+    """Times of tests without mutants. Stored with the copies, so that reruns need not measure them again."""
 
     def __init__(self, folder):
         self.path, self.digest = folder / "as-it-is.json", digest_of_tree()
@@ -372,7 +369,7 @@ class Known(dict):
 
 
 class Job:
-    """One copy of the tree, and what all of them share."""
+    """One copy of the tree, and state shared by all copies."""
 
     def __init__(self, tree, options, cover, waiting, lock, known):
         self.tree, self.options, self.cover = tree, options, cover
@@ -382,13 +379,13 @@ class Job:
         self.tests = read_tests(tree)
 
     def learn(self, key, test, share):
-        """The test passes in the tree as it is."""
+        """Records that the test passes without mutants."""
         taken = measure(test, self.tree, share)
         if taken is None:
             run.stop(f"{test.name} fails as it is, with one case in {share}")
         with self.lock:
             self.known.add(key, taken)
-        print(f"as it is: {test.name}, one case in {share}: {taken[0]:.1f} s", flush=True)
+        print(f"without mutants: {test.name}, one case in {share}: {taken[0]:.1f} s", flush=True)
 
     def work(self):
         while True:
@@ -413,7 +410,7 @@ class Job:
 
 
 def run_all(mutants, options, cover):
-    """Adds to the results what they lack; returns the names of those that do not compile."""
+    """Adds missing results; returns the names of mutants that do not compile."""
     waiting, lock = queue.Queue(), threading.Lock()
     with (contextlib.nullcontext(options.tree.resolve()) if options.tree else
           tempfile.TemporaryDirectory(prefix="selections-")) as folder:
@@ -459,7 +456,7 @@ def print_count(title, count):
 
 
 def print_report(mutants, options):
-    """Whether what is given up is as little as it may be."""
+    """Prints the table; returns whether the loss is acceptable."""
     results = read_results(options.results)
     table = collections.defaultdict(collections.Counter)
     deep = []
@@ -488,14 +485,14 @@ def arguments():
     instrumented = int(SHARE.search((ROOT / "tests/share.h").read_text()).group(1))
     parser = argparse.ArgumentParser(description=__doc__.strip().splitlines()[0])
     parser.add_argument("words", nargs="*", help="only mutants with one of these words")
-    parser.add_argument("--every", type=int, default=1, help="only one mutant in so many of a list")
+    parser.add_argument("--every", type=int, default=1, help="only every N-th mutant of a list")
     parser.add_argument("--list", action="store_true", help="check the lists and build nothing")
     parser.add_argument("--report", action="store_true", help="print the table and run nothing")
     parser.add_argument("--share", type=int, default=instrumented,
                         help="one case in how many ./check takes; default %(default)s (share.h)")
     parser.add_argument("--results", type=pathlib.Path, default=HERE / "selections.tsv")
-    parser.add_argument("--jobs", type=int, default=1, help="copies of the tree at work; default 1")
-    parser.add_argument("--tree", type=pathlib.Path, help="where the built copies are, and stay")
+    parser.add_argument("--jobs", type=int, default=1, help="parallel copies of the tree; default 1")
+    parser.add_argument("--tree", type=pathlib.Path, help="folder of the built copies, which are kept")
     return parser.parse_args()
 
 
