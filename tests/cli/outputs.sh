@@ -191,7 +191,7 @@ expect 4 "cannot write f.csv/below: Not a directory" "${sim[@]}" -o f.csv/below
 ln -s loop loop
 expect 4 "cannot write loop: Too many levels of symbolic links" "${sim[@]}" -o loop
 
-# Skipped for root, who may do everything.
+# Root may do everything, so as root these checks run as another user.
 as_nobody=()
 if [ "$(id -u)" -eq 0 ]; then
     as_nobody=(setpriv --reuid=65534 --regid=65534 --clear-groups)
