@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stands for the program in a test that is served (served.c): has the line run there, and ends as
- * the program would have. What goes to a pipe goes through a file in memory, since a reader may
- * leave, which ends a process. The program itself is run where standard input is a pipe, since what
- * writes to it may be a line, too, and where a line names /dev/stdout, which is not the same for a
- * file in memory. No sanitizer is in here, and nothing of the program.
+ * Replaces the program in a served test (served.c): sends the line to the server, and ends with its
+ * exit status. Output to a pipe goes through a file in memory, since a reader may leave, which
+ * would end a process. The program itself is run if standard input is a pipe, since its writer may
+ * be a line, too, or if a line names /dev/stdout, which differs for a file in memory. Contains no
+ * sanitizer and nothing of the program.
  */
 #include "served.h"
 
@@ -55,7 +55,8 @@ are_same(int stream, int other)
            info.st_dev == others.st_dev && info.st_ino == others.st_ino;
 }
 
-/* A file in memory for a stream that is a pipe, the same one if both are; else the stream. */
+/* A file in memory for a stream that is a pipe, shared if both are the same pipe; else the
+ * stream. */
 static int
 through_memory(int stream)
 {
@@ -68,7 +69,7 @@ through_memory(int stream)
     return file;
 }
 
-/* What a line wrote to a file in memory, to the stream that it was meant for. */
+/* Copies what a line wrote to a file in memory to the stream that it was meant for. */
 static void
 hand_on(int file, int stream)
 {

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Makes calls of the system fail in the way that FAULT says, for programs that run with this
- * library in LD_PRELOAD. Only regular files are concerned, and only those that are being written
- * and where no standard stream goes.
+ * Makes system calls fail as given by FAULT, for programs that run with this library in LD_PRELOAD.
+ * Affects only regular files that are open for writing and are no standard stream.
  *
- *     FAULT=disk:N:ERROR    files have room for N bytes in all, then write() fails with ERROR
+ *     FAULT=disk:N:ERROR    files have room for N bytes in total, then write() fails with ERROR
  *     FAULT=short           write() takes 7 bytes at a time, and every other call is interrupted
  *     FAULT=CALL:ERROR      that call fails: create, fsync, close, rename, fchmod
  *     FAULT=stall           write() never returns
@@ -44,7 +43,7 @@ number_after(const char *colon)
     return (int)strtol(colon + 1, NULL, 10);
 }
 
-/* Whether FAULT is @call; if so, errno is what it says. */
+/* Whether FAULT is @call; if so, sets errno. */
 static bool
 fails(const char *call)
 {
@@ -56,7 +55,7 @@ fails(const char *call)
     return true;
 }
 
-/* A file of a file system that is open for writing, and where no standard stream goes. */
+/* A regular file that is open for writing and is no standard stream. */
 static bool
 is_output(int fd)
 {

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs a test of the command line with one process for all the lines that it gives the program:
+ * Runs a test of the command line with a single process for all lines of the program:
  *
  *     served ASK PROGRAM TEST [ARGUMENT...]
  *
- * TEST is run with ASK (ask.c) in the place of the program: `TEST ASK ARGUMENT...`. What ASK is
- * called with comes here by a socket, together with its streams, its folder and its environment,
- * and is run by the main() of the program, which this one is linked with under another name. With
- * sanitizers and counters of coverage a process takes a quarter of a second to begin and to end, a
- * line hardly anything. What leaks is found when this process ends. The exit status is that of
- * TEST, or SERVED_FAILED.
+ * TEST is run with ASK (ask.c) in place of the program: `TEST ASK ARGUMENT...`. ASK sends its
+ * arguments, streams, folder and environment over a socket, and this process runs them with the
+ * program's main(), linked under another name. With sanitizers and coverage counters a process
+ * takes a quarter of a second to start and end, a line hardly anything. Leaks are detected when
+ * this process ends. The exit status is that of TEST, or SERVED_FAILED.
  */
 #include "served.h"
 
@@ -28,14 +27,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define POLL_MS 50 /* until it is seen that the test has ended */
+#define POLL_MS 50 /* polling interval for the end of the test */
 
 extern char **environ;
 
 /* main() of src/cli/main.c. */
 int longhaul_main(int argc, char **argv);
 
-/* One line, as ask.c sent it. */
+/* A line as sent by ask.c. */
 typedef struct {
     int streams[SERVED_STREAMS];
     GByteArray *text; /* owned */
@@ -84,7 +83,7 @@ take_streams(const int *streams)
     }
 }
 
-/* Runs a line as if a process had been started with it. Returns its exit status. */
+/* Runs a line as if in a process of its own. Returns its exit status. */
 static int
 run_line(const Line *line)
 {
@@ -115,7 +114,7 @@ run_line(const Line *line)
     status = longhaul_main((int)argc, (char **)&words->pdata[2]);
     environ = own_environment;
     fflush(stdout);
-    __fpurge(stdout); /* what nobody took */
+    __fpurge(stdout); /* unread output */
     clearerr(stdout);
     return status;
 }
@@ -164,7 +163,7 @@ start_test(char **argv)
     fail(argv[2]);
 }
 
-/* Serves lines until the test has ended. Returns its exit status. */
+/* Serves lines until the test ends. Returns its exit status. */
 static int
 serve_until_end(int listening, pid_t test)
 {
