@@ -11,7 +11,8 @@
 #include <string.h>
 
 #define RANKS_MAX 16
-#define HEADS_MAX 1024  /* messages of thousands of slices at once take the square of their number \
+#define HEADS_MAX                                                                                  \
+    1024                /* messages of thousands of slices at once take the square of their number \
                          */
 #define WORK_MAX_S 0.15 /* of all schedules of an input, in a build that is not slowed down */
 
