@@ -43,7 +43,7 @@ START_TEST(the_narrowest_round_says_by_how_much_clocks_differ)
 END_TEST
 
 /* Five processes with clocks seconds apart: on the first one's clock all begin together, after the
- * last one has been told. */
+ * last one has received the start time. */
 START_TEST(all_begin_together)
 {
     for (uint64_t seed = 0; seed < CASES; seed++) {

@@ -135,7 +135,7 @@ typedef struct {
 } Change;
 
 static const Change changes[] = {
-    /* A call is missing, or comes to nothing: who reads its result finds nothing there. */
+    /* A call is missing, or comes to nothing: its result is missing for the next call. */
     { CALL("embed", "\"tok\", \"w\", \"x\"", TABLE), "",
       "reads slot x, which has not been written" },
     { CALL("glu", "\"gu\", \"p\"", ROWS), "", "reads slot p, which has not been written" },

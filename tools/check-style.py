@@ -45,6 +45,12 @@ TEXT_RULES = [
     ("space", r".", r"[ \t]+$", "space at the end of the line"),
     ("word", r"^(?!tools/check-style)", r"\b(TODO|FIXME|XXX|HACK|WIP)\b",
      "unfinished work: finish it or open an issue"),
+    ("riddle", r"^(?!tools/check-style|CHANGELOG).*\.([ch]|cuh?|py|sh|md|build)$|^(quickstart|check|\.ci/run)$",
+     r"\b([Ww]hoever|So many|[Ww]ho (takes|sends|waits|computes|reads|writes|asks)|(is|are|been) had|"
+     r"(is|are|was|were|be|been) told|(held|hold|holds) (it |them |that )?against|the same again|not told apart|"
+     r"takes (longer )?at least from|how far off|what is off|good to (%|\d)|[Oo]f one's own|"
+     r"how far [\w ]{1,40} can be trusted|[Ww]hat [\w ]{1,30} takes at least)\b",
+     "must be read twice: use the noun and the verb of CONTRIBUTING.md, Text"),
     ("path", r"^(?!tools/check-style)", r"""(^|[\s"'(=])/(home|root|Users|work|workspace)/""",
      "a path of a single machine"),
 ]

@@ -156,7 +156,7 @@ take_file(LhSettingsFile *e, LhSettingsEntry *entry, const char *path, Role role
 
     if (text == NULL && role == WHOLE)
         return refuse_missing(e, entry, path, error);
-    if (text == NULL) { /* whoever needs the file reports it */
+    if (text == NULL) { /* its reader reports that it is missing */
         entry->missing = true;
         return true;
     }

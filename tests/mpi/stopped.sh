@@ -51,7 +51,7 @@ stop() {
     start
     {
         if [ $status -eq 139 ] && ! grep -q 'on signal' "$number.err"; then
-            echo "mpirun itself has crashed (SIGSEGV), of which no rank was told"
+            echo "mpirun itself has crashed (SIGSEGV), which no rank reported"
         elif [ $status -ne 4 ]; then
             echo "status $status"
         fi

@@ -79,7 +79,7 @@ look_at_member(LhStar *w, LhStarMember *m)
     if (m->peer.socket < 0)
         return;
     lh_peer_move(&m->peer, LH_FRAME_HEADER_BYTES + bytes_allowed(w, m));
-    if (m->broken) /* keeps reading, so that the member can still be told */
+    if (m->broken) /* keeps reading, so that the member still gets the failure */
         g_byte_array_set_size(m->peer.received, 0);
     while (!m->broken && !is_too_early(w, m) &&
            (taken = lh_control_frame_take(m->peer.received, (uint32_t)bytes_allowed(w, m), &frame,

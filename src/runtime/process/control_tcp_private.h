@@ -20,7 +20,7 @@
 #define LH_STAR_LOOK_MS 20
 /* Extra time the others allow for the first process to report at the deadline. */
 #define LH_STAR_PATIENCE_US 2000000
-#define LH_STAR_HOSTS_MAX 16 /* hosts that each process is told of */
+#define LH_STAR_HOSTS_MAX 16 /* hosts of which each process gets the addresses */
 
 /* Another process. The first process has one for each other rank; every other process has one, the
  * first. */

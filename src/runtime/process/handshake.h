@@ -80,7 +80,7 @@ bool lh_handshake_call(LhHandshake *h, int socket, const LhHello *hello, const L
 /* Begins a handshake as server: takes over an accepted socket. */
 void lh_handshake_answer(LhHandshake *h, int socket);
 /* Advances as far as the received bytes allow. @answer is NULL for a client. @error
- * (LH_ERROR_RUNTIME) says why either end refused; if this one did, the other has been told. */
+ * (LH_ERROR_RUNTIME) says why either end refused; if this one did, it has sent the reason. */
 LhHandshakeState lh_handshake_move(LhHandshake *h, const LhAnswer *answer, GError **error);
 /* Tells the client to retry later. */
 void lh_handshake_put_off(LhHandshake *h);
