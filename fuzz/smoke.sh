@@ -62,7 +62,7 @@ for reader in $readers; do
     fi
     failed+=("$reader")
     echo "fuzz: $reader: FAILED"
-    grep -m 1 -A 12 -E 'ERROR|runtime error' "$log" || tail -n 12 "$log"
+    grep -a -m 1 -A 12 -E 'ERROR|runtime error' "$log" || tail -n 12 "$log"
     input=$(awk -F 'written to ' '/Test unit written to/ { print $2 }' "$log" | tail -n 1)
     echo "fuzz: full log: $log"
     echo "fuzz: to reproduce: $build/fuzz/replay_$reader $input"

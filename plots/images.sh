@@ -14,6 +14,10 @@ trap 'rm -rf "$folder"' EXIT
 "$program" sim --step --model llama-7b --seq-length 32K --cluster hgx-h100:2 --framework megatron-lm --schedule ulysses \
     --pipeline-model-parallel-size 4 --num-micro-batches 8 --figure "$folder/pipeline.png" -o /dev/null
 "$program" sim dgx-a100-8 --schedule zigzag --figure "$folder/zigzag.png" -o /dev/null
+"$program" show zigzag --ranks 8 --figure "$folder/placement.png" -o /dev/null
+"$program" show dfa-balanced --ranks 8 --figure "$folder/blocks.png" -o /dev/null
+"$program" show zigzag --step --model llama-7b --seq-length 64K --cluster hgx-h100:4 --tensor-model-parallel-size 2 \
+    --pipeline-model-parallel-size 2 --data-parallel-size 2 --figure "$folder/groups.png" -o /dev/null
 "$program" sim step-7b --memory-timeline "$folder/step_memory.png" -o /dev/null
 "$program" sweep sweep-length --figure "$folder/sweep.png" -o /dev/null
 "$program" sweep sweep-crossover --figure "$folder/crossover.png" -o /dev/null
