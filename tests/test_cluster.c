@@ -312,7 +312,7 @@ START_TEST(cluster_of_uneven_hosts)
     const char *const uneven[] = { "a", "a", "b" };
     const char *const mixed[] = { "a", "b", "a", "b" };
 
-    refuses(uneven, 3, "not spread evenly");
+    refuses(uneven, 3, "must be spread evenly over the hosts");
     refuses(mixed, 4, "rank 2 is on a");
 }
 END_TEST

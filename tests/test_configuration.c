@@ -560,7 +560,7 @@ START_TEST(unused_options_are_named)
     check_note("f.sh", "A=(--lr 1)\nfor x in ${A[@]}; do echo $x; done\nrun " MEGATRON, NULL);
     config = lh_config_parse("f.sh", only, strlen(only), NULL, &error);
     ck_assert_ptr_null(config);
-    ck_assert_msg(g_str_has_prefix(error->message, "f.sh:2:6: error: ARGS holds options, and no"),
+    ck_assert_msg(g_str_has_prefix(error->message, "f.sh:2:6: error: ARGS holds options, but no"),
                   "%s", error->message);
 }
 END_TEST
@@ -597,7 +597,8 @@ START_TEST(what_is_wrong_is_refused)
         { "f.sh",
           "swift sft --model org/Qwen3-8B --cutoff_len 8 --learning_rate 1 --finetuning_type full\n"
           "llamafactory --pipeline_model_parallel_size 4\n",
-          "f.sh:2:14: error: \"pipeline-model-parallel-size\": found \"4\": Megatron-LM trains" },
+          "f.sh:2:14: error: \"pipeline-model-parallel-size\": found \"4\": Megatron-LM then "
+          "trains" },
     };
 
     for (guint i = 0; i < G_N_ELEMENTS(rows); i++) {

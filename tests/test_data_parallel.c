@@ -231,7 +231,7 @@ START_TEST(groups_have_limits)
     p.data_parallel_size = 1025;
     ck_assert_ptr_null(lh_program_new(lh_schedule_find("ring", NULL), &p, &error));
     ck_assert_str_eq(error->message,
-                     "1025 groups of 1024 ranks; 1048576 ranks are possible in all");
+                     "1025 groups of 1024 ranks; 1048576 ranks are allowed in total");
     p.data_parallel_size = 8;
     {
         g_autoptr(LhProgram) program = lh_program_new(lh_schedule_find("ring", NULL), &p, NULL);

@@ -211,11 +211,12 @@ START_TEST(forms_rsa_scores_are_followed)
     static const Change changes[] = {
         /* The own block where that of rank 0's keys belongs. */
         { LH_KERNEL_ID_scores, 1, 2, 1, 0, false, "which has not been written" },
-        { LH_KERNEL_ID_scores_softmax, 0, 0, 0, -1, false, "takes 4 parts of slot probs, where 3" },
+        { LH_KERNEL_ID_scores_softmax, 0, 0, 0, -1, false,
+          "takes 4 parts of slot probs; needed: 3" },
         { LH_KERNEL_ID_scores_o, 1, 0, 1, 0, false, "needs the rows of segment 1" },
         { LH_KERNEL_ID_scores_dp, 1, 2, 1, 0, false, "which has not been written" },
         { LH_KERNEL_ID_scores_dq, 1, 0, 1, 0, true, "needs the rows of segment 1" },
-        { LH_KERNEL_ID_scores_dk, 0, 2, 0, -1, true, "takes 3 parts of slot dk_all, where 4" },
+        { LH_KERNEL_ID_scores_dk, 0, 2, 0, -1, true, "takes 3 parts of slot dk_all; needed: 4" },
         { LH_KERNEL_ID_join_dkv, 0, 0, -1, 0, true, "beside rows of" },
     };
 

@@ -319,7 +319,7 @@ START_TEST(pairs_are_joined_where_one_is_asked_for)
     check_joined("ring", "lasp2", "lasp2 + ring");
     check_joined("lasp2", "ring", "lasp2 + ring");
     check_joined("ulysses", "lasp2", "lasp2 + ulysses");
-    check_joined("ulysses", "te-a2a", "Give ulysses + te-a2a or te-a2a + ulysses");
+    check_joined("ulysses", "te-a2a", "give ulysses + te-a2a or te-a2a + ulysses");
     check_joined("ring", "zigzag", "both support only softmax attention");
     check_joined("lasp2+ring", "zigzag", "allowed: one schedule, or one pair");
     check_joined("rings", "lasp2", "did you mean \"ring\"");

@@ -168,7 +168,7 @@ START_TEST(report_memory_is_told_by_category)
                                "optimizer,17179869184,0.21621621621621623\n"
                                "saved,38654705664,0.4864864864864865\n"
                                "logits,6442450944,0.08108108108108109\n"
-                               "in all,79456894976,1\n");
+                               "total,79456894976,1\n");
     /* A single category is not printed as a table. */
     for (uint32_t i = 0; i < step.program->slots_count; i++)
         step.program->slots[i].category = LH_CATEGORY_ATTENTION;
@@ -448,7 +448,7 @@ START_TEST(report_memory_is_drawn)
     ck_assert_ptr_nonnull(strstr(near, "'usable: 77.05 GiB'"));
     ck_assert_ptr_nonnull(strstr(near, "'peak: 74 GiB' at "));
     ck_assert_ptr_nonnull(strstr(near, "nohead"));
-    ck_assert_ptr_nonnull(strstr(near, "'rank 1 holds most: 74 GiB at "));
+    ck_assert_ptr_nonnull(strstr(near, "'rank 1 has the highest peak: 74 GiB at "));
     ck_assert_ptr_nonnull(strstr(near, ", op 61 (backward, layer 11, micro-batch 0)'"));
     far = draw("this-machine", path);
     ck_assert_ptr_null(strstr(far, "nohead")); /* it would be far above */

@@ -659,9 +659,11 @@ START_TEST(sim_impossible_ops_are_input_errors)
     World w;
 
     script_init(&w, &self, 2);
-    check_failure(&w, LH_ERROR_INPUT, (const char *[]){ "rank 0, op 0", "another rank", NULL });
+    check_failure(&w, LH_ERROR_INPUT,
+                  (const char *[]){ "rank 0, op 0", "another existing rank", NULL });
     script_init(&w, &nobody, 2);
-    check_failure(&w, LH_ERROR_INPUT, (const char *[]){ "rank 1, op 0", "another rank", NULL });
+    check_failure(&w, LH_ERROR_INPUT,
+                  (const char *[]){ "rank 1, op 0", "another existing rank", NULL });
     script_init(&w, &future, 1);
     check_failure(&w, LH_ERROR_INPUT, (const char *[]){ "rank 0, op 0", "not earlier", NULL });
 }

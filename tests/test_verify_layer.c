@@ -154,7 +154,8 @@ static const Change changes[] = {
     { "\"dz\"], \"m\": 8, \"n\": 16, \"k\": 8" FIRST, "\"dz\"], \"m\": 8, \"n\": 16, \"k\": 8",
       "(product_dgrad, stream main) reads slot dz, which has not been written" },
     /* dx is added to what is not there. */
-    { "\"dn\", \"dz\", \"gn\"", "\"dn\", \"spare\", \"gn\"", "reads slot spare, into which" },
+    { "\"dn\", \"dz\", \"gn\"", "\"dn\", \"spare\", \"gn\"",
+      "reads slot spare, which has not been written" },
     { "\"elements\": 128" FIRST, "\"elements\": 128",
       "reads slot norm, which has not been written" },
     /* Sizes, kinds and shapes. */
@@ -332,7 +333,8 @@ static const char *const heads[] = {
 #define CUT_KV "\"kernel\": \"silu_kv\", \"regions\": [\"z\", \"kv\"], "
 static const Change cuts[] = {
     { "\"members\": 1", "\"members\": 2", "takes 1 parts of slot x for 2 members" },
-    { "\"members\": 1", "\"members\": 3", "has 8 rows, which 1 sequences of 3 members" },
+    { "\"members\": 1", "\"members\": 3",
+      "has 8 rows, which do not divide among 1 sequences of 3 members" },
     { "\"head_dim\": 4, \"base\"", "\"head_dim\": 5, \"base\"", "elements as its operand" },
     { "\"heads\": 2, \"groups\": 2, \"head_dim\": 4, \"base\"",
       "\"heads\": 1, \"groups\": 1, \"head_dim\": 8, \"base\"",

@@ -202,7 +202,7 @@ START_TEST(outside_belongs_to_ranks_with_heads)
     expect(w, "takes 2 parts of slot x_all; the tokens have 4 shares");
     w = world_new(LH_PASS_FWD);
     call_of(w, 0, LH_KERNEL_ID_qkv_projection, 0)->compute.regions[1].slot = slot_of(w, "o");
-    expect(w, "which is no input");
+    expect(w, "which is not an input");
 }
 END_TEST
 

@@ -10,11 +10,9 @@ const LhOptionSection lh_option_sections[LH_OPTION_CATEGORIES] = {
     [LH_ABOUT_ATTENTION] = { "attention", "Sequence and attention" },
     [LH_ABOUT_CLUSTER] = { "cluster", "Cluster" },
     [LH_ABOUT_SCHEDULE] = { "schedule", "Schedule" },
-    [LH_ABOUT_SCHEDULE_RANKS] = { "schedule-ranks", "Of some schedules: ranks and heads (one of "
-                                                    "the schedules must read the option)" },
+    [LH_ABOUT_SCHEDULE_RANKS] = { "schedule-ranks", "Options of some schedules: ranks and heads" },
     [LH_ABOUT_SCHEDULE_WORK] = { "schedule-work",
-                                 "Of some schedules: communication, memory and compute (one of the "
-                                 "schedules must read the option)" },
+                                 "Options of some schedules: communication, memory, compute" },
     [LH_ABOUT_PARALLELISM] = { "parallelism", "Parallelism" },
     [LH_ABOUT_STEP] = { "step", "Training step" },
     [LH_ABOUT_MEMORY] = { "memory", "Memory" },
