@@ -434,7 +434,7 @@ START_TEST(collectives_of_a_library_need_one)
     g_autoptr(GError) error = NULL;
 
     ck_assert_ptr_null(run_with(&lh_backend_cpu, LH_COLLECTIVES_NCCL, program, &error));
-    ck_assert_msg(strstr(error->message, "only backend \"nccl\" has collectives") != NULL, "%s",
+    ck_assert_msg(strstr(error->message, "only backend \"nccl\" runs collectives") != NULL, "%s",
                   error->message);
 }
 END_TEST

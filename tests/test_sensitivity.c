@@ -178,7 +178,7 @@ START_TEST(sensitivities_of_a_cost_model_are_none)
     row = lh_compare_run(setup, g_ptr_array_index(setup->schedules, 0), NULL);
     lh_describe_trust(setup, row, "--provenance", line);
     ck_assert_str_eq(line->str,
-                     "constants: none; these are the times of a cost model, not of a machine\n");
+                     "least certain: nothing; these are the times of a cost model, not of a machine\n");
 }
 END_TEST
 

@@ -517,8 +517,8 @@ take_rows(LhValidated *validated, const LhJson *json, const GArray *rows, uint32
 
         if (has_rank != (alone && predicted) || (has_rank && row->rank >= ranks))
             return lh_json_error(json, rank, error,
-                                 alone ? "a schedule that was predicted has a rank, less than %u; "
-                                         "no other one has"
+                                 alone ? "a predicted schedule must have a rank below %u; others "
+                                         "must have none"
                                        : "all %u ranks ran: no rank ran alone",
                                  ranks);
         if (row->runs > 0 && !(row->measured_s >= SECONDS_MIN))
