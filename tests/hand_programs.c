@@ -461,7 +461,7 @@ const HandProgram hand_programs[] = {
     { "messages-by-communicator", messages_by_communicator, NULL, NULL },
     { "group-with-idle-strides", group_with_idle_strides, NULL, NULL },
     { "groups-that-share-ranks", groups_that_share_ranks, NULL, NULL },
-    { "calls-out-of-order", calls_out_of_order, "another collective",
+    { "calls-out-of-order", calls_out_of_order, "is a different collective",
       "another rank calls a different collective" },
     { "calls-on-two-communicators", calls_on_two_communicators, NULL, NULL },
     { "sum-that-cannot-be-shared", sum_that_cannot_be_shared, "do not divide among", NULL },

@@ -152,8 +152,8 @@ START_TEST(sensitivities_discriminate)
 
         lh_describe_trust(c.setup, c.row, "--provenance", line);
         ck_assert_ptr_nonnull(strstr(line->str, lh_provenance_names[first->provenance]));
-        ck_assert_msg((strstr(line->str, "the rate of") != NULL &&
-                       strstr(line->str, "the rate of") < strstr(line->str, "(")) ==
+        ck_assert_msg((strstr(line->str, "the bandwidth of") != NULL &&
+                       strstr(line->str, "the bandwidth of") < strstr(line->str, "(")) ==
                           (first->kind == LH_CONSTANT_OF_LINK),
                       "%s", line->str);
         g_hash_table_add(lines, g_string_free(line, FALSE));
@@ -177,8 +177,9 @@ START_TEST(sensitivities_of_a_cost_model_are_none)
     setup = lh_setup_new(scenario, NULL);
     row = lh_compare_run(setup, g_ptr_array_index(setup->schedules, 0), NULL);
     lh_describe_trust(setup, row, "--provenance", line);
-    ck_assert_str_eq(line->str,
-                     "least certain: nothing; these are the times of a cost model, not of a machine\n");
+    ck_assert_str_eq(
+        line->str,
+        "least certain: nothing; these are the times of a cost model, not of a machine\n");
 }
 END_TEST
 
