@@ -445,6 +445,33 @@ START_TEST(doubles_read_back)
 }
 END_TEST
 
+static char *
+error_text(const char *format, ...)
+{
+    va_list args;
+    char *text;
+
+    va_start(args, format);
+    text = lh_error_text(format, args);
+    va_end(args);
+    return text;
+}
+
+/* A precision counts bytes; a character that it cuts in two is replaced. */
+START_TEST(error_texts_are_valid)
+{
+    static const char *const smile = "ab\xf0\x9f\x98\x80"
+                                     "cd";
+
+    for (int bytes = 0; bytes <= 8; bytes++) {
+        g_autofree char *text = error_text("found \"%.*s\"", bytes, smile);
+
+        ck_assert_msg(g_utf8_validate(text, -1, NULL), "%d bytes: %s", bytes, text);
+        ck_assert_int_eq(strstr(text, "\xef\xbf\xbd") != NULL, bytes > 2 && bytes < 6);
+    }
+}
+END_TEST
+
 START_TEST(nearest_word_finds_typing_errors)
 {
     static const char *const words[] = { "bandwidth", "latency", "count", "ring", "rings", NULL };
@@ -481,4 +508,5 @@ LH_TEST_MAIN("base_units", units_parses_counts, units_parses_bytes, units_parses
              units_have_patterns_that_agree, units_formats_for_people,
              units_formats_times_for_people, units_formats_rates_for_people,
              units_formats_read_back, units_round_sizes_read_back_exactly, units_survives_noise,
-             doubles_print_shortest, doubles_read_back, nearest_word_finds_typing_errors)
+             doubles_print_shortest, doubles_read_back, error_texts_are_valid,
+             nearest_word_finds_typing_errors)

@@ -22,6 +22,19 @@ lh_error_read(const char *path, int cause, GError **error)
                     strerror(cause));
 }
 
+char *
+lh_error_text(const char *format, va_list args)
+{
+    char *text = g_strdup_vprintf(format, args);
+    char *valid;
+
+    if (g_utf8_validate(text, -1, NULL))
+        return text;
+    valid = g_utf8_make_valid(text, -1);
+    g_free(text);
+    return valid;
+}
+
 static guint
 min3(guint a, guint b, guint c)
 {

@@ -30,6 +30,10 @@ GQuark lh_waited_quark(void);
  * LH_ERROR_RUNTIME for lack of memory. */
 void lh_error_read(const char *path, int cause, GError **error);
 
+/* g_strdup_vprintf() of a message that quotes text: valid UTF-8 even where a precision ("%.60s")
+ * cuts a character in two. Caller frees. */
+char *lh_error_text(const char *format, va_list args) G_GNUC_PRINTF(1, 0);
+
 /*
  * The candidate nearest to @word, the first of several, or NULL: edit distance at most a third of
  * its length, at least 1; swapping two letters is one edit. @candidates is NULL-terminated; the

@@ -15,7 +15,7 @@ lh_text_fail(const LhTextReader *r, const char *place, const char *format, ...)
     for (const char *at = r->line_start; at < place; at++)
         column += ((unsigned char)*at & 0xc0) != 0x80;
     va_start(args, format);
-    message = g_strdup_vprintf(format, args);
+    message = lh_error_text(format, args);
     va_end(args);
     g_set_error(r->error, LH_ERROR, LH_ERROR_INPUT, "%s:%u:%u: error: %s", r->file, r->line, column,
                 message);

@@ -215,7 +215,7 @@ lh_program_refuse(GError **error, const char *format, ...)
     va_list args;
 
     va_start(args, format);
-    text = g_strdup_vprintf(format, args);
+    text = lh_error_text(format, args);
     va_end(args);
     g_set_error_literal(error, LH_ERROR, LH_ERROR_NO, text);
     return false;

@@ -53,7 +53,7 @@ lh_execution_fail_op(const LhRunner *rank, const LhOp *op, int code, const char 
     va_list args;
 
     va_start(args, format);
-    what = g_strdup_vprintf(format, args);
+    what = lh_error_text(format, args);
     va_end(args);
     lh_execution_fail(x, g_error_new(LH_ERROR, code, "rank %u, %s: %s", rank->index, text, what));
     return false;

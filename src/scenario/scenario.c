@@ -345,7 +345,7 @@ lh_scenario_error(const LhScenario *scenario, const char *name, GError **error, 
     va_list args;
 
     va_start(args, format);
-    message = g_strdup_vprintf(format, args);
+    message = lh_error_text(format, args);
     va_end(args);
     option = lh_setting_option(field);
     if (scenario->places[field - lh_scenario_fields()] != NULL) {

@@ -341,7 +341,7 @@ lh_csv_error(const LhCsv *csv, guint row, GError **error, const char *format, ..
     va_list args;
 
     va_start(args, format);
-    message = g_strdup_vprintf(format, args);
+    message = lh_error_text(format, args);
     va_end(args);
     g_set_error(error, LH_ERROR, LH_ERROR_INPUT, "%s:%u: error: %s", csv->file,
                 lh_csv_line(csv, row), message);

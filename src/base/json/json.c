@@ -217,7 +217,7 @@ lh_json_error(const LhJson *json, const char *path, GError **error, const char *
     va_list args;
 
     va_start(args, format);
-    message = g_strdup_vprintf(format, args);
+    message = lh_error_text(format, args);
     va_end(args);
     lh_json_find(json, path, &nearest);
     return lh_json_fail_at(json->name, json->text, lh_json_place(nearest), error, "%s", message);

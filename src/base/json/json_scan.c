@@ -50,7 +50,7 @@ lh_json_fail_at(const char *name, const char *text, gsize offset, GError **error
     va_list args;
 
     va_start(args, format);
-    message = g_strdup_vprintf(format, args);
+    message = lh_error_text(format, args);
     va_end(args);
     locate(text, offset, &line, &column);
     g_set_error(error, LH_ERROR, LH_ERROR_INPUT, "%s:%u:%u: error: %s", name, line, column,
@@ -64,7 +64,7 @@ static G_GNUC_PRINTF(3, 4) bool fail_at(Scanner *s, gsize offset, const char *fo
     va_list args;
 
     va_start(args, format);
-    message = g_strdup_vprintf(format, args);
+    message = lh_error_text(format, args);
     va_end(args);
     return lh_json_fail_at(s->name, s->text, offset, s->error, "%s", message);
 }

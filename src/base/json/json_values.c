@@ -23,7 +23,7 @@ lh_json_fail_value(LhJsonDecoder *d, const cJSON *value, const char *format, ...
     va_list args;
 
     va_start(args, format);
-    message = g_strdup_vprintf(format, args);
+    message = lh_error_text(format, args);
     va_end(args);
     return lh_json_fail_at(d->json->name, d->json->text, lh_json_place(value), d->error, "%s",
                            message);

@@ -121,7 +121,7 @@ lh_settings_fail(const LhSettingsFile *entries, guint line, guint column, GError
     va_list args;
 
     va_start(args, format);
-    message = g_strdup_vprintf(format, args);
+    message = lh_error_text(format, args);
     va_end(args);
     g_set_error(error, LH_ERROR, LH_ERROR_INPUT, "%s:%u:%u: error: %s", entries->file, line, column,
                 message);

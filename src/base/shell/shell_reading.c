@@ -16,7 +16,7 @@ lh_shell_fail(const LhShell *sh, guint line, guint column, const char *format, .
     va_list args;
 
     va_start(args, format);
-    message = g_strdup_vprintf(format, args);
+    message = lh_error_text(format, args);
     va_end(args);
     g_set_error(sh->error, LH_ERROR, LH_ERROR_INPUT, "%s:%u:%u: error: %s", sh->file, line, column,
                 message);

@@ -23,7 +23,7 @@ lh_config_note(LhConfig *config, const LhSettingsEntry *entry, const char *forma
     va_list args;
 
     va_start(args, format);
-    message = g_strdup_vprintf(format, args);
+    message = lh_error_text(format, args);
     va_end(args);
     g_ptr_array_add(config->notes, g_strdup_printf("%s: warning: %s", where, message));
 }
@@ -37,7 +37,7 @@ lh_config_fail(const LhConfig *config, const LhSettingsEntry *entry, GError **er
     va_list args;
 
     va_start(args, format);
-    message = g_strdup_vprintf(format, args);
+    message = lh_error_text(format, args);
     va_end(args);
     g_set_error(error, LH_ERROR, LH_ERROR_INPUT, "%s: error: %s", where, message);
     return false;
@@ -50,7 +50,7 @@ lh_config_lacks_model(LhConfig *config, const LhSettingsEntry *entry, const char
 
     g_free(config->no_model);
     va_start(args, format);
-    config->no_model = g_strdup_vprintf(format, args);
+    config->no_model = lh_error_text(format, args);
     va_end(args);
     config->no_model_at = entry;
 }
@@ -72,7 +72,7 @@ lh_config_lacks(LhConfig *config, const LhSettingsEntry *entry, const char *fiel
     va_list args;
 
     va_start(args, format);
-    *lack = (LhConfigLack){ entry, LH_CONFIG_WAY, field, g_strdup_vprintf(format, args) };
+    *lack = (LhConfigLack){ entry, LH_CONFIG_WAY, field, lh_error_text(format, args) };
     va_end(args);
     g_ptr_array_add(config->lacks, lack);
 }
@@ -84,7 +84,7 @@ lh_config_unsaid(LhConfig *config, unsigned part, const char *field, const char 
     va_list args;
 
     va_start(args, format);
-    *lack = (LhConfigLack){ NULL, part, field, g_strdup_vprintf(format, args) };
+    *lack = (LhConfigLack){ NULL, part, field, lh_error_text(format, args) };
     va_end(args);
     g_ptr_array_add(config->unsaid, lack);
 }

@@ -72,7 +72,7 @@ static bool G_GNUC_PRINTF(3, 4) fail(const LhXml *x, GError **error, const char 
     int line, column;
 
     va_start(args, format);
-    message = g_strdup_vprintf(format, args);
+    message = lh_error_text(format, args);
     va_end(args);
     find_position(x, &line, &column);
     g_set_error(error, LH_ERROR, LH_ERROR_INPUT, "%s:%d:%d: error: %s", x->r->text.file, line,

@@ -26,7 +26,7 @@ lh_form_fail(const LhFormReader *r, const char *field, const char *format, ...)
     va_list args;
 
     va_start(args, format);
-    text = g_strdup_vprintf(format, args);
+    text = lh_error_text(format, args);
     va_end(args);
     return lh_json_error(r->json, path, r->error, "%s", text);
 }
