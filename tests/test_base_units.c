@@ -445,8 +445,7 @@ START_TEST(doubles_read_back)
 }
 END_TEST
 
-static char *
-error_text(const char *format, ...)
+G_GNUC_PRINTF(1, 2) static char *error_text(const char *format, ...)
 {
     va_list args;
     char *text;

@@ -515,7 +515,7 @@ def hold_rank_alone(tool):
     tool.call("report", "--from", "changed.json", "--output", "page.html")
     assert "the budget was spent" in (tool.folder / "page.html").read_text()
     changed["argv"] = [word for word in changed["argv"] if word not in ("--replay-rank", "5")]
-    refused(tool, changed, status=3, says="far is another machine than this one")
+    refused(tool, changed, status=3, says="far is not this machine")
     for rank, status, says in (("8", 2, "rank 8 has no ops; 8 ranks have some"), ("last", 2, 'found "last"')):
         done = tool.call("validate", *words, "--replay-rank", rank, status=status)
         assert says in done.stderr and not done.stdout, done.stderr
@@ -597,12 +597,12 @@ def hold_saved(tool):
         refused(tool, saved | {"argv": saved["argv"][:1]}, status=3, says="without a command")
         refused(tool, saved | {"argv": ["longhaul", "run", "--schedule", "ring"]}, status=3,
                 says="result of longhaul run; allowed: results of compare, plan, sweep, validate")
-        refused(tool, saved | {"argv": [*saved["argv"], "--help"]}, status=3, says="it asks for help")
+        refused(tool, saved | {"argv": [*saved["argv"], "--help"]}, status=3, says="it is a call for help")
         refused(tool, saved | {"argv": [*saved["argv"], "--no-such"]}, status=3, says="--no-such")
         refused(tool, saved | {"argv": "longhaul"}, status=3, says="argv")
         if name == "plan":  # whose differences are found in the same way
             continue
-        refused(tool, saved | {"seed": "1"}, status=3, says="seed: found")
+        refused(tool, saved | {"seed": "1"}, status=3, says="seed: the saved result has")
         refused(tool, {key: value for key, value in saved.items() if key != "seed"}, status=3, says="so it cannot be shown")
         refused(tool, saved | {"inputs": saved["inputs"][:-1]}, status=3, says=f"inputs[{len(saved['inputs']) - 1}]")
         refused(tool, saved | {"inputs": saved["inputs"] * 2}, status=3, says=f"inputs[{len(saved['inputs'])}]")
@@ -633,7 +633,7 @@ echo "$from" > from.txt
     page = pathlib.Path((tool.folder / "from.txt").read_text().strip())
     assert page.name == "page.html" and not page.parent.exists(), page
     (tool.folder / "page.pdf").unlink()
-    for body, says in (("exit 0", "chromium made no PDF"), ("exit 3", "cannot print page.pdf")):
+    for body, says in (("exit 0", "chromium did not write a PDF"), ("exit 3", "cannot print page.pdf")):
         browser.write_text(f"#!/bin/sh\n{body}\n")
         done = tool.call("report", *CASE, "--schedule", "ring", "--output", "page.pdf", status=4)
         assert says in done.stderr and not (tool.folder / "page.pdf").exists(), done.stderr
@@ -659,7 +659,7 @@ def hold_pdf(tool):
     (tool.folder / "weasyprint").chmod(0o755)
     (tool.folder / "gnuplot").symlink_to(shutil.which("gnuplot", path=path))
     done = tool.call("report", *CASE, "--schedule", "ring", "--output", "page.pdf", status=4)
-    assert "weasyprint made no PDF" in done.stderr and not (tool.folder / "page.pdf").exists()
+    assert "weasyprint did not write a PDF" in done.stderr and not (tool.folder / "page.pdf").exists()
     (tool.folder / "weasyprint").write_text("#!/bin/sh\nread -r line\necho \"%PDF-1.7 $line\"\n")
     tool.call("report", *CASE, "--schedule", "ring", "--output", "page.pdf")
     assert (tool.folder / "page.pdf").read_text() == "%PDF-1.7 <!DOCTYPE html>\n"
