@@ -48,7 +48,9 @@ piece_of(const Blocks *b, uint32_t segment, uint32_t piece)
 static double
 position_of(LhSegment piece)
 {
-    return (double)(piece.start / piece.count);
+    const uint64_t position = piece.start / piece.count;
+
+    return (double)position;
 }
 
 static void
@@ -227,10 +229,15 @@ static void
 add_group_panel(LhMap *map, const Dimension *d, uint32_t panel, uint64_t ranks)
 {
     for (uint64_t rank = 0; rank < ranks; rank++) {
-        const double x = (double)(rank % map->width);
-        const double y = (double)(rank / map->width);
-        const LhMapBox box = { panel, group_of(d, rank) % map->colours, x, y, 1, 1 };
-        const LhMapLabel label = { panel, group_of(d, rank), x, y };
+        const uint64_t column = rank % map->width, row = rank / map->width;
+        const uint32_t group = group_of(d, rank);
+        const LhMapBox box = { .panel = panel,
+                               .colour = group % map->colours,
+                               .x = (double)column,
+                               .y = (double)row,
+                               .width = 1,
+                               .height = 1 };
+        const LhMapLabel label = { panel, group, box.x, box.y };
 
         g_array_append_val(map->boxes, box);
         g_array_append_val(map->labels, label);
