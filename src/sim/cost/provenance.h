@@ -46,8 +46,7 @@ typedef struct {
     double spread;  /* (slowest rank - fastest) / median, if ranks were measured at the same time */
 } LhFitResiduals;
 
-/* Relative error of the model if every constant is known: eight of the ten held-out times of
- * docs/results/accuracy.md are within it. */
+/* Relative error of the model itself, with every constant known. */
 #define LH_MODEL_ERROR 0.05
 
 /* Relative error of a constant of @provenance (LhProvenance), in (0, 1). */
