@@ -10,6 +10,7 @@
 #include "compare/error_bar.h"
 #include "compare/totals.h"
 #include "report/base/text.h"
+#include "scenario/setting.h"
 #include "sim/cost/device_fields.h"
 #include "sim/cost/provenance.h"
 
@@ -311,28 +312,6 @@ add_overhead(LhTable *table, const LhTopology *t)
                      t->nic.from.source);
 }
 
-static char *
-format_value(const LhField *row, const void *value)
-{
-    if (row->type == LH_FIELD_DOUBLE)
-        return g_strdup_printf("%g", *(const double *)value);
-    if (row->type == LH_FIELD_UINT)
-        return g_strdup_printf("%" G_GUINT64_FORMAT, *(const uint64_t *)value);
-    switch (row->unit) {
-    case LH_UNIT_TIME:
-        return lh_format_time(*(const LhTime *)value);
-    case LH_UNIT_BANDWIDTH:
-    case LH_UNIT_PORT:
-        return lh_format_bandwidth(*(const double *)value);
-    case LH_UNIT_FLOPS:
-        return lh_format_flops(*(const double *)value);
-    case LH_UNIT_BYTES:
-        return lh_format_bytes(*(const uint64_t *)value);
-    default:
-        return lh_format_count(*(const uint64_t *)value);
-    }
-}
-
 /* Optional constants of a device, each under its name in the file. */
 static void
 add_optional_constants(LhTable *table, const LhDevice *d)
@@ -347,7 +326,8 @@ add_optional_constants(LhTable *table, const LhDevice *d)
             (row->flags & LH_FIELD_REQUIRED) != 0 || memcmp(value, nothing, size) == 0)
             continue;
         g_autofree char *name = g_strdelimit(g_strdup(row->name), "_", ' ');
-        g_autofree char *text = format_value(row, value);
+        g_autoptr(GPtrArray) texts = lh_setting_texts(row, d);
+        const char *text = g_ptr_array_index(texts, 0);
 
         if (d->host_source != NULL)
             add_constant(table, name, text, LH_PROVENANCE_MEASURED, d->host_source);
