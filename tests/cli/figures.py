@@ -380,19 +380,24 @@ def hold_blocks(tool, pick):
 
 
 def hold_groups(tool, pick):
-    """Each panel has every GPU once; equal numbers are a group, of as many ranks as its title says."""
+    """Each panel has every GPU once; equal numbers are a group, of the ranks that Megatron's order of ranks gives it."""
     tensor, pipeline, data = pick.choice([1, 2, 4]), pick.choice([1, 2]), pick.choice([1, 2])
     tool.draw("show", "zigzag", "--step", "--cluster", "hgx-h100:4", "--model", "gpt3-125m", "--seq-length", "64K",
               "--ranks", "32", "--tensor-model-parallel-size", str(tensor), "--pipeline-model-parallel-size",
               str(pipeline), "--data-parallel-size", str(data), "--framework", "megatron-lm", "--figure", "b.svg")
     script = Script(tool.folder / "b.gp")
-    sizes = [int(size) for size in re.findall(r"parallel, (\d+) ranks a group", script.rest)]
-    assert sizes == [size for size in (tensor, 32 // tensor // pipeline // data, data, pipeline) if size > 1], sizes
-    assert len(squares(script, "colour")[0]) == 32 * len(sizes)
+    context = 32 // tensor // pipeline // data
+    kinds = [(tensor, 1), (context, tensor), (data, tensor * context), (pipeline, tensor * context * data)]
+    kinds = [(size, stride) for size, stride in kinds if size > 1]  # rank = t + T (c + C (d + D p))
+    assert [int(size) for size in re.findall(r"parallel, (\d+) ranks a group", script.rest)] == [s for s, _ in kinds]
+    assert len(squares(script, "colour")[0]) == 32 * len(kinds)
     labels = script.sets["labels"]
-    for panel, size in enumerate(sizes):
-        groups = collections.Counter(number for _, _, number in labels[32 * panel:32 * panel + 32])
-        assert set(groups.values()) == {size} and len(groups) == 32 // size, (groups, size)
+    for panel, (size, stride) in enumerate(kinds):
+        groups = collections.defaultdict(set)
+        for rank, (_, _, number) in enumerate(labels[32 * panel:32 * panel + 32]):
+            groups[number].add(rank)
+        wanted = [set(range(first, first + size * stride, stride)) for first in range(32) if first // stride % size == 0]
+        assert sorted(map(sorted, groups.values())) == sorted(map(sorted, wanted)), (groups, size, stride)
 
 
 def hold(tool, number, seed):
