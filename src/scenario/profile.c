@@ -473,21 +473,21 @@ put_times(const LhProfile *p, LhTopology *topology)
 static void
 put_constants(const LhProfile *p, LhDevice *device)
 {
-    char **source;
+    const LhField *fields = lh_device_fields;
 
-    for (const LhField *row = lh_profile_fields(); row->name != NULL; row++) {
-        const char *found = (const char *)p + row->offset;
-        const gsize size = lh_field_number_size(row);
+    for (guint i = 0; fields[i].name != NULL; i++) {
+        const char *found = (const char *)&p->device + fields[i].offset;
+        const char *nothing = (const char *)&lh_profile_nothing()->device + fields[i].offset;
+        const gsize size = lh_field_number_size(&fields[i]);
 
-        if (!is_of_device(row) ||
-            memcmp(found, (const char *)lh_profile_nothing() + row->offset, size) == 0)
+        if ((fields[i].flags & LH_FIELD_SHARED) == 0 || size == 0 ||
+            memcmp(found, nothing, size) == 0)
             continue;
-        memcpy((char *)device + (row->offset - PROFILE_AT(device)), found, size);
-        source =
-            g_str_has_prefix(row->name, "memory_") ? &device->memory_source : &device->host_source;
-        g_free(*source);
-        *source = g_strdup(p->source);
+        memcpy((char *)device + fields[i].offset, found, size);
+        device->profile_rows |= UINT64_C(1) << i;
     }
+    g_free(device->profile_source);
+    device->profile_source = g_strdup(p->source);
     if (p->device.kernel_launch_ps >= 0 && p->device.stream_sync_ps >= 0)
         device->host_provenance = LH_PROVENANCE_MEASURED;
 }

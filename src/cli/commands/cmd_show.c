@@ -49,7 +49,8 @@ static const LhField show_options[] = {
     LH_OPTION_OUTPUT(ShowOptions, to),
     LH_OPTION_FIGURE(ShowOptions, figure,
                      "Also draw into this .svg, .png or .pdf file which rank computes which block "
-                     "of attention and holds which tokens, for a schedule of at most 64 ranks; of "
+                     "of forward attention and holds which tokens, for one data-parallel group of "
+                     "at most 64 ranks; of "
                      "a training step, which GPUs form the groups of each kind of parallelism."),
     { .name = NULL },
 };

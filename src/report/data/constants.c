@@ -312,6 +312,17 @@ add_overhead(LhTable *table, const LhTopology *t)
                      t->nic.from.source);
 }
 
+/* Where the device's constant @name comes from: the profile that gave it, or the device file. */
+static const char *
+source_of(const LhDevice *d, const char *name)
+{
+    guint i = 0;
+
+    while (strcmp(lh_device_fields[i].name, name) != 0)
+        i++;
+    return (d->profile_rows >> i & 1) != 0 ? d->profile_source : d->source;
+}
+
 /* Optional constants of a device, each under its name in the file. */
 static void
 add_optional_constants(LhTable *table, const LhDevice *d)
@@ -329,10 +340,10 @@ add_optional_constants(LhTable *table, const LhDevice *d)
         g_autoptr(GPtrArray) texts = lh_setting_texts(row, d);
         const char *text = g_ptr_array_index(texts, 0);
 
-        if (d->host_source != NULL)
-            add_constant(table, name, text, LH_PROVENANCE_MEASURED, d->host_source);
-        else
-            add_constant(table, name, text, d->host_provenance, d->source);
+        add_constant(table, name, text,
+                     source_of(d, row->name) == d->profile_source ? LH_PROVENANCE_MEASURED
+                                                                  : d->host_provenance,
+                     source_of(d, row->name));
     }
 }
 
@@ -427,12 +438,8 @@ lh_describe_constants(const LhSetup *setup)
     lh_table_column(table, "source", "source", NULL, false);
     add_kernel_constants(table, d);
     add_attention_constants(table, d);
-    add_constant(table, "memory", memory, d->memory_provenance,
-                 d->memory_source != NULL ? d->memory_source : d->source);
-    add_constant(table, "host", host, d->host_provenance,
-                 d->host_source != NULL && d->host_provenance == LH_PROVENANCE_MEASURED
-                     ? d->host_source
-                     : d->source);
+    add_constant(table, "memory", memory, d->memory_provenance, source_of(d, "memory_bandwidth"));
+    add_constant(table, "host", host, d->host_provenance, source_of(d, "kernel_launch"));
     add_optional_constants(table, d);
     add_link_constant(table, "nvlink", &setup->topology->nvlink);
     add_link_constant(table, "pcie", &setup->topology->pcie);

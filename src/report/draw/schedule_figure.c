@@ -147,7 +147,7 @@ draw_blocks(const LhProgram *program, const GArray *blocks, LhFigureTo to, GErro
     Blocks b = { .map = &map, .program = program, .placement = program->placement };
     g_auto(GStrv) titles = lh_map_slice_titles(map.panels);
     g_autofree char *title =
-        g_strdup_printf("%s: which rank computes which block of attention", program->name);
+        g_strdup_printf("%s, forward: which rank computes which block of attention", program->name);
     g_autofree char *tokens = NULL;
     g_autofree char *below = NULL;
 
@@ -159,7 +159,9 @@ draw_blocks(const LhProgram *program, const GArray *blocks, LhFigureTo to, GErro
     below = g_strdup_printf("%s token%s a square; edges: the rank that holds the tokens%s%s",
                             tokens, b.placement.seq_length == map.width ? "" : "s",
                             lh_map_has_labels(&map) ? "; numbers: the schedule's steps" : "",
-                            map.panels < slices ? "; further slices are not shown" : "");
+                            program->params.attention.linear ? "; other pairs go by states"
+                            : map.panels < slices            ? "; further slices are not shown"
+                                                             : "");
     map.title = title;
     map.below = below;
     return lh_map_draw(&map, to, error);
@@ -199,7 +201,8 @@ draw_schedule(const LhSetup *setup, const LhProgram *program, LhFigureTo to, GEr
         program = made;
     }
     if (program->params.ranks > LH_SCHEDULE_FIGURE_RANKS_MAX)
-        return refuse(error, program->name, "it has more than 64 ranks");
+        return refuse(error, program->name,
+                      "it has more than " G_STRINGIFY(LH_SCHEDULE_FIGURE_RANKS_MAX) " ranks");
     verdict = lh_verify_blocks(program, blocks);
     if (verdict->findings_total > 0)
         return refuse(error, program->name, g_array_index(verdict->findings, LhFinding, 0).message);

@@ -17,5 +17,5 @@
 bool lh_schedule_figure_draw(const LhSetup *setup, const LhProgram *program, LhFigureTo to,
                              GError **error);
 
-#define LH_SCHEDULE_FIGURE_RANKS_MAX 64U
-#define LH_SCHEDULE_FIGURE_SLICES_MAX 8U
+#define LH_SCHEDULE_FIGURE_RANKS_MAX 64
+#define LH_SCHEDULE_FIGURE_SLICES_MAX 8

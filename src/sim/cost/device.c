@@ -180,8 +180,7 @@ lh_device_free(LhDevice *device)
         return;
     lh_json_clear(lh_device_fields, device);
     g_free(device->sha256);
-    g_free(device->memory_source);
-    g_free(device->host_source);
+    g_free(device->profile_source);
     g_free(device);
 }
 

@@ -129,9 +129,10 @@ typedef struct {
     GArray *elementwise;    /* of LhKernelTraffic; NULL: none */
     GArray *attention;      /* of LhAttentionRow; NULL: none */
     char *attention_kernel; /* the library of these that is used; NULL: see lh_cost_init() */
-    /* Profile that the memory's constants come from; the same for the host's and optional ones.
-     * NULL: none. */
-    char *memory_source, *host_source;
+    /* Rows of lh_device_fields that a profile gave, a bit each, and its source; NULL: no profile.
+     */
+    uint64_t profile_rows;
+    char *profile_source;
     char *sha256;
     int schema; /* version of longhaul.device, from 0 */
 } LhDevice;
