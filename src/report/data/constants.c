@@ -312,15 +312,31 @@ add_overhead(LhTable *table, const LhTopology *t)
                      t->nic.from.source);
 }
 
-/* Where the device's constant @name comes from: the profile that gave it, or the device file. */
-static const char *
-source_of(const LhDevice *d, const char *name)
+static bool
+is_of_profile(const LhDevice *d, const char *name)
 {
     guint i = 0;
 
     while (strcmp(lh_device_fields[i].name, name) != 0)
         i++;
-    return (d->profile_rows >> i & 1) != 0 ? d->profile_source : d->source;
+    return (d->profile_rows >> i & 1) != 0;
+}
+
+/* Where the device's constant @name comes from: the profile that gave it, or the device file. */
+static const char *
+source_of(const LhDevice *d, const char *name)
+{
+    return is_of_profile(d, name) ? d->profile_source : d->source;
+}
+
+/* A device file vouches for optional constants as for the times of hosts, unless a profile has
+ * replaced these and what the file says of them. */
+static int
+optional_provenance(const LhDevice *d, const char *name)
+{
+    if (is_of_profile(d, name))
+        return LH_PROVENANCE_MEASURED;
+    return is_of_profile(d, "kernel_launch") ? LH_PROVENANCE_ASSUMED : d->host_provenance;
 }
 
 /* Optional constants of a device, each under its name in the file. */
@@ -340,10 +356,7 @@ add_optional_constants(LhTable *table, const LhDevice *d)
         g_autoptr(GPtrArray) texts = lh_setting_texts(row, d);
         const char *text = g_ptr_array_index(texts, 0);
 
-        add_constant(table, name, text,
-                     source_of(d, row->name) == d->profile_source ? LH_PROVENANCE_MEASURED
-                                                                  : d->host_provenance,
-                     source_of(d, row->name));
+        add_constant(table, name, text, optional_provenance(d, row->name), source_of(d, row->name));
     }
 }
 

@@ -158,7 +158,7 @@ draw_blocks(const LhProgram *program, const GArray *blocks, LhFigureTo to, GErro
     tokens = lh_format_count(b.placement.seq_length / map.width);
     below = g_strdup_printf("%s token%s a square; edges: the rank that holds the tokens%s%s",
                             tokens, b.placement.seq_length == map.width ? "" : "s",
-                            lh_map_has_labels(&map) ? "; numbers: the schedule's steps" : "",
+                            lh_map_has_labels(&map) ? "; numbers: steps" : "",
                             program->params.attention.linear ? "; other pairs go by states"
                             : map.panels < slices            ? "; further slices are not shown"
                                                              : "");
