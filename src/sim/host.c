@@ -31,6 +31,25 @@ issue_memory(LhEngine *e, LhSimRank *rank, LhNode *node, const LhOp *op)
     lh_nodes_retire(&rank->nodes);
 }
 
+static double
+time_share(const LhEngine *e, const LhSimRank *rank, const LhOp *op)
+{
+    const LhSimParams *p = e->params;
+
+    return p->time_share == NULL ? 1 : p->time_share(p->time_share_data, rank->index, op->id);
+}
+
+/* Initialises the part of an exchange or a collective. */
+static void
+init_communication(LhEngine *e, const LhSimRank *rank, LhNode *node, const LhOp *op)
+{
+    node->share = time_share(e, rank, op);
+    node->bytes = 0;
+    node->pending = 0;
+    node->posts = LH_NO_POST;
+    node->ctas = 0;
+}
+
 static void
 issue_compute(LhEngine *e, LhSimRank *rank, LhNode *node, const LhOp *op)
 {
@@ -38,6 +57,7 @@ issue_compute(LhEngine *e, LhSimRank *rank, LhNode *node, const LhOp *op)
     const uint32_t r = rank->index;
     LhTime time;
 
+    node->flops = lh_op_flops(op);
     node->kernel = (uint8_t)op->compute.kernel;
     node->occupancy = 1;
     time = p->compute_time != NULL ? p->compute_time(p->compute_time_data, r, op)
@@ -46,8 +66,7 @@ issue_compute(LhEngine *e, LhSimRank *rank, LhNode *node, const LhOp *op)
     node->work_ps *= lh_sim_variation(p, r, op->id);
     if (e->slowdown != NULL)
         node->work_ps *= e->slowdown[r];
-    node->work_ps *= node->share;
-    node->flops = lh_op_flops(op);
+    node->work_ps *= time_share(e, rank, op);
     e->results[r].flops += node->flops;
     e->results[r].dense_flops += lh_op_dense_flops(op);
 }
@@ -58,6 +77,7 @@ issue_exchange(LhEngine *e, LhSimRank *rank, LhNode *node, const LhOp *op)
     const uint32_t r = rank->index;
     uint32_t last = LH_NO_POST;
 
+    init_communication(e, rank, node, op);
     node->pending = op->exchange.parts_count;
     for (uint32_t i = 0; i < op->exchange.parts_count; i++) {
         const LhPart *part = &e->buffer.parts[op->exchange.parts_first + i];
@@ -84,6 +104,7 @@ issue_exchange(LhEngine *e, LhSimRank *rank, LhNode *node, const LhOp *op)
 static void
 issue_collective(LhEngine *e, LhSimRank *rank, LhNode *node, const LhOp *op)
 {
+    init_communication(e, rank, node, op);
     node->posts =
         lh_collectives_issue(e->collectives, e->program, rank->index, op, e->buffer.counts);
     if (node->posts == UINT32_MAX)
@@ -117,21 +138,14 @@ add_node(LhEngine *e, LhSimRank *rank, const LhOp *op)
     node->micro_batch = op->micro_batch;
     node->kernel = 0;
     node->tier = LH_TIERS;
-    node->ctas = 0;
     node->step = op->step;
     node->next = LH_NO_NODE;
     node->gate = rank->gate;
-    node->pending = 0;
-    node->posts = LH_NO_POST;
     node->timed = false;
     node->issued_ps = rank->host_ps;
-    node->bytes = 0;
     node->flops = 0;
     node->after_count = 0;
     node->cause = LH_NO_STEP;
-    node->share = 1;
-    if (e->params->time_share != NULL)
-        node->share = e->params->time_share(e->params->time_share_data, rank->index, op->id);
     for (uint32_t i = 0; i < op->after_count; i++) {
         if (op->after[i] >= op->id)
             malformed(e, rank, op, "`after` names an op that is not earlier");

@@ -2,40 +2,42 @@
 #include "sim/idle_accounting.h"
 
 static inline void
-spend(LhIdleAccounting *a, uint8_t why, LhTime from, LhTime to)
+spend(LhIdleAccounting *a, LhRankResult *result, uint8_t why, LhTime to)
 {
+    const LhTime spent_ps = to - a->accounted_ps;
+    uint64_t *span = &a->spans[a->spans_count % LH_SPANS_KEPT];
+
     if (why == LH_BUSY)
-        a->result->busy_ps += to - from;
+        result->busy_ps += spent_ps;
     else
-        a->result->idle_ps[why] += to - from;
-    a->spans[a->spans_count++ % LH_SPANS_KEPT] = (LhPastSpan){ from, to, why };
+        result->idle_ps[why] += spent_ps;
+    if (a->spans_count >= LH_SPANS_KEPT)
+        a->spans_from_ps = (LhTime)(*span >> LH_SPAN_WHY_BITS);
+    *span = (uint64_t)to << LH_SPAN_WHY_BITS | why;
+    a->spans_count++;
     a->accounted_ps = to;
 }
 
 void
-lh_idle_accounting_take(LhIdleAccounting *a, LhTime now)
+lh_idle_accounting_take(LhIdleAccounting *a, LhRankResult *result, LhTime now)
 {
     if (a->accounted_ps < now)
-        spend(a, a->why, a->accounted_ps, now);
+        spend(a, result, a->why, now);
 }
 
 void
-lh_idle_accounting_wait(LhIdleAccounting *a, LhIdleAccounting *other, LhTime now)
+lh_idle_accounting_wait(LhIdleAccounting *a, LhRankResult *result, LhIdleAccounting *other,
+                        LhRankResult *other_result, LhTime now)
 {
-    LhTime from = a->accounted_ps;
-    uint32_t oldest;
+    lh_idle_accounting_take(other, other_result, now);
+    for (uint32_t i = lh_idle_accounting_oldest(other); i < other->spans_count; i++) {
+        const LhPastSpan span = lh_idle_accounting_span(other, i);
 
-    lh_idle_accounting_take(other, now);
-    oldest = other->spans_count > LH_SPANS_KEPT ? other->spans_count - LH_SPANS_KEPT : 0;
-    for (uint32_t i = oldest; i < other->spans_count; i++) {
-        const LhPastSpan span = other->spans[i % LH_SPANS_KEPT];
-
-        if (span.to_ps <= from)
+        if (span.to_ps <= a->accounted_ps)
             continue;
-        if (span.from_ps > from)
-            spend(a, LH_IDLE_IMBALANCE, from, span.from_ps);
-        spend(a, span.why == LH_BUSY ? LH_IDLE_IMBALANCE : span.why, a->accounted_ps, span.to_ps);
-        from = span.to_ps;
+        if (span.from_ps > a->accounted_ps)
+            spend(a, result, LH_IDLE_IMBALANCE, span.from_ps);
+        spend(a, result, span.why == LH_BUSY ? LH_IDLE_IMBALANCE : span.why, span.to_ps);
     }
-    lh_idle_accounting_take(a, now);
+    lh_idle_accounting_take(a, result, now);
 }

@@ -8,6 +8,8 @@
 #include "base/units.h"
 #include "program/op.h"
 
+#include <glib.h>
+
 #define LH_NO_NODE UINT32_MAX
 
 typedef enum {
@@ -16,39 +18,49 @@ typedef enum {
     LH_NODE_DONE,
 } LhNodeState;
 
-/* The fields that every op needs come first, in one cache line. */
+#define LH_CACHE_LINE_BYTES 64
+
+/* Two cache lines: what decides whether the op may start and when it ends comes first. */
 typedef struct {
     uint8_t state; /* LhNodeState */
     uint8_t kind;  /* LhOpKind */
     uint8_t stream;
     uint8_t after_count;
     uint32_t next; /* id of the next op of its stream, or LH_NO_NODE */
-    uint32_t
-        gate; /* id of the sync that the host waits for before it issues the op, or LH_NO_NODE */
-    uint32_t pending; /* messages not yet delivered */
-    uint32_t posts;   /* index of the first message, or LH_NO_NODE; collectives: their ticket */
-    uint16_t ctas;
-    uint8_t tier; /* highest tier of its messages; LH_TIERS: none */
+    uint32_t gate; /* id of the sync that the host waits for before it issues the op, or
+                      LH_NO_NODE */
+    uint8_t tier;  /* highest tier of its messages; LH_TIERS: none */
     uint8_t kernel;
-    LhTime issued_ps; /* time of issue; with a gate: relative to the end of that sync */
-    double work_ps;   /* compute: remaining time if alone on the device, as of updated_ps */
+    uint8_t after_all; /* length of `after` when issued */
+    bool timed;        /* a collective whose end is in the event queue */
+    LhTime issued_ps;  /* time of issue; with a gate: relative to the end of that sync */
+    LhTime start_ps;
     union {
-        uint32_t after[LH_OP_AFTER_MAX];
-        LhRegion region; /* alloc, free: the region; these two have no `after` */
+        struct {            /* compute */
+            double work_ps; /* remaining time if alone on the device, as of updated_ps */
+            LhTime updated_ps;
+            double rate;      /* progress of work_ps per time while it runs; 1: as if alone */
+            double occupancy; /* share of the SMs that the kernel fills when alone, (0, 1] */
+        };
+        struct {           /* exchange, collective */
+            double share;  /* LhSimParams.time_share of the op */
+            uint64_t bytes; /* that it has sent */
+            uint32_t pending; /* messages not yet delivered */
+            uint32_t posts; /* index of the first message, or LH_NO_POST; collectives: the ticket */
+            uint16_t ctas;
+        };
+        LhRegion region; /* alloc, free */
     };
+    uint32_t after[LH_OP_AFTER_MAX];
     uint32_t step;
     uint16_t layer, micro_batch;
     uint8_t phase, module;
-    bool timed;        /* a collective whose end is in the event queue */
-    uint8_t after_all; /* length of `after` when issued */
-    uint32_t cause;    /* cause of its start, for LhPathRecorder */
-    LhTime start_ps, updated_ps;
-    double occupancy; /* compute: share of the SMs that the kernel fills when alone, (0, 1] */
-    double rate;      /* compute: progress of work_ps per time while it runs; 1: as if alone */
-    double share;     /* LhSimParams.time_share of the op */
-    uint64_t bytes, flops;
+    uint32_t cause; /* cause of its start, for LhPathRecorder */
+    uint64_t flops;
     uint64_t alike; /* hash of the op's content, equal for equal ops: fast_forward.c */
 } LhNode;
+
+G_STATIC_ASSERT(sizeof(LhNode) == 2 * LH_CACHE_LINE_BYTES);
 
 typedef struct {
     LhNode *nodes;

@@ -42,7 +42,8 @@ why_idle(const LhEngine *e, const LhSimRank *rank)
 void
 lh_engine_classify_idle(LhEngine *e, LhSimRank *rank)
 {
-    lh_idle_accounting_change(&rank->account, e->now, why_idle(e, rank));
+    lh_idle_accounting_change(&rank->account, &e->results[rank->index], e->now,
+                              why_idle(e, rank));
 }
 
 /* Reports the op for every requested rank that this one represents. */
@@ -80,7 +81,7 @@ record(LhEngine *e, const LhSimRank *rank, uint32_t id)
                                 .issued_ps = node->issued_ps,
                                 .start_ps = node->start_ps,
                                 .end_ps = e->now,
-                                .bytes = node->bytes,
+                                .bytes = node->kind == LH_OP_COMPUTE ? 0 : node->bytes,
                                 .flops = node->flops };
 
     lh_transit_end(e, &record);

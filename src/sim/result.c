@@ -13,7 +13,7 @@ init_ranks(LhEngine *e)
 {
     const uint32_t queues = e->ranks_count << e->streams_shift;
 
-    e->ranks = g_new0(LhSimRank, e->ranks_count);
+    e->ranks = g_aligned_alloc0(e->ranks_count, sizeof(LhSimRank), LH_CACHE_LINE_BYTES);
     e->queues = g_new(LhQueue, queues);
     e->cursors = g_new(LhCursor, e->ranks_count);
     e->live = g_new(LhLive, e->ranks_count);
@@ -32,7 +32,6 @@ init_ranks(LhEngine *e)
         rank->gate = LH_NO_NODE;
         rank->speed = 1;
         rank->account.why = LH_IDLE_IMBALANCE;
-        rank->account.result = &e->results[r];
     }
 }
 
@@ -158,7 +157,7 @@ lh_engine_clear(LhEngine *e)
     for (uint32_t r = 0; r < e->ranks_count; r++)
         lh_nodes_clear(&e->ranks[r].nodes);
     lh_transit_clear(e);
-    g_free(e->ranks);
+    g_aligned_free(e->ranks);
     g_free(e->queues);
     g_free(e->cursors);
     g_free(e->live);
@@ -330,8 +329,9 @@ close_accounts(LhEngine *e, LhSimResult *result)
     e->now = result->makespan_ps - e->skipped_ps;
     for (uint32_t r = 0; r < e->ranks_count; r++)
         if (r != last && lh_engine_plays(e, r))
-            lh_idle_accounting_wait(&e->ranks[r].account, &e->ranks[last].account, e->now);
-    lh_idle_accounting_take(&e->ranks[last].account, e->now);
+            lh_idle_accounting_wait(&e->ranks[r].account, &e->results[r], &e->ranks[last].account,
+                                    &e->results[last], e->now);
+    lh_idle_accounting_take(&e->ranks[last].account, &e->results[last], e->now);
 }
 
 /* Fills in the results of ranks that were not simulated, and adds the bytes that were counted per

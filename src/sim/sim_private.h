@@ -46,24 +46,27 @@ typedef struct {
     GArray *motions; /* of LhMotion; while messages are in flight, the last one is still open */
 } LhTransit;
 
+/* The state of a rank, in whole cache lines. */
 typedef struct {
-    uint32_t index;
-    LhQueue *queues; /* of its streams; borrowed */
     LhNodes nodes;
-    LhIdleAccounting account;
-    uint32_t gate;  /* sync that the host waits for, or LH_NO_NODE */
-    LhTime host_ps; /* when the host has issued its last op; relative to the end of the gate, if
-                       there is one */
-    bool ended;     /* the program has no more ops to issue */
-    bool listed;    /* is in LhEngine.news */
+    LhQueue *queues; /* of its streams; borrowed */
+    LhTime host_ps;  /* when the host has issued its last op; relative to the end of the gate, if
+                        there is one */
+    uint32_t index;
+    uint32_t gate; /* sync that the host waits for, or LH_NO_NODE */
+    bool ended;    /* the program has no more ops to issue */
+    bool listed;   /* is in LhEngine.news */
     uint8_t computing, communicating; /* number of streams of each kind with a running op */
     uint32_t ctas;                    /* SMs held by running communication */
     double speed;                     /* of all compute, as a fraction of full speed */
+    LhIdleAccounting account;
     LhTime communicating_ps;
-    uint32_t moving[LH_TIERS]; /* messages in flight, by tier */
     const GArray *tails_ps; /* lower bound of the remaining time after each op; NULL: not known */
-    uint32_t skipped_ops;   /* ops skipped by fast-forward: program id = node id + skipped_ops */
+    uint32_t moving[LH_TIERS]; /* messages in flight, by tier */
+    uint32_t skipped_ops;      /* ops skipped by fast-forward: program id = node id + skipped_ops */
 } LhSimRank;
+
+G_STATIC_ASSERT(sizeof(LhSimRank) % LH_CACHE_LINE_BYTES == 0);
 
 /* Kinds of flows on the network. */
 enum {
@@ -221,7 +224,7 @@ static inline void
 lh_engine_classify(LhEngine *e, LhSimRank *rank)
 {
     if (rank->computing > 0)
-        lh_idle_accounting_change(&rank->account, e->now, LH_BUSY);
+        lh_idle_accounting_change(&rank->account, &e->results[rank->index], e->now, LH_BUSY);
     else
         lh_engine_classify_idle(e, rank);
 }
@@ -347,7 +350,8 @@ static inline void
 lh_transfer_end_wait(LhEngine *e, LhSimRank *rank, uint32_t late)
 {
     if (rank->account.why == LH_IDLE_IMBALANCE && rank->index != late)
-        lh_idle_accounting_wait(&rank->account, &e->ranks[late].account, e->now);
+        lh_idle_accounting_wait(&rank->account, &e->results[rank->index], &e->ranks[late].account,
+                                &e->results[late], e->now);
 }
 
 /* The fraction of its time that the op takes: LhSimParams.time_share. */

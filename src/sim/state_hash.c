@@ -23,14 +23,14 @@ lh_state_hash_rank(uint64_t hash, const LhEngine *e, const LhSimRank *rank, LhTi
     hash = lh_mix(hash, a->why);
     if (a->why != LH_BUSY)
         hash = lh_mix(hash, (uint64_t)(e->now - a->accounted_ps));
-    for (uint32_t i = 0; i < MIN(a->spans_count, LH_SPANS_KEPT); i++) {
-        const LhPastSpan *span = &a->spans[(a->spans_count - 1 - i) % LH_SPANS_KEPT];
+    for (uint32_t i = a->spans_count; i-- > lh_idle_accounting_oldest(a);) {
+        const LhPastSpan span = lh_idle_accounting_span(a, i);
 
-        if (span->to_ps <= since_ps)
+        if (span.to_ps <= since_ps)
             break;
-        hash = lh_mix(hash, span->why);
-        hash = lh_mix(hash, (uint64_t)(e->now - span->to_ps));
-        hash = lh_mix(hash, (uint64_t)(e->now - MAX(span->from_ps, since_ps)));
+        hash = lh_mix(hash, span.why);
+        hash = lh_mix(hash, (uint64_t)(e->now - span.to_ps));
+        hash = lh_mix(hash, (uint64_t)(e->now - MAX(span.from_ps, since_ps)));
     }
     return hash;
 }
@@ -42,7 +42,8 @@ mix_node(uint64_t hash, const LhEngine *e, const LhNode *node)
 {
     hash = lh_mix(hash, node->alike);
     hash = lh_mix(hash, (uint64_t)node->state << 48 | (uint64_t)node->timed << 40 |
-                            (uint64_t)node->after_count << 32 | node->pending);
+                            (uint64_t)node->after_count << 32 |
+                            (node->kind == LH_OP_COMPUTE ? 0 : node->pending));
     hash = lh_mix(hash, (uint64_t)MAX(node->issued_ps - e->now, 0));
     if (node->kind != LH_OP_COMPUTE)
         return hash;
