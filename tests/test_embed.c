@@ -65,7 +65,9 @@ both_emit(LhEmitter *e, uint32_t step)
     lh_subprogram_step(e, &both->embeddings[step > forward]);
 }
 
-static const LhGenerator both_generator = { .steps = both_steps, .emit = both_emit };
+static const LhGenerator both_generator = { .steps = both_steps,
+                                            .emit = both_emit,
+                                            .embeds = true };
 
 /* Index of the persistent slot @name, or -1. */
 static int
@@ -321,7 +323,9 @@ strided_emit(LhEmitter *e, uint32_t step)
     lh_subprogram_step(e, &embedding);
 }
 
-static const LhGenerator strided_generator = { .steps = one_step, .emit = strided_emit };
+static const LhGenerator strided_generator = { .steps = one_step,
+                                               .emit = strided_emit,
+                                               .embeds = true };
 
 static void
 program_free(gpointer program)

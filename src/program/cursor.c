@@ -9,14 +9,15 @@ lh_cursor_init(LhCursor *cursor, const LhProgram *program, uint32_t rank)
     const uint32_t own =
         program->generator->of_all_groups ? rank : lh_program_group_rank(program, rank);
 
-    *cursor = (LhCursor){
-        .program = program,
-        .rank = rank,
-        .map = { .base = rank - own, .stride = 1 },
-        .own.rank = own,
-    };
+    cursor->program = program;
+    cursor->rank = rank;
+    cursor->map = (LhRankMap){ .base = rank - own, .stride = 1 };
+    cursor->own = (LhCursorState){ .rank = own };
     for (unsigned i = 0; i < LH_CURSOR_MARKS; i++)
         cursor->own.marks[i] = LH_OP_NONE;
+    if (!program->generator->embeds)
+        return;
+    cursor->embedded = (LhEmbeddedState){ 0 };
     for (unsigned i = 0; i < LH_STREAMS_MAX; i++)
         cursor->embedded.last[i] = cursor->embedded.last_outside[i] = LH_OP_NONE;
 }

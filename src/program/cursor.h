@@ -27,14 +27,22 @@ typedef struct {
     uint32_t last[LH_STREAMS_MAX], last_outside[LH_STREAMS_MAX];
 } LhEmbeddedState;
 
-/* Plain data of constant size: copy it to fork, keep one per rank. */
+/* Plain data: copy it to fork, keep one per rank. */
 typedef struct {
     const LhProgram *program;
     uint32_t rank; /* among all ranks */
     LhRankMap map; /* from ranks of the group to all ranks */
     LhCursorState own;
-    LhEmbeddedState embedded;
+    LhEmbeddedState embedded; /* used only by programs that embed others */
 } LhCursor;
+
+/* Size of the part of a cursor that @program uses: enough room for one that is only passed by
+ * pointer. */
+static inline gsize
+lh_cursor_bytes(const LhProgram *program)
+{
+    return program->generator->embeds ? sizeof(LhCursor) : offsetof(LhCursor, embedded);
+}
 
 void lh_cursor_init(LhCursor *cursor, const LhProgram *program, uint32_t rank);
 

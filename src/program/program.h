@@ -139,6 +139,7 @@ typedef struct {
     /* Whether it generates all groups' ranks; otherwise only those of one group, numbered from
      * 0, for all groups alike. */
     bool of_all_groups;
+    bool embeds; /* emits other programs as parts of this one: lh_subprogram_begin() */
 } LhGenerator;
 
 /*

@@ -7,6 +7,7 @@ lh_subprogram_begin(LhEmitter *e, const LhSubprogram *embedding, uint32_t rank, 
     LhCursor inner;
 
     g_assert(embedding->program->params.data_parallel_size <= 1);
+    g_assert(e->program->generator->embeds); /* else cursors have no room for it */
     lh_cursor_init(&inner, embedding->program, rank);
     *e->embedded = (LhEmbeddedState){
         .state = inner.own,

@@ -50,7 +50,7 @@ start_hop(LhEngine *e, LhCollective *c, const LhHop *hop, uint32_t late)
     route.own_tiers = hop->share.tiers;
     flow =
         lh_transfer_start(e, &ends, &route, hop->bytes, lh_transfer_share(e, from->rank, from->op));
-    e->moving.hops[flow] = (LhMovingHop){ c, *hop };
+    lh_transfer_set_hop(e, flow, &(LhMovingHop){ c, *hop });
 }
 
 /* Starts the hops that the collective has found ready because of something that @late did. */

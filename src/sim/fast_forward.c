@@ -217,7 +217,7 @@ periods_ahead(const LhEngine *e)
             continue;
         any |= e->repeat->issued[r].hashes->len > 0;
         e->repeat->issued[r].periods = 0;
-        e->repeat->issued[r].behind = e->cursors[r];
+        memcpy(&e->repeat->issued[r].behind, lh_engine_cursor(e, r), e->cursor_bytes);
     }
     if (!any)
         return 0;
@@ -263,12 +263,12 @@ pass_periods(LhEngine *e, LhSimRank *rank, uint32_t periods)
     const LhTime host_ps = host_time(e, rank);
     const Issued *issued = &p->issued[rank->index];
     const uint32_t ops = periods * issued->hashes->len;
-    LhCursor *cursor = &e->cursors[rank->index];
+    LhCursor *cursor = lh_engine_cursor(e, rank->index);
     const uint32_t until = cursor->own.next_id + ops;
 
     change_memory(e, rank, periods);
     if (ops > 0 && issued->periods == periods)
-        *cursor = issued->behind;
+        memcpy(cursor, &issued->behind, e->cursor_bytes);
     while (cursor->own.next_id < until)
         lh_cursor_step(cursor, &p->buffer);
     rank->skipped_ops += ops;

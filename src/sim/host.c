@@ -216,7 +216,7 @@ renumber(const LhSimRank *rank, LhOp *op)
 bool
 lh_host_pull_step(LhEngine *e, LhSimRank *rank)
 {
-    LhCursor *cursor = &e->cursors[rank->index];
+    LhCursor *cursor = lh_engine_cursor(e, rank->index);
 
     if ((e->params->steps_max > 0 && cursor->own.step >= e->params->steps_max) ||
         !lh_cursor_step(cursor, &e->buffer)) {

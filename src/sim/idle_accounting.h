@@ -10,7 +10,7 @@
 /* The rank computes; an additional value beside LhIdlePart. */
 #define LH_BUSY LH_IDLE_PARTS
 
-#define LH_SPANS_KEPT 8   /* a power of two */
+#define LH_SPANS_KEPT 8    /* a power of two */
 #define LH_SPAN_WHY_BITS 3 /* of a packed interval: LhIdlePart or LH_BUSY */
 
 G_STATIC_ASSERT(LH_BUSY < 1 << LH_SPAN_WHY_BITS);

@@ -42,9 +42,9 @@ typedef struct {
             double rate;      /* progress of work_ps per time while it runs; 1: as if alone */
             double occupancy; /* share of the SMs that the kernel fills when alone, (0, 1] */
         };
-        struct {           /* exchange, collective */
-            double share;  /* LhSimParams.time_share of the op */
-            uint64_t bytes; /* that it has sent */
+        struct {              /* exchange, collective */
+            double share;     /* LhSimParams.time_share of the op */
+            uint64_t bytes;   /* that it has sent */
             uint32_t pending; /* messages not yet delivered */
             uint32_t posts; /* index of the first message, or LH_NO_POST; collectives: the ticket */
             uint16_t ctas;

@@ -97,7 +97,7 @@ start_link(LhEngine *e, LhCollective *c, const LhTrafficLink *link, uint64_t byt
     route.source = ends.ranks[0];
     route.destination = ends.ranks[1];
     flow = lh_transfer_start(e, &ends, &route, bytes, lh_members_share(e, c));
-    e->moving.hops[flow] = (LhMovingHop){ .collective = c };
+    lh_transfer_set_hop(e, flow, &(LhMovingHop){ .collective = c });
     c->flows_left++;
 }
 

@@ -42,8 +42,7 @@ why_idle(const LhEngine *e, const LhSimRank *rank)
 void
 lh_engine_classify_idle(LhEngine *e, LhSimRank *rank)
 {
-    lh_idle_accounting_change(&rank->account, &e->results[rank->index], e->now,
-                              why_idle(e, rank));
+    lh_idle_accounting_change(&rank->account, &e->results[rank->index], e->now, why_idle(e, rank));
 }
 
 /* Reports the op for every requested rank that this one represents. */

@@ -15,7 +15,8 @@ init_ranks(LhEngine *e)
 
     e->ranks = g_aligned_alloc0(e->ranks_count, sizeof(LhSimRank), LH_CACHE_LINE_BYTES);
     e->queues = g_new(LhQueue, queues);
-    e->cursors = g_new(LhCursor, e->ranks_count);
+    e->cursor_bytes = lh_cursor_bytes(e->program);
+    e->cursors = g_aligned_alloc(e->ranks_count, e->cursor_bytes, LH_CACHE_LINE_BYTES);
     e->live = g_new(LhLive, e->ranks_count);
     e->results = g_new0(LhRankResult, e->ranks_count);
     for (uint32_t i = 0; i < queues; i++)
@@ -26,7 +27,7 @@ init_ranks(LhEngine *e)
         rank->index = r;
         rank->queues = &e->queues[r << e->streams_shift];
         if (lh_engine_plays(e, r)) {
-            lh_cursor_init(&e->cursors[r], e->program, r);
+            lh_cursor_init(lh_engine_cursor(e, r), e->program, r);
             lh_live_init(&e->live[r], e->program, r);
         }
         rank->gate = LH_NO_NODE;
@@ -159,7 +160,7 @@ lh_engine_clear(LhEngine *e)
     lh_transit_clear(e);
     g_aligned_free(e->ranks);
     g_free(e->queues);
-    g_free(e->cursors);
+    g_aligned_free(e->cursors);
     g_free(e->live);
     g_free(e->results);
     for (uint32_t i = 0; i < LH_APARTS; i++) {

@@ -53,9 +53,9 @@ typedef struct {
     LhTime host_ps;  /* when the host has issued its last op; relative to the end of the gate, if
                         there is one */
     uint32_t index;
-    uint32_t gate; /* sync that the host waits for, or LH_NO_NODE */
-    bool ended;    /* the program has no more ops to issue */
-    bool listed;   /* is in LhEngine.news */
+    uint32_t gate;                    /* sync that the host waits for, or LH_NO_NODE */
+    bool ended;                       /* the program has no more ops to issue */
+    bool listed;                      /* is in LhEngine.news */
     uint8_t computing, communicating; /* number of streams of each kind with a running op */
     uint32_t ctas;                    /* SMs held by running communication */
     double speed;                     /* of all compute, as a fraction of full speed */
@@ -93,8 +93,9 @@ typedef struct {
     LhFlows *flows;
     LhLinkUtilization *load; /* NULL: not requested */
     LhEnds *ends;
-    LhMovingHop *hops;
-    uint32_t count;        /* allocated length of both arrays */
+    LhMovingHop *hops;     /* of flows of collectives */
+    uint32_t count;        /* allocated length of `ends` ... */
+    uint32_t hops_count;   /* ... and of `hops` */
     uint32_t under_way[2]; /* number of messages and folded hops in flight; of hops with `whole` */
 } LhMoving;
 
@@ -138,8 +139,9 @@ typedef struct {
     LhSimRank *ranks;
     LhQueue *queues;     /* [ranks << streams_shift] */
     LhTransit *transits; /* likewise; NULL: not requested */
-    LhCursor *cursors;   /* [ranks] */
-    LhLive *live;        /* [ranks] */
+    char *cursors;       /* [ranks] of cursor_bytes: lh_engine_cursor() */
+    gsize cursor_bytes;
+    LhLive *live; /* [ranks] */
     LhRankResult *results;
     LhApart apart[LH_APARTS];
     uint64_t *whole_bytes; /* [links] the part of `apart` that the network counts as well */
@@ -178,6 +180,12 @@ static inline uint32_t
 lh_engine_weight(const LhEngine *e, uint32_t r)
 {
     return e->folded ? lh_symmetry_weight(&e->fold, r) : 1;
+}
+
+static inline LhCursor *
+lh_engine_cursor(const LhEngine *e, uint32_t r)
+{
+    return (LhCursor *)(void *)(e->cursors + r * e->cursor_bytes);
 }
 
 /* The heap item of a stream's events. */
@@ -375,6 +383,9 @@ void lh_transfer_begin(LhEngine *e, const LhEnds *ends, uint64_t bytes, uint32_t
 /* Starts the flow on the network, which takes @share of its time. Returns the flow. */
 uint32_t lh_transfer_start(LhEngine *e, const LhEnds *ends, const LhRoute *route, uint64_t bytes,
                            double share);
+
+/* Notes the collective and the hop that @flow belongs to. */
+void lh_transfer_set_hop(LhEngine *e, uint32_t flow, const LhMovingHop *hop);
 
 /* Delivers a message: both ends have @pieces fewer to wait for. */
 void lh_transfer_deliver(LhEngine *e, const LhEnds *ends, uint32_t pieces);

@@ -108,7 +108,6 @@ lh_transfer_start(LhEngine *e, const LhEnds *ends, const LhRoute *route, uint64_
     if (flow >= moving->count) {
         moving->count = MAX(64, moving->count * 2);
         moving->ends = g_renew(LhEnds, moving->ends, moving->count);
-        moving->hops = g_renew(LhMovingHop, moving->hops, moving->count);
     }
     moving->ends[flow] = *ends;
     check_shared(e, ends);
@@ -118,6 +117,18 @@ lh_transfer_start(LhEngine *e, const LhEnds *ends, const LhRoute *route, uint64_
         lh_path_recorder_flow_starts(e->causes, flow, route, ends->nodes,
                                      ends->of != LH_ENDS_MESSAGE, e->now);
     return flow;
+}
+
+void
+lh_transfer_set_hop(LhEngine *e, uint32_t flow, const LhMovingHop *hop)
+{
+    LhMoving *moving = &e->moving;
+
+    if (flow >= moving->hops_count) {
+        moving->hops_count = moving->count;
+        moving->hops = g_renew(LhMovingHop, moving->hops, moving->hops_count);
+    }
+    moving->hops[flow] = *hop;
 }
 
 void

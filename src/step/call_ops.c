@@ -384,7 +384,9 @@ emit(LhEmitter *e, uint32_t step)
     next_chunk(e, list);
 }
 
-const LhGenerator lh_step_generator = { .steps = steps, .emit = emit, .of_all_groups = true };
+const LhGenerator lh_step_generator = {
+    .steps = steps, .emit = emit, .of_all_groups = true, .embeds = true
+};
 
 /* ---- forms ---- */
 

@@ -13,8 +13,11 @@
 #include "sim/network/max_min.h"
 
 #include <math.h>
+#include <string.h>
 
 #define S_PER_PS 1e-12
+#define FLOWS_MIN 64
+#define HOPS_MIN 5
 
 static void
 reserve_links(LhFlows *f, uint32_t capacity)
@@ -41,6 +44,24 @@ add_link(LhFlows *f)
     return f->links_count++;
 }
 
+/* Makes room for @capacity flows of routes of @hops links. */
+static void
+reserve_flows(LhFlows *f, uint32_t capacity, uint32_t hops)
+{
+    const gsize used = offsetof(LhFlow, hops) + hops * sizeof(LhFlowHop);
+    const uint32_t bytes =
+        (uint32_t)((used + LH_FLOW_LINE_BYTES - 1) / LH_FLOW_LINE_BYTES) * LH_FLOW_LINE_BYTES;
+    char *flows = g_aligned_alloc0(capacity, bytes, LH_FLOW_LINE_BYTES);
+
+    for (uint32_t i = 0; i < f->flows_count; i++)
+        memcpy(flows + (gsize)i * bytes, lh_flow(f, i), f->flow_bytes);
+    g_aligned_free(f->flows);
+    f->flows = flows;
+    f->flows_capacity = capacity;
+    f->flow_bytes = bytes;
+    f->flow_hops = (bytes - (uint32_t)offsetof(LhFlow, hops)) / sizeof(LhFlowHop);
+}
+
 LhFlows *
 lh_flows_new(const LhNetwork *network, LhNetworkModel model, LhHeap *heap, uint32_t heap_first)
 {
@@ -52,6 +73,7 @@ lh_flows_new(const LhNetwork *network, LhNetworkModel model, LhHeap *heap, uint3
     f->epoch = 1;
     lh_latency_queues_init(&f->delays);
     f->pairs_first = network->links_count;
+    reserve_flows(f, FLOWS_MIN, HOPS_MIN);
     reserve_links(f, network->links_count);
     for (uint32_t i = 0; i < network->links_count; i++)
         f->links[add_link(f)].capacity = lh_network_link(network, i).bandwidth_bytes_per_s;
@@ -68,7 +90,7 @@ lh_flows_free(LhFlows *f)
             g_free(f->links[i].entries);
     lh_latency_queues_clear(&f->delays);
     g_aligned_free(f->links);
-    g_free(f->flows);
+    g_aligned_free(f->flows);
     g_free(f->set.items);
     g_free(f->touched.items);
     g_free(f->pairs_free.items);
@@ -121,7 +143,7 @@ pair_link(LhFlows *f, const LhRoute *route)
     const LhFlowLink *first = &f->links[route->links[0]];
 
     for (uint32_t i = 0; i < first->entries_count; i++) {
-        const LhFlow *other = &f->flows[first->entries[i] >> LH_HOP_BITS];
+        const LhFlow *other = lh_flow(f, first->entries[i] >> LH_HOP_BITS);
 
         if (is_of_pair(f, lh_flow_last_link(other), route))
             return lh_flow_last_link(other);
@@ -134,12 +156,10 @@ take_index(LhFlows *f)
 {
     if (f->free.count > 0)
         return f->free.items[--f->free.count];
-    if (f->flows_count == f->flows_capacity) {
-        f->flows_capacity = MAX(64, f->flows_capacity * 2);
-        f->flows = g_renew(LhFlow, f->flows, f->flows_capacity);
-    }
+    if (f->flows_count == f->flows_capacity)
+        reserve_flows(f, f->flows_capacity * 2, f->flow_hops);
     lh_heap_reserve(f->heap, f->heap_first + f->flows_count + 1);
-    f->flows[f->flows_count].epoch = 0;
+    lh_flow(f, f->flows_count)->epoch = 0;
     return f->flows_count++;
 }
 
@@ -194,7 +214,7 @@ find_narrowest(const LhFlows *f, LhFlow *flow)
 {
     flow->narrowest_rate = INFINITY;
     for (uint32_t i = 0; i < flow->links_count; i++)
-        narrow(flow, flow->links[i], f->links[flow->links[i]].capacity);
+        narrow(flow, flow->hops[i].link, f->links[flow->hops[i].link].capacity);
     narrow(flow, LH_OWN_LIMIT, flow->own_rate);
 }
 
@@ -204,10 +224,10 @@ take_links(LhFlows *f, LhFlow *flow, const LhRoute *route)
 {
     flow->links_count = (uint8_t)route->links_count;
     for (uint32_t i = 0; i < route->links_count; i++)
-        flow->links[i] = route->links[i];
+        flow->hops[i].link = route->links[i];
     if (route->flow_bandwidth_bytes_per_s > 0) {
         g_assert(flow->links_count < LH_ROUTE_MAX); /* routes leave room for it */
-        flow->links[flow->links_count++] = pair_link(f, route);
+        flow->hops[flow->links_count++].link = pair_link(f, route);
     }
     flow->own_rate = route->own_bytes_per_s > 0 ? route->own_bytes_per_s : INFINITY;
     flow->own_tiers = route->own_tiers;
@@ -217,9 +237,13 @@ take_links(LhFlows *f, LhFlow *flow, const LhRoute *route)
 uint32_t
 lh_flows_start(LhFlows *f, LhTime now, const LhRoute *route, uint64_t bytes)
 {
-    uint32_t index = take_index(f);
-    LhFlow *flow = &f->flows[index];
+    uint32_t index;
+    LhFlow *flow;
 
+    if (G_UNLIKELY(route->links_count + 1 > f->flow_hops)) /* and the limit of its pair */
+        reserve_flows(f, f->flows_capacity, MIN(route->links_count + 1, LH_ROUTE_MAX));
+    index = take_index(f);
+    flow = lh_flow(f, index);
     flow->rate = 0;
     flow->bottleneck = LH_NO_LINK;
     flow->latency_ps = route->latency_ps;
@@ -261,7 +285,7 @@ lh_flows_release(LhFlows *f, uint32_t index)
 static void
 set_rate(LhFlows *f, uint32_t index, LhTime now)
 {
-    LhFlow *flow = &f->flows[index];
+    LhFlow *flow = lh_flow(f, index);
     double before = flow->rate;
     LhTime key = flow->finish_ps;
 
@@ -298,7 +322,7 @@ tell_changes(const LhFlows *f, LhTime now)
 {
     f->watch.settling(f->watch.data);
     for (uint32_t i = 0; i < f->set.count; i++)
-        if (f->flows[f->set.items[i]].links_count > 0)
+        if (lh_flow(f, f->set.items[i])->links_count > 0)
             f->watch.changed(f->watch.data, f->set.items[i], now);
 }
 
@@ -308,7 +332,7 @@ lh_flows_settle(LhFlows *f, LhTime now)
     if (f->set.count > 0) {
         lh_max_min_solve(f);
         for (uint32_t i = 0; i < f->set.count; i++) {
-            if (f->flows[f->set.items[i]].links_count > 0)
+            if (lh_flow(f, f->set.items[i])->links_count > 0)
                 set_rate(f, f->set.items[i], now);
         }
         if (f->watch.changed != NULL)
@@ -325,7 +349,7 @@ lh_flows_settle(LhFlows *f, LhTime now)
 static void
 unload(LhFlows *f, uint32_t index, LhTime now)
 {
-    const LhFlow *flow = &f->flows[index];
+    const LhFlow *flow = lh_flow(f, index);
 
     if (f->model == LH_NETWORK_FIFO)
         lh_link_utilization_end_alone(f->load, index, flow->updated_ps, now,
@@ -337,7 +361,7 @@ unload(LhFlows *f, uint32_t index, LhTime now)
 bool
 lh_flows_event(LhFlows *f, uint32_t index, LhTime now)
 {
-    const LhFlow *flow = &f->flows[index];
+    const LhFlow *flow = lh_flow(f, index);
 
     if (flow->finish_ps > now) {
         lh_heap_set(f->heap, f->heap_first + index, flow->finish_ps);
@@ -402,5 +426,5 @@ lh_flows_link_bytes(const LhFlows *f, uint32_t id)
 double
 lh_flows_rate(const LhFlows *f, uint32_t index)
 {
-    return f->flows[index].links_count > 0 ? f->flows[index].rate : 0;
+    return lh_flow(f, index)->links_count > 0 ? lh_flow(f, index)->rate : 0;
 }

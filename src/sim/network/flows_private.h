@@ -13,25 +13,33 @@
 
 G_STATIC_ASSERT(LH_ROUTE_MAX <= 1 << LH_HOP_BITS);
 
+/* A link of a flow's route, and the flow's index in the list of the link. */
+typedef struct {
+    uint32_t link, position;
+} LhFlowHop;
+
+/* Its routes are short, so an element of LhFlows.flows ends behind the hops of the longest route so
+ * far: lh_flow(). What every change of shares reads comes first, in one cache line. */
 typedef struct {
     double rate;           /* bytes/s */
     double next_rate;      /* while in the set; negative: not fixed yet */
     double narrowest_rate; /* minimum of the capacity of its narrowest link and its own limit; upper
                               bound of its rate */
-    double own_rate;       /* own limit; INFINITY: none */
     uint32_t narrowest;
     uint32_t bottleneck; /* link that limits its rate */
     uint32_t next_bottleneck;
-    uint32_t epoch;      /* in the set if equal to LhFlows.epoch */
-    uint8_t links_count; /* 0: not on the network (sent, or free) */
-    uint8_t own_tiers;   /* see LhRoute */
-    uint32_t links[LH_ROUTE_MAX];
-    uint32_t positions[LH_ROUTE_MAX]; /* index in each link's list */
-    double remaining_bytes;           /* as of updated_ps */
+    uint32_t epoch;         /* in the set if equal to LhFlows.epoch */
+    double remaining_bytes; /* as of updated_ps */
     LhTime updated_ps;
     LhTime finish_ps; /* may be later than the key in the heap: see schedule() */
     LhTime latency_ps;
+    double own_rate;     /* own limit; INFINITY: none */
+    uint8_t links_count; /* 0: not on the network (sent, or free) */
+    uint8_t own_tiers;   /* see LhRoute */
+    LhFlowHop hops[LH_ROUTE_MAX];
 } LhFlow;
+
+#define LH_FLOW_LINE_BYTES 64
 
 #define LH_SETTINGS_INLINE 2
 
@@ -78,7 +86,8 @@ struct _LhFlows {
     LhNetworkModel model;
     LhHeap *heap;
     uint32_t heap_first;
-    LhFlow *flows;
+    char *flows;                    /* elements of flow_bytes: lh_flow() */
+    uint32_t flow_bytes, flow_hops; /* the number of hops that an element has */
     uint32_t flows_count, flows_capacity;
     LhFlowLink *links;
     uint32_t links_count, links_capacity;
@@ -107,9 +116,16 @@ lh_indices_push(LhIndices *a, uint32_t item)
     a->items[a->count++] = item;
 }
 
+/* Flow @index. Valid until the next lh_flows_start(). */
+static inline LhFlow *
+lh_flow(const LhFlows *f, uint32_t index)
+{
+    return (LhFlow *)(void *)(f->flows + (gsize)index * f->flow_bytes);
+}
+
 /* The last link of a flow on the network: the limit of its pair, if there is one. */
 static inline uint32_t
 lh_flow_last_link(const LhFlow *flow)
 {
-    return flow->links[flow->links_count - 1];
+    return flow->hops[flow->links_count - 1].link;
 }

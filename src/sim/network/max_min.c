@@ -46,14 +46,14 @@ touch_links(LhFlows *f, const LhFlow *flow)
     if (flow->narrowest != LH_OWN_LIMIT)
         touch_link(f, flow->narrowest);
     for (uint32_t hop = 0; hop < flow->links_count; hop++)
-        if (is_tight(&f->links[flow->links[hop]]))
-            touch_link(f, flow->links[hop]);
+        if (is_tight(&f->links[flow->hops[hop].link]))
+            touch_link(f, flow->hops[hop].link);
 }
 
 static void
 set_add(LhFlows *f, uint32_t index)
 {
-    LhFlow *flow = &f->flows[index];
+    LhFlow *flow = lh_flow(f, index);
 
     if (in_set(f, flow))
         return;
@@ -80,15 +80,15 @@ grow_entries(LhFlowLink *link)
 bool
 lh_max_min_attach(LhFlows *f, uint32_t index)
 {
-    LhFlow *flow = &f->flows[index];
+    LhFlow *flow = lh_flow(f, index);
     bool tight = false;
 
     for (uint32_t hop = 0; hop < flow->links_count; hop++) {
-        LhFlowLink *link = &f->links[flow->links[hop]];
+        LhFlowLink *link = &f->links[flow->hops[hop].link];
 
         if (link->entries_count == link->entries_capacity)
             grow_entries(link);
-        flow->positions[hop] = link->entries_count;
+        flow->hops[hop].position = link->entries_count;
         link->entries[link->entries_count++] = index << LH_HOP_BITS | hop;
         link->demand += flow->narrowest_rate;
         tight |= is_tight(link);
@@ -99,17 +99,17 @@ lh_max_min_attach(LhFlows *f, uint32_t index)
 void
 lh_max_min_claim(LhFlows *f, uint32_t index)
 {
-    const LhFlow *flow = &f->flows[index];
+    const LhFlow *flow = lh_flow(f, index);
 
     for (uint32_t hop = 0; hop < flow->links_count; hop++) {
-        const LhFlowLink *link = &f->links[flow->links[hop]];
+        const LhFlowLink *link = &f->links[flow->hops[hop].link];
 
         if (!is_tight(link))
             continue;
         for (uint32_t i = 0; i < link->entries_count; i++) {
             uint32_t other = link->entries[i] >> LH_HOP_BITS;
 
-            if (f->flows[other].rate * link->entries_count > link->capacity)
+            if (lh_flow(f, other)->rate * link->entries_count > link->capacity)
                 set_add(f, other);
         }
     }
@@ -125,7 +125,7 @@ add_held(LhFlows *f, uint32_t id)
     for (uint32_t i = 0; i < link->entries_count; i++) {
         const uint32_t index = link->entries[i] >> LH_HOP_BITS;
 
-        if (f->flows[index].bottleneck == id)
+        if (lh_flow(f, index)->bottleneck == id)
             set_add(f, index);
     }
 }
@@ -133,13 +133,13 @@ add_held(LhFlows *f, uint32_t id)
 void
 lh_max_min_detach(LhFlows *f, uint32_t index)
 {
-    LhFlow *flow = &f->flows[index];
+    LhFlow *flow = lh_flow(f, index);
 
     for (uint32_t hop = 0; hop < flow->links_count; hop++) {
-        uint32_t id = flow->links[hop];
+        uint32_t id = flow->hops[hop].link;
         LhFlowLink *link = &f->links[id];
         uint32_t last = link->entries[--link->entries_count];
-        uint32_t position = flow->positions[hop];
+        uint32_t position = flow->hops[hop].position;
         bool tight = is_tight(link);
 
         if (link->entries_count == 0) {
@@ -147,7 +147,7 @@ lh_max_min_detach(LhFlows *f, uint32_t index)
             continue;
         }
         link->entries[position] = last;
-        f->flows[last >> LH_HOP_BITS].positions[last & ((1 << LH_HOP_BITS) - 1)] = position;
+        lh_flow(f, last >> LH_HOP_BITS)->hops[last & ((1 << LH_HOP_BITS) - 1)].position = position;
         link->demand -= flow->narrowest_rate;
         if (tight)
             add_held(f, id);
@@ -210,7 +210,7 @@ offer(LhFlows *f)
         link->residual = link->capacity;
         link->open = 0;
         for (uint32_t i = 0; i < link->entries_count; i++) {
-            const LhFlow *flow = &f->flows[link->entries[i] >> LH_HOP_BITS];
+            const LhFlow *flow = lh_flow(f, link->entries[i] >> LH_HOP_BITS);
 
             if (in_set(f, flow))
                 link->open++;
@@ -225,7 +225,7 @@ offer(LhFlows *f)
         }
     }
     for (uint32_t s = 0; s < f->set.count; s++) {
-        LhFlow *flow = &f->flows[f->set.items[s]];
+        LhFlow *flow = lh_flow(f, f->set.items[s]);
 
         flow->next_rate = -1;
         if (flow->narrowest == LH_OWN_LIMIT)
@@ -240,7 +240,7 @@ fix_flow(LhFlows *f, LhFlow *flow, uint32_t id, double share)
     flow->next_rate = share;
     flow->next_bottleneck = id;
     for (uint32_t hop = 0; hop < flow->links_count; hop++) {
-        LhFlowLink *link = &f->links[flow->links[hop]];
+        LhFlowLink *link = &f->links[flow->hops[hop].link];
 
         if (link->epoch != f->epoch)
             continue;
@@ -256,7 +256,7 @@ fix_link(LhFlows *f, uint32_t id, double share)
     const LhFlowLink *link = &f->links[id];
 
     for (uint32_t i = 0; i < link->entries_count; i++) {
-        LhFlow *flow = &f->flows[link->entries[i] >> LH_HOP_BITS];
+        LhFlow *flow = lh_flow(f, link->entries[i] >> LH_HOP_BITS);
 
         if (in_set(f, flow) && flow->next_rate < 0)
             fix_flow(f, flow, id, share);
@@ -266,7 +266,7 @@ fix_link(LhFlows *f, uint32_t id, double share)
 static void
 fix_own(LhFlows *f, uint32_t index, double limit)
 {
-    LhFlow *flow = &f->flows[index];
+    LhFlow *flow = lh_flow(f, index);
 
     if (flow->links_count > 0 && flow->next_rate < 0)
         fix_flow(f, flow, LH_OWN_LIMIT, limit);
@@ -304,7 +304,7 @@ add_faster(LhFlows *f, const LhFlowLink *link, double rate)
     for (uint32_t i = 0; i < link->entries_count; i++) {
         uint32_t index = link->entries[i] >> LH_HOP_BITS;
 
-        if (f->flows[index].rate > rate * (1 + RELATIVE_SLACK))
+        if (lh_flow(f, index)->rate > rate * (1 + RELATIVE_SLACK))
             set_add(f, index);
     }
 }
@@ -319,7 +319,7 @@ check_link(LhFlows *f, uint32_t id)
     bool full;
 
     for (uint32_t i = 0; i < link->entries_count; i++) {
-        const LhFlow *flow = &f->flows[link->entries[i] >> LH_HOP_BITS];
+        const LhFlow *flow = lh_flow(f, link->entries[i] >> LH_HOP_BITS);
         double rate = in_set(f, flow) ? flow->next_rate : flow->rate;
 
         load += rate;
@@ -328,7 +328,7 @@ check_link(LhFlows *f, uint32_t id)
     full = load >= link->capacity * (1 - RELATIVE_SLACK);
     for (uint32_t i = 0; i < link->entries_count; i++) {
         uint32_t index = link->entries[i] >> LH_HOP_BITS;
-        const LhFlow *flow = &f->flows[index];
+        const LhFlow *flow = lh_flow(f, index);
         bool member = in_set(f, flow);
         double rate = member ? flow->next_rate : flow->rate;
 
@@ -353,7 +353,7 @@ check_loads(const LhFlows *f)
         double load = 0;
 
         for (uint32_t i = 0; i < link->entries_count; i++) {
-            const LhFlow *flow = &f->flows[link->entries[i] >> LH_HOP_BITS];
+            const LhFlow *flow = lh_flow(f, link->entries[i] >> LH_HOP_BITS);
 
             load += in_set(f, flow) ? flow->next_rate : flow->rate;
         }

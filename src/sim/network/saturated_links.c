@@ -79,7 +79,7 @@ load_of(LhSaturatedLinks *b, uint32_t id)
         return load;
     *load = (Load){ .round = b->round };
     for (uint32_t i = 0; i < link->entries_count; i++) {
-        const double rate = b->flows->flows[link->entries[i] >> LH_HOP_BITS].rate;
+        const double rate = lh_flow(b->flows, link->entries[i] >> LH_HOP_BITS)->rate;
 
         load->load += rate;
         load->fastest = MAX(load->fastest, rate);
@@ -90,7 +90,7 @@ load_of(LhSaturatedLinks *b, uint32_t id)
 uint8_t
 lh_saturated_links_of_flow(LhSaturatedLinks *b, uint32_t index)
 {
-    const LhFlow *flow = &b->flows->flows[index];
+    const LhFlow *flow = lh_flow(b->flows, index);
     uint8_t tiers = 0;
 
     if (!b->shared || flow->links_count == 0 || flow->rate <= 0)
@@ -100,11 +100,11 @@ lh_saturated_links_of_flow(LhSaturatedLinks *b, uint32_t index)
     if (flow->bottleneck != LH_OWN_LIMIT)
         tiers |= tiers_of(b, flow->bottleneck);
     for (uint32_t i = 0; i < flow->links_count; i++) {
-        const Load *load = load_of(b, flow->links[i]);
+        const Load *load = load_of(b, flow->hops[i].link);
 
-        if (load->load * LH_WHAT_IF_FACTOR > b->flows->links[flow->links[i]].capacity &&
+        if (load->load * LH_WHAT_IF_FACTOR > b->flows->links[flow->hops[i].link].capacity &&
             load->fastest < flow->rate * LH_WHAT_IF_FACTOR)
-            tiers |= tiers_of(b, flow->links[i]);
+            tiers |= tiers_of(b, flow->hops[i].link);
     }
     return tiers;
 }
