@@ -36,7 +36,8 @@ start_compute(LhEngine *e, LhSimRank *rank, LhNode *node, uint32_t id)
         lh_heap_set(&e->heap, lh_queue_index(e, rank, node->stream), e->now + time);
 }
 
-/* Starts the op at the head of a stream if it may run; true if the stream moved on at once. */
+/* Starts the op at the head of a waiting stream if it may run; true if the stream moved on at
+ * once. */
 static bool
 try_start(LhEngine *e, LhSimRank *rank, uint32_t stream)
 {
@@ -44,14 +45,15 @@ try_start(LhEngine *e, LhSimRank *rank, uint32_t stream)
     const uint32_t id = queue->head;
     LhNode *node = lh_node(&rank->nodes, id);
 
-    if (node->state != LH_NODE_QUEUED || node->gate != LH_NO_NODE ||
-        !lh_node_is_free(&rank->nodes, node) || !lh_nodes_in_window(&rank->nodes, id))
+    if (node->gate != LH_NO_NODE || !lh_node_is_free(&rank->nodes, node) ||
+        !lh_nodes_in_window(&rank->nodes, id))
         return false;
     if (node->issued_ps > e->now) {
         lh_heap_set(&e->heap, lh_queue_index(e, rank, stream), node->issued_ps);
         return false;
     }
     node->state = LH_NODE_RUNNING;
+    rank->waiting &= (uint16_t) ~(1u << stream);
     node->start_ps = e->now;
     if (e->causes != NULL)
         lh_path_recorder_op_starts(e->causes, rank->index, id, node, e->now);
@@ -81,10 +83,16 @@ advance(LhEngine *e, LhSimRank *rank)
     bool moved;
 
     do {
+        uint32_t passed = 0; /* the streams up to the current one */
+
         moved = rank->gate != LH_NO_NODE && lh_host_pass_sync(e, rank);
-        for (uint32_t s = 0; s < e->streams_count; s++)
-            while (lh_queue(rank, s)->head != LH_NO_NODE && try_start(e, rank, s))
+        while ((rank->waiting & ~passed) != 0) {
+            const uint32_t s = lh_first_stream(rank->waiting & ~passed);
+
+            passed = (2u << s) - 1;
+            while ((rank->waiting >> s & 1) != 0 && try_start(e, rank, s))
                 moved = true;
+        }
         moved |= lh_host_pull(e, rank);
     } while (moved && e->error == NULL);
     lh_engine_classify(e, rank);
@@ -216,19 +224,17 @@ work_off_news(LhEngine *e)
         rank->listed = false;
         advance(e, rank);
     }
-    if (!e->free_network)
+    if (lh_flows_unsettled(e->moving.flows) && !e->free_network)
         lh_flows_settle(e->moving.flows, e->now);
 }
 
 static void
-report_progress(LhEngine *e, uint64_t *reported)
+report_progress(LhEngine *e)
 {
-    LhProgress at = { .what = e->params->program->name };
+    const LhProgress at = { .what = e->params->program->name,
+                            .events = e->events,
+                            .now_ps = e->now + e->skipped_ps };
 
-    if (e->events - *reported < PROGRESS_EVENTS)
-        return;
-    *reported = at.events = e->events;
-    at.now_ps = e->now + e->skipped_ps;
     if (!lh_task_tell(&e->params->task, &at))
         g_set_error(&e->error, LH_ERROR, LH_ERROR_RUNTIME, "interrupted");
 }
@@ -273,7 +279,10 @@ lh_engine_run(LhEngine *e)
         work_off_news(e);
         if (e->repeat != NULL && e->error == NULL)
             lh_fast_forward_instant(e);
-        report_progress(e, &reported);
+        if (G_UNLIKELY(e->events - reported >= PROGRESS_EVENTS)) {
+            reported = e->events;
+            report_progress(e);
+        }
     }
     if (e->error == NULL && !all_finished(e))
         deadlock(e);

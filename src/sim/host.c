@@ -117,10 +117,13 @@ enqueue(LhSimRank *rank, const LhNode *node, uint32_t id)
 {
     LhQueue *queue = lh_queue(rank, node->stream);
 
-    if (queue->tail == LH_NO_NODE)
+    if (queue->tail == LH_NO_NODE) {
         queue->head = id;
-    else
+        rank->empty &= (uint16_t) ~(1u << node->stream);
+        rank->waiting |= (uint16_t)(1u << node->stream);
+    } else {
         lh_node(&rank->nodes, queue->tail)->next = id;
+    }
     queue->tail = id;
 }
 

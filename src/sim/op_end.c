@@ -4,18 +4,24 @@
  */
 #include "sim/sim_private.h"
 
-/* Whether the next op of the stream could run if its host had issued it. */
+/* Whether the next op of a waiting stream could run if its host had issued it. */
 static inline bool
-waits_for_host(const LhEngine *e, const LhSimRank *rank, uint32_t stream)
+is_late(const LhEngine *e, const LhSimRank *rank, uint32_t stream)
 {
-    const uint32_t head = lh_queue(rank, stream)->head;
-    LhNode *node;
+    LhNode *node = lh_node(&rank->nodes, lh_queue(rank, stream)->head);
 
-    if (head == LH_NO_NODE)
-        return false;
-    node = lh_node(&rank->nodes, head);
-    return node->state == LH_NODE_QUEUED && node->gate == LH_NO_NODE && node->issued_ps > e->now &&
+    return node->gate == LH_NO_NODE && node->issued_ps > e->now &&
            lh_node_is_free(&rank->nodes, node);
+}
+
+/* Whether the host is late with an op that is due on one of @streams. */
+static inline bool
+waits_for_host(const LhEngine *e, const LhSimRank *rank, uint32_t streams)
+{
+    for (streams &= rank->waiting; streams != 0; streams &= streams - 1)
+        if (is_late(e, rank, lh_first_stream(streams)))
+            return true;
+    return false;
 }
 
 /*
@@ -25,18 +31,14 @@ waits_for_host(const LhEngine *e, const LhSimRank *rank, uint32_t stream)
 static uint8_t
 why_idle(const LhEngine *e, const LhSimRank *rank)
 {
-    for (uint32_t s = 0; s < e->streams_count; s++)
-        if (lh_stream_computes(e, s) && waits_for_host(e, rank, s))
-            return LH_IDLE_HOST;
+    if (waits_for_host(e, rank, e->compute_streams))
+        return LH_IDLE_HOST;
     for (uint32_t tier = LH_TIERS; tier-- > 0;)
         if (rank->moving[tier] > 0)
             return (uint8_t)(LH_IDLE_COMM + tier);
     if (rank->communicating > 0)
         return LH_IDLE_IMBALANCE;
-    for (uint32_t s = 0; s < e->streams_count; s++)
-        if (waits_for_host(e, rank, s))
-            return LH_IDLE_HOST;
-    return LH_IDLE_IMBALANCE;
+    return waits_for_host(e, rank, rank->waiting) ? LH_IDLE_HOST : LH_IDLE_IMBALANCE;
 }
 
 void
@@ -104,8 +106,12 @@ lh_engine_complete(LhEngine *e, LhSimRank *rank, uint32_t id)
         e->least_ps = MAX(e->least_ps, result->finish_ps + g_array_index(rank->tails_ps, LhTime,
                                                                          id + rank->skipped_ops));
     queue->head = node->next;
-    if (node->next == LH_NO_NODE)
+    if (node->next == LH_NO_NODE) {
         queue->tail = LH_NO_NODE;
+        rank->empty |= (uint16_t)(1u << node->stream);
+    } else {
+        rank->waiting |= (uint16_t)(1u << node->stream);
+    }
     if (node->kind == LH_OP_COMPUTE) {
         if (--rank->computing > 0) {
             lh_share_sms(e, rank);

@@ -30,6 +30,7 @@ init_ranks(LhEngine *e)
             lh_cursor_init(lh_engine_cursor(e, r), e->program, r);
             lh_live_init(&e->live[r], e->program, r);
         }
+        rank->empty = (uint16_t)((1u << e->streams_count) - 1);
         rank->gate = LH_NO_NODE;
         rank->speed = 1;
         rank->account.why = LH_IDLE_IMBALANCE;
@@ -137,6 +138,9 @@ lh_engine_init(LhEngine *e, const LhSimParams *params, const LhSymmetryGroups *f
     e->streams_count = program->streams_count;
     while (1u << e->streams_shift < e->streams_count)
         e->streams_shift++;
+    for (uint32_t s = 0; s < e->streams_count; s++)
+        if (program->streams[s].kind == LH_STREAM_COMPUTE)
+            e->compute_streams |= (uint16_t)(1u << s);
     e->free_network = params->cost != LH_COST_DEVICE;
     e->launch_ps = e->free_network ? 0 : params->device->kernel_launch_ps;
     e->sync_ps = e->free_network ? 0 : params->device->stream_sync_ps;

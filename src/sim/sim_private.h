@@ -57,13 +57,15 @@ typedef struct {
     bool ended;                       /* the program has no more ops to issue */
     bool listed;                      /* is in LhEngine.news */
     uint8_t computing, communicating; /* number of streams of each kind with a running op */
-    uint32_t ctas;                    /* SMs held by running communication */
+    uint16_t waiting;                 /* bit set of streams whose head has not started */
+    uint16_t empty;                   /* bit set of streams without ops */
     double speed;                     /* of all compute, as a fraction of full speed */
     LhIdleAccounting account;
     LhTime communicating_ps;
     const GArray *tails_ps; /* lower bound of the remaining time after each op; NULL: not known */
     uint32_t moving[LH_TIERS]; /* messages in flight, by tier */
     uint32_t skipped_ops;      /* ops skipped by fast-forward: program id = node id + skipped_ops */
+    uint32_t ctas;             /* SMs held by running communication */
 } LhSimRank;
 
 G_STATIC_ASSERT(sizeof(LhSimRank) % LH_CACHE_LINE_BYTES == 0);
@@ -132,6 +134,7 @@ typedef struct {
     bool free_network;     /* communication takes no time */
     bool contention;       /* communication holds SMs */
     uint32_t ranks_count, streams_count, streams_shift;
+    uint16_t compute_streams; /* bit set */
     LhTime now, launch_ps, sync_ps;
     LhTime skipped_ps;   /* time skipped by fast-forward: simulated time = now + skipped_ps */
     LhTime least_ps;     /* lower bound of the end of the run, from tails_ps of its ranks */
@@ -201,10 +204,11 @@ lh_queue(const LhSimRank *rank, uint32_t stream)
     return &rank->queues[stream];
 }
 
-static inline bool
-lh_stream_computes(const LhEngine *e, uint32_t stream)
+/* The first stream of a set that is not empty. */
+static inline uint32_t
+lh_first_stream(uint32_t streams)
 {
-    return e->program->streams[stream].kind == LH_STREAM_COMPUTE;
+    return (uint32_t)__builtin_ctz(streams);
 }
 
 /* Queues the rank to be advanced in this instant. */
@@ -249,14 +253,10 @@ bool lh_host_pull_step(LhEngine *e, LhSimRank *rank);
 static inline bool
 lh_host_pull(LhEngine *e, LhSimRank *rank)
 {
-    if (rank->ended || rank->gate != LH_NO_NODE ||
+    if (rank->ended || rank->gate != LH_NO_NODE || rank->empty == 0 ||
         !lh_nodes_in_window(&rank->nodes, rank->nodes.issued))
         return false;
-    for (uint32_t s = 0; s < e->streams_count; s++) {
-        if (lh_queue(rank, s)->head == LH_NO_NODE)
-            return lh_host_pull_step(e, rank);
-    }
-    return false;
+    return lh_host_pull_step(e, rank);
 }
 
 /* Passes a sync whose earlier ops are all complete: the host goes on, and ops issued after the sync

@@ -72,6 +72,7 @@ lh_flows_new(const LhNetwork *network, LhNetworkModel model, LhHeap *heap, uint3
     f->heap_first = heap_first;
     f->epoch = 1;
     lh_latency_queues_init(&f->delays);
+    f->pending.next_arrival_ps = f->delays.next_ps;
     f->pairs_first = network->links_count;
     reserve_flows(f, FLOWS_MIN, HOPS_MIN);
     reserve_links(f, network->links_count);
@@ -279,6 +280,7 @@ lh_flows_start(LhFlows *f, LhTime now, const LhRoute *route, uint64_t bytes)
 void
 lh_flows_release(LhFlows *f, uint32_t index)
 {
+    f->pending.unsettled = true;
     lh_indices_push(&f->retired, index);
 }
 
@@ -309,6 +311,7 @@ void
 lh_flows_load(LhFlows *f, LhLinkUtilization *load)
 {
     f->load = load;
+    f->pending.unsettled |= load != NULL;
 }
 
 void
@@ -343,6 +346,7 @@ lh_flows_settle(LhFlows *f, LhTime now)
         lh_link_utilization_tell(f->load, now);
     while (f->retired.count > 0)
         lh_indices_push(&f->free, f->retired.items[--f->retired.count]);
+    f->pending.unsettled = f->load != NULL;
 }
 
 /* Ends the utilisation of a flow whose last byte has been sent. */
@@ -372,19 +376,17 @@ lh_flows_event(LhFlows *f, uint32_t index, LhTime now)
     if (flow->links_count > 0)
         lh_max_min_detach(f, index);
     lh_latency_queues_add(&f->delays, now, flow->latency_ps, index);
+    f->pending.next_arrival_ps = f->delays.next_ps;
     return true;
-}
-
-LhTime
-lh_flows_next_arrival(const LhFlows *f)
-{
-    return f->delays.next_ps;
 }
 
 bool
 lh_flows_arrive(LhFlows *f, LhTime now, uint32_t *index)
 {
-    return lh_latency_queues_take(&f->delays, now, index);
+    const bool arrives = lh_latency_queues_take(&f->delays, now, index);
+
+    f->pending.next_arrival_ps = f->delays.next_ps;
+    return arrives;
 }
 
 /* Counts overflows: the bytes of a link shared by many ranks may not fit 64 bits. */

@@ -11,6 +11,12 @@
 
 typedef struct _LhFlows LhFlows;
 
+/* What the event loop asks in every instant; the beginning of an LhFlows. */
+typedef struct {
+    LhTime next_arrival_ps;
+    bool unsettled; /* lh_flows_settle() has something to do */
+} LhFlowsPending;
+
 /*
  * Flow i is heap item @heap_first + i. @heap and @network are borrowed. Caller frees.
  */
@@ -47,7 +53,19 @@ void lh_flows_load(LhFlows *flows, LhLinkUtilization *load);
 bool lh_flows_event(LhFlows *flows, uint32_t index, LhTime now);
 
 /* Time of the next arrival; LH_TIME_NEVER: no flow has been sent completely. */
-LhTime lh_flows_next_arrival(const LhFlows *flows);
+static inline LhTime
+lh_flows_next_arrival(const LhFlows *flows)
+{
+    return ((const LhFlowsPending *)flows)->next_arrival_ps;
+}
+
+/* Whether a flow has started, ended or been released since lh_flows_settle(), or utilisation is to
+ * be reported. */
+static inline bool
+lh_flows_unsettled(const LhFlows *flows)
+{
+    return ((const LhFlowsPending *)flows)->unsettled;
+}
 
 /* Takes one message that arrives at @now; false when there is none left. */
 bool lh_flows_arrive(LhFlows *flows, LhTime now, uint32_t *index);

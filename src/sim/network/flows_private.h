@@ -83,6 +83,7 @@ typedef struct {
 } LhIndices;
 
 struct _LhFlows {
+    LhFlowsPending pending; /* first: flows.h casts to it */
     LhNetworkModel model;
     LhHeap *heap;
     uint32_t heap_first;

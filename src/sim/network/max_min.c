@@ -60,6 +60,7 @@ set_add(LhFlows *f, uint32_t index)
     flow->epoch = f->epoch;
     flow->next_rate = flow->rate;
     flow->next_bottleneck = flow->bottleneck;
+    f->pending.unsettled = true;
     lh_indices_push(&f->set, index);
     touch_links(f, flow);
 }
