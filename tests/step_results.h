@@ -68,7 +68,7 @@ check_rank(const char *text, uint32_t rank, const LhRankResult *a, const LhRankR
         "%s: peak of rank %u is op %u of layer %u, micro-batch %u; in short op %u, %u, %u", text,
         rank, b->peak_op.op, b->peak_op.layer, b->peak_op.micro_batch, a->peak_op.op,
         a->peak_op.layer, a->peak_op.micro_batch);
-    ck_assert_mem_eq(a->peak_by_category, b->peak_by_category, sizeof(a->peak_by_category));
+    ck_assert_mem_eq(a->peak->by_category, b->peak->by_category, sizeof(a->peak->by_category));
 }
 
 static inline void

@@ -237,7 +237,7 @@ check_counts(const char *name, const LhProgramParams *params)
         ck_assert_uint_eq(rank->flops, closed->flops(params, r));
         ck_assert_uint_eq(rank->peak_bytes, closed->peak_bytes(params, r));
         for (uint32_t kind = 0; kind < LH_TENSOR_KINDS; kind++)
-            memory += rank->peak_by_tensor[kind];
+            memory += rank->peak->by_tensor[kind];
         ck_assert_uint_eq(memory, rank->peak_bytes);
         ck_assert_int_le(rank->peak_at_ps, result->makespan_ps);
     }

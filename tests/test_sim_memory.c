@@ -98,10 +98,10 @@ START_TEST(sim_memory_knows_the_moment_of_the_peak)
         const LhRankResult *rank = &result->ranks[r];
 
         ck_assert_uint_eq(rank->peak_bytes, 70 + 1000 + 600);
-        ck_assert_uint_eq(rank->peak_by_category[LH_CATEGORY_ATTENTION], 70);
-        ck_assert_uint_eq(rank->peak_by_category[LH_CATEGORY_SAVED], 1000);
-        ck_assert_uint_eq(rank->peak_by_category[LH_CATEGORY_GRADIENTS], 600);
-        ck_assert_uint_eq(rank->peak_by_category[LH_CATEGORY_WEIGHTS], 0);
+        ck_assert_uint_eq(rank->peak->by_category[LH_CATEGORY_ATTENTION], 70);
+        ck_assert_uint_eq(rank->peak->by_category[LH_CATEGORY_SAVED], 1000);
+        ck_assert_uint_eq(rank->peak->by_category[LH_CATEGORY_GRADIENTS], 600);
+        ck_assert_uint_eq(rank->peak->by_category[LH_CATEGORY_WEIGHTS], 0);
         ck_assert_int_eq(rank->peak_at_ps, peak_time(r));
         ck_assert_uint_eq(rank->peak_op.op, OP_GRADIENTS);
         ck_assert_uint_eq(rank->peak_op.layer, 1);
@@ -303,7 +303,7 @@ check_records(LhProgram *program)
         uint64_t sum = 0;
 
         for (int c = 0; c < LH_CATEGORIES; c++)
-            sum += rank->peak_by_category[c];
+            sum += rank->peak->by_category[c];
         ck_assert_uint_eq(sum, rank->peak_bytes);
         ck_assert_uint_eq(held[r].most_bytes, rank->peak_bytes);
         ck_assert_uint_eq(verdict->peak_bytes[r], rank->peak_bytes);

@@ -603,11 +603,11 @@ START_TEST(sim_memory_peaks_once)
     script_init(&w, &script, 2);
     result = world_run(&w);
     ck_assert_uint_eq(result->ranks[0].peak_bytes, 70 + 1000);
-    ck_assert_uint_eq(result->ranks[0].peak_by_tensor[LH_TENSOR_Q], 70);
-    ck_assert_uint_eq(result->ranks[0].peak_by_tensor[LH_TENSOR_KV], 1000);
+    ck_assert_uint_eq(result->ranks[0].peak->by_tensor[LH_TENSOR_Q], 70);
+    ck_assert_uint_eq(result->ranks[0].peak->by_tensor[LH_TENSOR_KV], 1000);
     ck_assert_int_eq(result->ranks[0].peak_at_ps, 0);
     ck_assert_uint_eq(result->ranks[1].peak_bytes, 70 + 300 + 1000);
-    ck_assert_uint_eq(result->ranks[1].peak_by_tensor[LH_TENSOR_Q], 70 + 300);
+    ck_assert_uint_eq(result->ranks[1].peak->by_tensor[LH_TENSOR_Q], 70 + 300);
     ck_assert_int_eq(result->ranks[1].peak_at_ps, 5 * US);
     world_clear(&w);
 }

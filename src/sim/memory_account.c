@@ -21,9 +21,9 @@ exceed(LhEngine *e, uint32_t r, LhTime time_ps, LhMemoryOp op)
     *first = (LhOutOfMemory){ .rank = r,
                               .time_ps = time_ps,
                               .op = op,
-                              .needed_bytes = e->live[r].bytes,
+                              .needed_bytes = lh_memory_now(e, r)->bytes,
                               .limit_bytes = e->params->memory_limit_bytes };
-    memcpy(first->by_category, e->live[r].by_category, sizeof(first->by_category));
+    memcpy(first->by_category, lh_memory_now(e, r)->by_category, sizeof(first->by_category));
 }
 
 /* Rank @r has reached a new peak. */
@@ -34,7 +34,7 @@ peak(LhEngine *e, uint32_t r, LhTime time_ps, LhMemoryOp op)
 
     e->results[r].peak_at_ps = time_ps;
     e->results[r].peak_op = op;
-    if (limit_bytes > 0 && e->live[r].bytes > limit_bytes)
+    if (limit_bytes > 0 && lh_memory_now(e, r)->bytes > limit_bytes)
         exceed(e, r, time_ps, op);
 }
 
@@ -44,7 +44,7 @@ tell_memory(const LhEngine *e, uint32_t r, LhTime time_ps, LhMemoryOp op, uint64
     const LhMemoryRecord record = { .rank = r,
                                     .time_ps = time_ps,
                                     .op = op,
-                                    .category_bytes = e->live[r].by_category[op.category],
+                                    .category_bytes = lh_memory_now(e, r)->by_category[op.category],
                                     .bytes = bytes };
 
     e->params->memory(e->params->memory_data, &record);
@@ -57,8 +57,8 @@ tell_beginning(const LhEngine *e, uint32_t r)
     uint64_t bytes = 0;
 
     for (int c = 0; c < LH_CATEGORIES; c++) {
-        bytes += e->live[r].by_category[c];
-        if (e->live[r].by_category[c] > 0)
+        bytes += lh_memory_now(e, r)->by_category[c];
+        if (lh_memory_now(e, r)->by_category[c] > 0)
             tell_memory(e, r, 0, (LhMemoryOp){ .op = LH_OP_NONE, .category = (uint16_t)c }, bytes);
     }
 }
@@ -85,9 +85,12 @@ lh_memory_changes(LhEngine *e, const LhSimRank *rank, uint32_t id, const LhNode 
                             .micro_batch = node->micro_batch,
                             .phase = node->phase,
                             .category = (uint16_t)e->program->slots[node->region.slot].category };
+    bool peaks;
 
-    if (lh_live_change(&e->live[r], e->program, node->region, node->kind == LH_OP_ALLOC))
+    e->memory_states[r] = lh_live_states_change(e->memory, e->memory_states[r], node->region,
+                                                node->kind == LH_OP_ALLOC, &peaks);
+    if (peaks)
         peak(e, r, time_ps, op);
     if (e->params->memory != NULL)
-        tell_memory(e, r, time_ps, op, e->live[r].bytes);
+        tell_memory(e, r, time_ps, op, lh_memory_now(e, r)->bytes);
 }

@@ -17,7 +17,8 @@ init_ranks(LhEngine *e)
     e->queues = g_new(LhQueue, queues);
     e->cursor_bytes = lh_cursor_bytes(e->program);
     e->cursors = g_aligned_alloc(e->ranks_count, e->cursor_bytes, LH_CACHE_LINE_BYTES);
-    e->live = g_new(LhLive, e->ranks_count);
+    e->memory = lh_live_states_new(e->program);
+    e->memory_states = g_new(uint32_t, e->ranks_count);
     e->results = g_new0(LhRankResult, e->ranks_count);
     for (uint32_t i = 0; i < queues; i++)
         e->queues[i] = (LhQueue){ LH_NO_NODE, LH_NO_NODE };
@@ -28,7 +29,7 @@ init_ranks(LhEngine *e)
         rank->queues = &e->queues[r << e->streams_shift];
         if (lh_engine_plays(e, r)) {
             lh_cursor_init(lh_engine_cursor(e, r), e->program, r);
-            lh_live_init(&e->live[r], e->program, r);
+            e->memory_states[r] = lh_live_states_begin(e->memory, r);
         }
         rank->empty = (uint16_t)((1u << e->streams_count) - 1);
         rank->gate = LH_NO_NODE;
@@ -165,7 +166,8 @@ lh_engine_clear(LhEngine *e)
     g_aligned_free(e->ranks);
     g_free(e->queues);
     g_aligned_free(e->cursors);
-    g_free(e->live);
+    lh_live_states_free(e->memory);
+    g_free(e->memory_states);
     g_free(e->results);
     for (uint32_t i = 0; i < LH_APARTS; i++) {
         g_free(e->apart[i].sent_bytes);
@@ -362,19 +364,38 @@ summarise_likes(LhEngine *e)
     }
 }
 
+/* The contents at the peak are stored once for all ranks with the same. */
+static void
+summarise_memory(LhEngine *e, LhSimResult *result)
+{
+    const uint32_t end = lh_live_states_end(e->memory);
+    g_autofree const LhMemoryPeak **peaks = g_new0(const LhMemoryPeak *, end);
+    LhMemoryPeak *next;
+
+    next = result->peaks = g_new(LhMemoryPeak, lh_live_states_count(e->memory));
+    for (uint32_t r = 0; r < e->ranks_count; r++) {
+        const LhLive *live;
+
+        if (!lh_engine_plays(e, r))
+            continue;
+        live = lh_memory_now(e, r);
+        if (peaks[e->memory_states[r]] == NULL) {
+            memcpy(next->by_tensor, live->peak_by_tensor, sizeof(next->by_tensor));
+            memcpy(next->by_category, live->peak_by_category, sizeof(next->by_category));
+            peaks[e->memory_states[r]] = next++;
+        }
+        e->results[r].peak_bytes = live->peak_bytes;
+        e->results[r].peak = peaks[e->memory_states[r]];
+    }
+}
+
 LhSimResult *
 lh_engine_summarise(LhEngine *e)
 {
     LhSimResult *result = g_new0(LhSimResult, 1);
 
     close_accounts(e, result);
-    for (uint32_t r = 0; r < e->ranks_count; r++) {
-        e->results[r].peak_bytes = e->live[r].peak_bytes;
-        memcpy(e->results[r].peak_by_tensor, e->live[r].peak_by_tensor,
-               sizeof(e->live[r].peak_by_tensor));
-        memcpy(e->results[r].peak_by_category, e->live[r].peak_by_category,
-               sizeof(e->live[r].peak_by_category));
-    }
+    summarise_memory(e, result);
     summarise_likes(e);
     for (uint32_t r = 0; r < e->ranks_count; r++)
         result->simulated_ranks += lh_engine_plays(e, r);

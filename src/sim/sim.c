@@ -15,6 +15,7 @@ lh_sim_result_free(LhSimResult *result)
     if (result == NULL)
         return;
     g_free(result->ranks);
+    g_free(result->peaks);
     g_free(result->out_of_memory);
     g_clear_pointer(&result->path, g_array_unref);
     lh_slack_free(result->precedence);

@@ -23,6 +23,12 @@ typedef enum {
 /* "imbalance", "nvlink", "pcie", "nic", "fabric", "host"; NULL-terminated. */
 extern const char *const lh_idle_names[];
 
+/* Bytes in memory at the moment of a peak. */
+typedef struct {
+    uint64_t by_tensor[LH_TENSOR_KINDS];
+    uint64_t by_category[LH_CATEGORIES];
+} LhMemoryPeak;
+
 typedef struct {
     LhTime finish_ps;              /* completion time of its last op */
     LhTime busy_ps;                /* at least one compute stream had an op running */
@@ -33,8 +39,7 @@ typedef struct {
     uint64_t flops;                   /* of attention */
     uint64_t dense_flops;             /* of products with weights (GEMMs) */
     uint64_t peak_bytes;
-    uint64_t peak_by_tensor[LH_TENSOR_KINDS]; /* at the moment of the peak */
-    uint64_t peak_by_category[LH_CATEGORIES]; /* likewise */
+    const LhMemoryPeak *peak; /* an element of LhSimResult.peaks */
     LhTime peak_at_ps;
     LhMemoryOp peak_op; /* the alloc that makes the peak */
 } LhRankResult;
@@ -71,6 +76,7 @@ typedef struct {
     LhTime fastest_ps, slowest_ps;
     uint32_t ranks_count;
     LhRankResult *ranks; /* owned */
+    LhMemoryPeak *peaks; /* owned */
     uint32_t
         simulated_ranks; /* each other rank is represented by one of these (network/symmetry.h) */
     uint64_t events;     /* compute completions + message completions */

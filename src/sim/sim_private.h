@@ -2,8 +2,8 @@
 /*
  * What the files of the engine share. The state of a rank consists of parts that can be read alone:
  * its ops in flight (inflight_ops.h), its time accounting (idle_accounting.h), its memory
- * (program/live.h). Unmatched messages belong to the matcher (message_matching.h), links to the
- * network (network/flows.h). The files:
+ * (program/live_states.h). Unmatched messages belong to the matcher (message_matching.h), links to
+ * the network (network/flows.h). The files:
  *
  *     engine.c    event loop; streams: which op starts when
  *     op_end.c    completion of ops
@@ -23,7 +23,7 @@
 
 #include "base/heap.h"
 #include "program/cursor.h"
-#include "program/live.h"
+#include "program/live_states.h"
 #include "sim/cost/cost.h"
 #include "sim/critical_path_recorder.h"
 #include "sim/fast_forward.h"
@@ -144,7 +144,8 @@ typedef struct {
     LhTransit *transits; /* likewise; NULL: not requested */
     char *cursors;       /* [ranks] of cursor_bytes: lh_engine_cursor() */
     gsize cursor_bytes;
-    LhLive *live; /* [ranks] */
+    LhLiveStates *memory;
+    uint32_t *memory_states; /* [ranks] */
     LhRankResult *results;
     LhApart apart[LH_APARTS];
     uint64_t *whole_bytes; /* [links] the part of `apart` that the network counts as well */
@@ -264,6 +265,13 @@ lh_host_pull(LhEngine *e, LhSimRank *rank)
 bool lh_host_pass_sync(LhEngine *e, LhSimRank *rank);
 
 /* memory_account.c */
+
+/* The memory of rank @r now. Valid until the next change of any rank's. */
+static inline const LhLive *
+lh_memory_now(const LhEngine *e, uint32_t r)
+{
+    return lh_live_states_get(e->memory, e->memory_states[r]);
+}
 
 /* Accounts for memory in use before the first op. */
 void lh_memory_begins(LhEngine *e);

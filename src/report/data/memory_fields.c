@@ -70,7 +70,7 @@ lh_peak_values(const LhSimResult *r)
     lh_totals(r, &totals);
     rank = &r->ranks[totals.peak_rank];
     v.op = rank->peak_op;
-    memcpy(v.by_category, rank->peak_by_category, sizeof(v.by_category));
+    memcpy(v.by_category, rank->peak->by_category, sizeof(v.by_category));
     return v;
 }
 
@@ -126,6 +126,6 @@ lh_out_of_memory_values(const LhSimResult *r)
     lh_totals(r, &totals);
     v.rank = totals.peak_rank;
     v.needed_bytes = totals.peak_bytes;
-    memcpy(v.by_category, r->ranks[totals.peak_rank].peak_by_category, sizeof(v.by_category));
+    memcpy(v.by_category, r->ranks[totals.peak_rank].peak->by_category, sizeof(v.by_category));
     return v;
 }

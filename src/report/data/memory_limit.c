@@ -72,7 +72,7 @@ describe_peak(const LhSetup *setup, const LhSimResult *result)
     g_string_append_printf(out, "rank %u needs %s", totals.peak_rank, needed);
     lh_describe_peak_interval(setup, totals.peak_bytes, out);
     g_string_append_printf(out, " of %s", limit);
-    append_categories(out, result->ranks[totals.peak_rank].peak_by_category);
+    append_categories(out, result->ranks[totals.peak_rank].peak->by_category);
     describe_first(oom, totals.peak_rank, out);
     return g_string_free(out, FALSE);
 }

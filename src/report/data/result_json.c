@@ -118,7 +118,7 @@ fill_memory(Row *r, const LhSimResult *result)
 {
     r->peak = g_new(LhPeakValues, 1);
     *r->peak = lh_peak_values(result);
-    memcpy(r->peak_bytes_by_tensor, result->ranks[r->values.peak_rank].peak_by_tensor,
+    memcpy(r->peak_bytes_by_tensor, result->ranks[r->values.peak_rank].peak->by_tensor,
            sizeof(r->peak_bytes_by_tensor));
     if (result->out_of_memory == NULL)
         return;

@@ -140,7 +140,7 @@ add_quantity_row(LhTable *table, const RankQuantity *q, const LhSimResult *r)
 static bool
 has_categories(const LhRankResult *rank)
 {
-    return rank->peak_by_category[LH_CATEGORY_ATTENTION] != rank->peak_bytes;
+    return rank->peak->by_category[LH_CATEGORY_ATTENTION] != rank->peak_bytes;
 }
 
 LhTable *
@@ -228,11 +228,11 @@ lh_describe_memory(const LhSimResult *r)
     lh_table_column(table, "tensor", title, NULL, false);
     lh_table_column(table, "bytes", "MiB", NULL, true);
     for (int kind = 0; kind < LH_TENSOR_KINDS; kind++) {
-        if (rank->peak_by_tensor[kind] == 0)
+        if (rank->peak->by_tensor[kind] == 0)
             continue;
         lh_table_row(table);
         lh_table_cell(table, lh_tensor_names[kind], NULL);
-        lh_cell_mib(table, rank->peak_by_tensor[kind], 1);
+        lh_cell_mib(table, rank->peak->by_tensor[kind], 1);
     }
     lh_table_row(table);
     lh_table_cell(table, "total", NULL);
@@ -289,7 +289,7 @@ lh_describe_categories(const LhSimResult *r)
     lh_totals(r, &totals);
     rank = &r->ranks[totals.peak_rank];
     for (int c = 0; c < LH_CATEGORIES; c++)
-        count += rank->peak_by_category[c] > 0;
+        count += rank->peak->by_category[c] > 0;
     if (count < 2)
         return NULL;
     table = lh_table_new();
@@ -298,12 +298,12 @@ lh_describe_categories(const LhSimResult *r)
     lh_table_column(table, "bytes", "MiB", NULL, true);
     lh_table_column(table, "fraction", "share", "%", true);
     for (int c = 0; c < LH_CATEGORIES; c++) {
-        if (rank->peak_by_category[c] == 0)
+        if (rank->peak->by_category[c] == 0)
             continue;
         lh_table_row(table);
         lh_table_cell(table, lh_category_names[c], NULL);
-        lh_cell_mib(table, rank->peak_by_category[c], 1);
-        lh_cell_percent(table, (double)rank->peak_by_category[c] / (double)rank->peak_bytes);
+        lh_cell_mib(table, rank->peak->by_category[c], 1);
+        lh_cell_percent(table, (double)rank->peak->by_category[c] / (double)rank->peak_bytes);
     }
     lh_table_row(table);
     lh_table_cell(table, "total", NULL);

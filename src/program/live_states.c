@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "program/live_states.h"
+
+#include "base/mix.h"
+
+#include <string.h>
+
+#define CHANGES 1024    /* remembered; a power of two */
+#define UNUSED_MAX 1024 /* states that no rank is in, kept for ranks that are behind */
+#define NO_STATE UINT32_MAX
+
+typedef struct {
+    LhLive live;
+    uint32_t ranks; /* number of ranks in it */
+    bool exists;
+} State;
+
+/* A change computed before; `from` NO_STATE: none. */
+typedef struct {
+    LhRegion region;
+    uint32_t from, to;
+    bool alloc, peak;
+} Change;
+
+struct _LhLiveStates {
+    const LhProgram *program;
+    GPtrArray *states; /* of State, by number: the addresses do not change */
+    GArray *free;      /* of uint32_t: numbers without a state */
+    GHashTable *known; /* of State by content; the value is the number */
+    uint32_t unused;   /* number of states without ranks */
+    Change changes[CHANGES];
+};
+
+static guint
+hash_of(gconstpointer key)
+{
+    const State *state = key;
+
+    return (guint)lh_mix_bytes(0, &state->live, sizeof(state->live));
+}
+
+static gboolean
+is_equal(gconstpointer a, gconstpointer b)
+{
+    const State *one = a, *other = b;
+
+    return memcmp(&one->live, &other->live, sizeof(one->live)) == 0;
+}
+
+static void
+forget_changes(LhLiveStates *s)
+{
+    for (uint32_t i = 0; i < CHANGES; i++)
+        s->changes[i].from = NO_STATE;
+}
+
+LhLiveStates *
+lh_live_states_new(const LhProgram *program)
+{
+    LhLiveStates *s = g_new0(LhLiveStates, 1);
+
+    s->program = program;
+    s->states = g_ptr_array_new_with_free_func(g_free);
+    s->free = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+    s->known = g_hash_table_new(hash_of, is_equal);
+    forget_changes(s);
+    return s;
+}
+
+void
+lh_live_states_free(LhLiveStates *s)
+{
+    if (s == NULL)
+        return;
+    g_hash_table_unref(s->known);
+    g_array_unref(s->free);
+    g_ptr_array_unref(s->states);
+    g_free(s);
+}
+
+static State *
+state_of(const LhLiveStates *s, uint32_t number)
+{
+    return g_ptr_array_index(s->states, number);
+}
+
+const LhLive *
+lh_live_states_get(const LhLiveStates *s, uint32_t state)
+{
+    return &state_of(s, state)->live;
+}
+
+uint32_t
+lh_live_states_count(const LhLiveStates *s)
+{
+    return s->states->len - s->free->len;
+}
+
+uint32_t
+lh_live_states_end(const LhLiveStates *s)
+{
+    return s->states->len;
+}
+
+/* Drops the states that no rank is in. */
+static void
+sweep(LhLiveStates *s)
+{
+    for (uint32_t i = 0; i < s->states->len; i++) {
+        State *state = state_of(s, i);
+
+        if (!state->exists || state->ranks > 0)
+            continue;
+        g_hash_table_remove(s->known, state);
+        state->exists = false;
+        g_array_append_val(s->free, i);
+    }
+    s->unused = 0;
+    forget_changes(s);
+}
+
+/* Returns the number of the state with the memory @live. */
+static uint32_t
+intern(LhLiveStates *s, const LhLive *live)
+{
+    State wanted = { .live = *live };
+    State *state;
+    gpointer number;
+
+    if (g_hash_table_lookup_extended(s->known, &wanted, NULL, &number))
+        return GPOINTER_TO_UINT(number);
+    if (s->unused > UNUSED_MAX)
+        sweep(s);
+    if (s->free->len == 0) {
+        const uint32_t last = s->states->len;
+
+        g_ptr_array_add(s->states, g_new0(State, 1));
+        g_array_append_val(s->free, last);
+    }
+    number = GUINT_TO_POINTER(g_array_index(s->free, uint32_t, s->free->len - 1));
+    g_array_set_size(s->free, s->free->len - 1);
+    state = state_of(s, GPOINTER_TO_UINT(number));
+    *state = (State){ .live = *live, .exists = true };
+    g_hash_table_insert(s->known, state, number);
+    s->unused++;
+    return GPOINTER_TO_UINT(number);
+}
+
+static void
+enter(LhLiveStates *s, uint32_t state)
+{
+    if (state_of(s, state)->ranks++ == 0)
+        s->unused--;
+}
+
+static void
+leave(LhLiveStates *s, uint32_t state)
+{
+    if (--state_of(s, state)->ranks == 0)
+        s->unused++;
+}
+
+uint32_t
+lh_live_states_begin(LhLiveStates *s, uint32_t rank)
+{
+    LhLive live;
+    uint32_t state;
+
+    lh_live_init(&live, s->program, rank);
+    state = intern(s, &live);
+    enter(s, state);
+    return state;
+}
+
+static Change *
+place_of(LhLiveStates *s, uint32_t from, const LhRegion *region, bool alloc)
+{
+    uint64_t hash = lh_mix(from, (uint64_t)region->slot << 2 | (uint64_t)region->half << 1 | alloc);
+
+    hash = lh_mix(hash, (uint64_t)region->part << 32 | region->count);
+    return &s->changes[(hash ^ hash >> 32) % CHANGES];
+}
+
+static bool
+is_known(const Change *c, uint32_t from, const LhRegion *region, bool alloc)
+{
+    return c->from == from && c->alloc == alloc && c->region.slot == region->slot &&
+           c->region.part == region->part && c->region.count == region->count &&
+           c->region.half == region->half;
+}
+
+uint32_t
+lh_live_states_change(LhLiveStates *s, uint32_t from, LhRegion region, bool alloc, bool *peak)
+{
+    Change *change = place_of(s, from, &region, alloc);
+
+    if (!is_known(change, from, &region, alloc)) {
+        LhLive live = state_of(s, from)->live;
+        const bool peaks = lh_live_change(&live, s->program, region, alloc);
+        const uint32_t to = intern(s, &live); /* may forget all changes */
+
+        *change = (Change){ region, from, to, alloc, peaks };
+    }
+    *peak = change->peak;
+    if (change->to != from) {
+        enter(s, change->to);
+        leave(s, from);
+    }
+    return change->to;
+}
