@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Memory kept once for equal ranks against memory of each rank on its own: random allocs and frees,
+ * of ranks that do the same, now and then differ, or soon have nothing in common.
+ */
+#include "program/live_states.h"
+
+#include "run_tests.h"
+
+#include <string.h>
+
+enum { SLOTS = 9, PARTS = 5, RANKS = 24, CHANGES_OF_RANK = 3000 };
+
+static LhProgram *
+make_program(GRand *random)
+{
+    static const LhGenerator nothing = { .steps = NULL };
+    const LhProgramParams params = {
+        .attention = { .batch = 1,
+                       .seq_length = RANKS,
+                       .heads = 1,
+                       .groups = 1,
+                       .head_dim = 1,
+                       .dtype = LH_DTYPE_BF16 },
+        .ranks = RANKS,
+    };
+    LhProgram *program = lh_program_create("live", &nothing, &params, LH_PLACE_CONTIGUOUS);
+
+    for (int i = 0; i < SLOTS; i++)
+        lh_program_add_slot(
+            program, (LhSlotParams){
+                         .name = "slot",
+                         .kind = (LhTensorKind)g_rand_int_range(random, 0, LH_TENSOR_KINDS),
+                         .role = g_rand_int_range(random, 0, 3) == 0 ? LH_SLOT_INPUT : LH_SLOT_TEMP,
+                         .dtype = LH_DTYPE_BF16,
+                         .category = (LhCategory)g_rand_int_range(random, 0, LH_CATEGORIES),
+                         .parts = PARTS,
+                         .part_bytes = (uint64_t)g_rand_int_range(random, 0, 4) * 10 });
+    return program;
+}
+
+static LhRegion
+random_region(GRand *random)
+{
+    const uint32_t part = (uint32_t)g_rand_int_range(random, 0, PARTS);
+
+    return (LhRegion){ .slot = (uint16_t)g_rand_int_range(random, 0, SLOTS),
+                       .part = part,
+                       .count = (uint32_t)g_rand_int_range(random, 0, (int)(PARTS - part)) + 1 };
+}
+
+/* Ranks change in turns; of each `same` changes one is the rank's own. */
+static void
+check_ranks(uint32_t seed, int same)
+{
+    g_autoptr(GRand) random = g_rand_new_with_seed(seed);
+    LhProgram *program = make_program(random);
+    LhLiveStates *states = lh_live_states_new(program);
+    uint32_t state[RANKS];
+    LhLive alone[RANKS];
+
+    for (uint32_t r = 0; r < RANKS; r++) {
+        state[r] = lh_live_states_begin(states, r);
+        lh_live_init(&alone[r], program, r);
+    }
+    for (int i = 0; i < CHANGES_OF_RANK; i++) {
+        LhRegion region = random_region(random);
+        bool alloc = g_rand_boolean(random), peak;
+
+        for (uint32_t r = 0; r < RANKS; r++) {
+            if (g_rand_int_range(random, 0, same) == 0) {
+                region = random_region(random);
+                alloc = g_rand_boolean(random);
+            }
+            state[r] = lh_live_states_change(states, state[r], region, alloc, &peak);
+            ck_assert(peak == lh_live_change(&alone[r], program, region, alloc));
+            ck_assert_mem_eq(lh_live_states_get(states, state[r]), &alone[r], sizeof(LhLive));
+        }
+    }
+    for (uint32_t r = 0; r < RANKS; r++)
+        ck_assert_mem_eq(lh_live_states_get(states, state[r]), &alone[r], sizeof(LhLive));
+    ck_assert_uint_le(lh_live_states_count(states), lh_live_states_end(states));
+    ck_assert_uint_le(lh_live_states_end(states), 1100); /* unused states are dropped */
+    lh_live_states_free(states);
+    lh_program_free(program);
+}
+
+START_TEST(shared_memory_is_that_of_each_rank)
+{
+    check_ranks((uint32_t)_i, 1 << _i);
+}
+END_TEST
+
+/* Ranks that do the same have one state. */
+START_TEST(equal_ranks_share_a_state)
+{
+    g_autoptr(GRand) random = g_rand_new_with_seed(7);
+    LhProgram *program = make_program(random);
+    LhLiveStates *states = lh_live_states_new(program);
+    uint32_t state[RANKS];
+    bool peak;
+
+    for (uint32_t r = 0; r < RANKS; r++)
+        state[r] = lh_live_states_begin(states, r);
+    for (int i = 0; i < 100; i++) {
+        const LhRegion region = random_region(random);
+        const bool alloc = g_rand_boolean(random);
+
+        for (uint32_t r = 0; r < RANKS; r++) {
+            state[r] = lh_live_states_change(states, state[r], region, alloc, &peak);
+            ck_assert_uint_eq(state[r], state[0]);
+        }
+    }
+    lh_live_states_free(states);
+    lh_program_free(program);
+}
+END_TEST
+
+LH_TEST_MAIN_OF_LOOPS("live_states", { shared_memory_is_that_of_each_rank, 12 },
+                      { equal_ranks_share_a_state, 1 })
