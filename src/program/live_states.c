@@ -172,12 +172,13 @@ lh_live_states_begin(LhLiveStates *s, uint32_t rank)
     return state;
 }
 
+/* Where a change of the region is remembered, an alloc as well as a free. */
 static Change *
-place_of(LhLiveStates *s, uint32_t from, const LhRegion *region, bool alloc)
+place_of(LhLiveStates *s, uint32_t from, const LhRegion *region)
 {
-    uint64_t hash = lh_mix(from, (uint64_t)region->slot << 2 | (uint64_t)region->half << 1 | alloc);
+    const uint64_t hash =
+        lh_mix(lh_mix(from, region->slot), (uint64_t)region->part << 32 | region->count);
 
-    hash = lh_mix(hash, (uint64_t)region->part << 32 | region->count);
     return &s->changes[(hash ^ hash >> 32) % CHANGES];
 }
 
@@ -192,7 +193,7 @@ is_known(const Change *c, uint32_t from, const LhRegion *region, bool alloc)
 uint32_t
 lh_live_states_change(LhLiveStates *s, uint32_t from, LhRegion region, bool alloc, bool *peak)
 {
-    Change *change = place_of(s, from, &region, alloc);
+    Change *change = place_of(s, from, &region);
 
     if (!is_known(change, from, &region, alloc)) {
         LhLive live = state_of(s, from)->live;
