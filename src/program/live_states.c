@@ -147,14 +147,14 @@ intern(LhLiveStates *s, const LhLive *live)
 }
 
 static void
-enter(LhLiveStates *s, uint32_t state)
+join_state(LhLiveStates *s, uint32_t state)
 {
     if (state_of(s, state)->ranks++ == 0)
         s->unused--;
 }
 
 static void
-leave(LhLiveStates *s, uint32_t state)
+leave_state(LhLiveStates *s, uint32_t state)
 {
     if (--state_of(s, state)->ranks == 0)
         s->unused++;
@@ -168,7 +168,7 @@ lh_live_states_begin(LhLiveStates *s, uint32_t rank)
 
     lh_live_init(&live, s->program, rank);
     state = intern(s, &live);
-    enter(s, state);
+    join_state(s, state);
     return state;
 }
 
@@ -204,8 +204,8 @@ lh_live_states_change(LhLiveStates *s, uint32_t from, LhRegion region, bool allo
     }
     *peak = change->peak;
     if (change->to != from) {
-        enter(s, change->to);
-        leave(s, from);
+        join_state(s, change->to);
+        leave_state(s, from);
     }
     return change->to;
 }
