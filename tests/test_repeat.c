@@ -28,6 +28,7 @@ check(const char *members, LhTime launch_ps, uint64_t machine_ranks)
         g_autoptr(GError) error = NULL;
         g_autoptr(LhSimResult) skipping = NULL;
         g_autoptr(LhSimResult) whole = NULL;
+        g_autoptr(LhSimResult) at_once = NULL;
 
         device.kernel_launch_ps = launch_ps;
         device.machine_ranks = machine_ranks;
@@ -36,10 +37,15 @@ check(const char *members, LhTime launch_ps, uint64_t machine_ranks)
         skipping = lh_simulate(&params, &error);
         params.unskipped = true;
         whole = lh_simulate(&params, &error);
+        params.at_once = true;
+        at_once = lh_simulate(&params, &error);
         ck_assert_msg(whole != NULL && skipping != NULL, "%s: %s", members,
                       error != NULL ? error->message : "");
         ck_assert_uint_eq(whole->skipped_ops, 0);
         check_same(members, skipping, whole);
+        ck_assert_ptr_nonnull(at_once);
+        check_same(members, whole, at_once);
+        ck_assert(whole->compute_error == at_once->compute_error);
         ck_assert_double_eq_tol(skipping->compute_judged, whole->compute_judged, 1e-6);
         ck_assert_mem_eq(&skipping->beyond, &whole->beyond, sizeof(whole->beyond));
         for (uint32_t r = 0; r < whole->ranks_count; r++)

@@ -86,11 +86,12 @@ advance(LhEngine *e, LhSimRank *rank)
         uint32_t passed = 0; /* the streams up to the current one */
 
         moved = rank->gate != LH_NO_NODE && lh_host_pass_sync(e, rank);
-        while ((rank->waiting & ~passed) != 0) {
-            const uint32_t s = lh_first_stream(rank->waiting & ~passed);
+        while ((lh_open_streams(e, rank) & ~passed) != 0) {
+            const uint32_t s = lh_first_stream(lh_open_streams(e, rank) & ~passed);
 
             passed = (2u << s) - 1;
-            while ((rank->waiting >> s & 1) != 0 && try_start(e, rank, s))
+            while ((lh_open_streams(e, rank) >> s & 1) != 0 &&
+                   lh_next_op(e, rank, s) != LH_NO_NODE && try_start(e, rank, s))
                 moved = true;
         }
         moved |= lh_host_pull(e, rank);
@@ -162,8 +163,22 @@ rank_finished(const LhEngine *e, const LhSimRank *rank)
            !lh_engine_plays(e, rank->index);
 }
 
+/* Whether the host could issue no more ops, because it is too far ahead of its device. */
+static bool
+window_is_full(const LhEngine *e, const LhSimRank *rank)
+{
+    const LhNodes *nodes = &rank->nodes;
+
+    if (rank->gate != LH_NO_NODE)
+        return false;
+    if (lh_lookahead_has(e, rank))
+        return !e->ahead[rank->index]->ended &&
+               !lh_nodes_in_window(nodes, e->ahead[rank->index]->next_id);
+    return !rank->ended && !lh_nodes_in_window(nodes, nodes->issued);
+}
+
 static void
-describe_wait(const LhSimRank *rank, GString *out)
+describe_wait(const LhEngine *e, const LhSimRank *rank, GString *out)
 {
     const LhNode *node = lh_node(&rank->nodes, rank->nodes.first);
 
@@ -180,8 +195,7 @@ describe_wait(const LhSimRank *rank, GString *out)
                                node->after[node->after_count - 1] + rank->skipped_ops);
     else
         g_string_append(out, "waits for its stream");
-    if (!rank->ended && rank->gate == LH_NO_NODE &&
-        !lh_nodes_in_window(&rank->nodes, rank->nodes.issued))
+    if (window_is_full(e, rank))
         g_string_append_printf(out,
                                "; its host is %d ops ahead and issues no more until it completes",
                                LH_HOST_WINDOW);
@@ -198,7 +212,7 @@ deadlock(LhEngine *e)
         if (rank_finished(e, &e->ranks[r]))
             continue;
         if (stuck++ < REPORTED_RANKS)
-            describe_wait(&e->ranks[r], text);
+            describe_wait(e, &e->ranks[r], text);
     }
     g_set_error(&e->error, LH_ERROR, LH_ERROR_RUNTIME,
                 "the program cannot end (deadlock): %u of %u ranks wait for ever%s%s", stuck,

@@ -415,12 +415,13 @@ lh_fast_forward_instant(LhEngine *e)
 
 /* ---- interface ---- */
 
+/* The program of a schedule is one layer of one micro-batch. */
 static bool
 may_skip(const LhSimParams *p)
 {
-    return !p->unskipped && p->timeline == NULL && p->memory == NULL && p->links == NULL &&
-           !p->path && !p->precedence && p->jitter <= 0 && p->compute_time == NULL &&
-           p->time_share == NULL && p->steps_max == 0;
+    return p->program->closed == NULL && !p->unskipped && p->timeline == NULL &&
+           p->memory == NULL && p->links == NULL && !p->path && !p->precedence && p->jitter <= 0 &&
+           p->compute_time == NULL && p->time_share == NULL && p->steps_max == 0;
 }
 
 LhFastForward *

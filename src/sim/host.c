@@ -18,14 +18,15 @@ malformed(LhEngine *e, const LhSimRank *rank, const LhOp *op, const char *what)
                     op->id + rank->skipped_ops, what);
 }
 
+/* @read: whether the op has been read ahead, and so was counted then. */
 static void
-issue_memory(LhEngine *e, LhSimRank *rank, LhNode *node, const LhOp *op)
+issue_memory(LhEngine *e, LhSimRank *rank, LhNode *node, const LhOp *op, bool read)
 {
     node->state = LH_NODE_DONE;
     node->after_count = 0;
     node->after_all = 0;
     node->region = op->memory.region;
-    if (rank->gate == LH_NO_NODE)
+    if (rank->gate == LH_NO_NODE && !read)
         lh_memory_changes(e, rank, op->id + rank->skipped_ops, node,
                           MAX(rank->host_ps, e->now) + e->skipped_ps);
     lh_nodes_retire(&rank->nodes);
@@ -50,8 +51,21 @@ init_communication(LhEngine *e, const LhSimRank *rank, LhNode *node, const LhOp 
     node->ctas = 0;
 }
 
+/* The time of an op that was summed when it was read. */
+static LhTime
+cost_again(LhEngine *e, const LhOp *op, double *occupancy)
+{
+    const LhCost cost = e->cost;
+    const LhTime time = lh_cost_compute(&e->cost, e->program, op, occupancy);
+
+    e->cost.spent_s = cost.spent_s;
+    e->cost.uncertain_s = cost.uncertain_s;
+    e->cost.judged_s = cost.judged_s;
+    return time;
+}
+
 static void
-issue_compute(LhEngine *e, LhSimRank *rank, LhNode *node, const LhOp *op)
+issue_compute(LhEngine *e, LhSimRank *rank, LhNode *node, const LhOp *op, bool read)
 {
     const LhSimParams *p = e->params;
     const uint32_t r = rank->index;
@@ -60,8 +74,12 @@ issue_compute(LhEngine *e, LhSimRank *rank, LhNode *node, const LhOp *op)
     node->flops = lh_op_flops(op);
     node->kernel = (uint8_t)op->compute.kernel;
     node->occupancy = 1;
-    time = p->compute_time != NULL ? p->compute_time(p->compute_time_data, r, op)
-                                   : lh_cost_compute(&e->cost, e->program, op, &node->occupancy);
+    if (p->compute_time != NULL)
+        time = p->compute_time(p->compute_time_data, r, op);
+    else if (read)
+        time = cost_again(e, op, &node->occupancy);
+    else
+        time = lh_cost_compute(&e->cost, e->program, op, &node->occupancy);
     node->work_ps = (double)time;
     node->work_ps *= lh_sim_variation(p, r, op->id);
     if (e->slowdown != NULL)
@@ -161,7 +179,7 @@ add_node(LhEngine *e, LhSimRank *rank, const LhOp *op)
 }
 
 static void
-take_host_time(LhEngine *e, LhSimRank *rank, const LhOp *op)
+take_host_time(LhEngine *e, const LhOp *op, LhTime *host_ps)
 {
     const LhTime call_ps = e->free_network ? 0 : lh_call_host_ps(e->cost.framework, op);
 
@@ -170,25 +188,44 @@ take_host_time(LhEngine *e, LhSimRank *rank, const LhOp *op)
     if (call_ps > 0)
         e->host_provenance = MAX(e->host_provenance, (int)e->cost.trust.host);
     /* A run beyond the maximum of simulated time is rejected when it gets there. */
-    rank->host_ps = MIN(rank->host_ps + e->launch_ps + call_ps, 2 * LH_TIME_LONGEST);
+    *host_ps = MIN(*host_ps + e->launch_ps + call_ps, 2 * LH_TIME_LONGEST);
+}
+
+void
+lh_host_read(LhEngine *e, const LhSimRank *rank, const LhOp *op, LhTime *host_ps)
+{
+    if (op->kind == LH_OP_ALLOC || op->kind == LH_OP_FREE) {
+        const LhNode node = { .kind = op->kind,
+                              .phase = op->phase,
+                              .layer = op->layer,
+                              .micro_batch = op->micro_batch,
+                              .region = op->memory.region };
+
+        lh_memory_changes(e, rank, op->id, &node, MAX(*host_ps, e->now));
+        return;
+    }
+    if (op->kind == LH_OP_COMPUTE)
+        lh_cost_compute(&e->cost, e->program, op, NULL);
+    if (!lh_op_is_outside(op))
+        take_host_time(e, op, host_ps);
 }
 
 static void
-issue(LhEngine *e, LhSimRank *rank, const LhOp *op)
+issue(LhEngine *e, LhSimRank *rank, const LhOp *op, bool read)
 {
     LhNode *node = add_node(e, rank, op);
 
     switch (op->kind) {
     case LH_OP_ALLOC:
     case LH_OP_FREE:
-        issue_memory(e, rank, node, op);
+        issue_memory(e, rank, node, op, read);
         return;
     case LH_OP_SYNC:
         rank->gate = op->id;
         rank->host_ps = 0;
         return;
     case LH_OP_COMPUTE:
-        issue_compute(e, rank, node, op);
+        issue_compute(e, rank, node, op, read);
         break;
     case LH_OP_EXCHANGE:
         issue_exchange(e, rank, node, op);
@@ -197,7 +234,7 @@ issue(LhEngine *e, LhSimRank *rank, const LhOp *op)
         issue_collective(e, rank, node, op);
     }
     if (!lh_op_is_outside(op))
-        take_host_time(e, rank, op);
+        take_host_time(e, op, &rank->host_ps);
     enqueue(rank, node, op->id);
 }
 
@@ -220,6 +257,7 @@ bool
 lh_host_pull_step(LhEngine *e, LhSimRank *rank)
 {
     LhCursor *cursor = lh_engine_cursor(e, rank->index);
+    const bool read = lh_lookahead_has(e, rank);
 
     if ((e->params->steps_max > 0 && cursor->own.step >= e->params->steps_max) ||
         !lh_cursor_step(cursor, &e->buffer)) {
@@ -231,7 +269,9 @@ lh_host_pull_step(LhEngine *e, LhSimRank *rank)
 
         if (rank->skipped_ops > 0)
             renumber(rank, op);
-        issue(e, rank, op);
+        issue(e, rank, op, read);
+        if (read)
+            lh_lookahead_issue(e, rank, op);
         if (e->repeat != NULL)
             lh_fast_forward_issue(e, rank, lh_node(&rank->nodes, op->id), op, i == 0);
     }

@@ -19,10 +19,11 @@ route_of_message(const LhEngine *e, uint32_t from, uint32_t to, LhRoute *route)
     lh_sends_limit(e->network, route);
 }
 
-/* Starts a matched message. */
+/* Starts a matched message. Posts may move when it begins. */
 static void
 start_message(LhEngine *e, const LhPost *sender, const LhPost *receiver, uint32_t late)
 {
+    const uint64_t bytes = sender->bytes;
     LhEnds ends = { { sender->rank, receiver->rank },
                     { sender->node, receiver->node },
                     0,
@@ -34,16 +35,16 @@ start_message(LhEngine *e, const LhPost *sender, const LhPost *receiver, uint32_
     if (!lh_transfer_check_route(e, sender->rank, receiver->rank, &route))
         return;
     ends.tier = route.tier;
-    lh_transfer_count_sent(e, sender->rank, route.tier, sender->bytes);
-    lh_transfer_begin(e, &ends, sender->bytes, late);
+    lh_transfer_count_sent(e, sender->rank, route.tier, bytes);
+    lh_transfer_begin(e, &ends, bytes, late);
     if (e->free_network && e->causes != NULL)
         for (uint32_t i = 0; i < 2; i++)
             lh_path_recorder_gather(e->causes, ends.ranks[i], ends.nodes[i], i == 0);
     if (e->free_network)
         lh_transfer_deliver(e, &ends, 1);
     else
-        lh_transfer_start(e, &ends, &route, sender->bytes,
-                          lh_transfer_share(e, sender->rank, sender->node));
+        lh_transfer_start(e, &ends, &route, bytes,
+                          lh_transfer_share(e, ends.ranks[0], ends.nodes[0]));
 }
 
 /* Takes the SMs that the op's kernel holds from now on, waiting or not. Its communicator spans the

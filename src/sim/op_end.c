@@ -4,11 +4,16 @@
  */
 #include "sim/sim_private.h"
 
-/* Whether the next op of a waiting stream could run if its host had issued it. */
+/* Whether the next op of an open stream could run if its host had issued it. */
 static inline bool
-is_late(const LhEngine *e, const LhSimRank *rank, uint32_t stream)
+is_late(LhEngine *e, LhSimRank *rank, uint32_t stream)
 {
-    LhNode *node = lh_node(&rank->nodes, lh_queue(rank, stream)->head);
+    const uint32_t head = lh_next_op(e, rank, stream);
+    LhNode *node;
+
+    if (head == LH_NO_NODE)
+        return false;
+    node = lh_node(&rank->nodes, head);
 
     return node->gate == LH_NO_NODE && node->issued_ps > e->now &&
            lh_node_is_free(&rank->nodes, node);
@@ -16,9 +21,9 @@ is_late(const LhEngine *e, const LhSimRank *rank, uint32_t stream)
 
 /* Whether the host is late with an op that is due on one of @streams. */
 static inline bool
-waits_for_host(const LhEngine *e, const LhSimRank *rank, uint32_t streams)
+waits_for_host(LhEngine *e, LhSimRank *rank, uint32_t streams)
 {
-    for (streams &= rank->waiting; streams != 0; streams &= streams - 1)
+    for (streams &= lh_open_streams(e, rank); streams != 0; streams &= streams - 1)
         if (is_late(e, rank, lh_first_stream(streams)))
             return true;
     return false;
@@ -29,7 +34,7 @@ waits_for_host(const LhEngine *e, const LhSimRank *rank, uint32_t streams)
  * flight (the highest such tier); or it waits for another rank.
  */
 static uint8_t
-why_idle(const LhEngine *e, const LhSimRank *rank)
+why_idle(LhEngine *e, LhSimRank *rank)
 {
     if (waits_for_host(e, rank, e->compute_streams))
         return LH_IDLE_HOST;
@@ -38,7 +43,7 @@ why_idle(const LhEngine *e, const LhSimRank *rank)
             return (uint8_t)(LH_IDLE_COMM + tier);
     if (rank->communicating > 0)
         return LH_IDLE_IMBALANCE;
-    return waits_for_host(e, rank, rank->waiting) ? LH_IDLE_HOST : LH_IDLE_IMBALANCE;
+    return waits_for_host(e, rank, UINT32_MAX) ? LH_IDLE_HOST : LH_IDLE_IMBALANCE;
 }
 
 void

@@ -155,6 +155,7 @@ lh_engine_init(LhEngine *e, const LhSimParams *params, const LhSymmetryGroups *f
     lh_transit_init(e);
     lh_memory_begins(e);
     e->repeat = lh_fast_forward_new(e);
+    lh_lookahead_init(e);
 }
 
 void
@@ -182,6 +183,7 @@ lh_engine_clear(LhEngine *e)
     g_free(e->news.ranks);
     lh_path_recorder_free(e->causes);
     lh_fast_forward_free(e->repeat, e->ranks_count);
+    lh_lookahead_clear(e);
     lh_matcher_clear(&e->matcher);
     lh_flows_free(e->moving.flows);
     lh_link_utilization_free(e->moving.load);

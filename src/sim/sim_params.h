@@ -47,6 +47,7 @@ typedef struct {
     uint32_t timeline_stride;
     bool unfolded;       /* simulate every rank, without folding */
     bool unskipped;      /* simulate every layer and micro-batch, without fast-forward */
+    bool at_once;        /* issue every op when its host could, without reading ahead */
     LhMemorySink memory; /* NULL: none */
     void *memory_data;
     LhLinkSink links; /* NULL: none */

@@ -8,6 +8,7 @@
  *     engine.c    event loop; streams: which op starts when
  *     op_end.c    completion of ops
  *     host.c      issue: from cursors to ops in queues
+ *     lookahead.c    hosts that read ahead of the ops in queues
  *     memory_account.c    memory of ranks over time
  *     fast_forward.c, run_counts.c, state_hash.c    skipping of repeated layers and micro-batches
  *     critical_path_recorder.c    causes, for the critical path
@@ -29,6 +30,7 @@
 #include "sim/fast_forward.h"
 #include "sim/idle_accounting.h"
 #include "sim/inflight_ops.h"
+#include "sim/lookahead.h"
 #include "sim/message_matching.h"
 #include "sim/network/collectives/collectives.h"
 #include "sim/network/flows.h"
@@ -159,6 +161,7 @@ typedef struct {
     LhCollectives *collectives;
     LhPathRecorder *causes; /* NULL: the critical path is not requested */
     LhFastForward *repeat;  /* NULL: no fast-forward */
+    LhLookahead **ahead;    /* [ranks] NULL: the host is not ahead of its ops; NULL: it never is */
     LhNews news;
     LhOpBuffer buffer;
     uint32_t tiers_used; /* bit set of LhTier */
@@ -247,17 +250,69 @@ void lh_engine_complete(LhEngine *e, LhSimRank *rank, uint32_t id);
 
 /* host.c */
 
+/* The host of @rank, which has issued all earlier ops at @host_ps, reads @op, which is not a sync:
+ * counts it and advances that time. */
+void lh_host_read(LhEngine *e, const LhSimRank *rank, const LhOp *op, LhTime *host_ps);
+
 /* Issues the ops of the next step of the program; false if there are none. */
 bool lh_host_pull_step(LhEngine *e, LhSimRank *rank);
 
-/* Issues the next step if some stream is empty and the host may go on; true if it did. */
+/* lookahead.c */
+
+/* Lets hosts read ahead if they may in this run; frees what they have read. */
+void lh_lookahead_init(LhEngine *e);
+void lh_lookahead_clear(LhEngine *e);
+
+/* lh_host_pull() for a host that reads ahead, with some empty queue. */
+bool lh_lookahead_pull(LhEngine *e, LhSimRank *rank);
+
+/* The first op that was read ahead for a stream whose queue is empty: issues it if it may be able
+ * to start, else returns LH_NO_NODE. */
+uint32_t lh_lookahead_head(LhEngine *e, LhSimRank *rank, uint32_t stream);
+
+/* Op @op of the program of @rank, which was read ahead, is issued. */
+void lh_lookahead_issue(LhEngine *e, const LhSimRank *rank, const LhOp *op);
+
+/* Whether the next step of the rank has been read ahead. */
+static inline bool
+lh_lookahead_has(const LhEngine *e, const LhSimRank *rank)
+{
+    return e->ahead != NULL && e->ahead[rank->index] != NULL &&
+           e->ahead[rank->index]->cursor.own.step > lh_engine_cursor(e, rank->index)->own.step;
+}
+
+/* Bit set of streams that may have an op to start: their head waits, or their queue is empty and
+ * the host has read ahead. */
+static inline uint32_t
+lh_open_streams(const LhEngine *e, const LhSimRank *rank)
+{
+    return lh_lookahead_has(e, rank) ? rank->waiting | rank->empty : rank->waiting;
+}
+
+/* The next op of a stream, or LH_NO_NODE if there is none that may be able to start. Nodes and
+ * unmatched messages may move. */
+static inline uint32_t
+lh_next_op(LhEngine *e, LhSimRank *rank, uint32_t stream)
+{
+    const uint32_t head = lh_queue(rank, stream)->head;
+
+    return head != LH_NO_NODE || !lh_lookahead_has(e, rank) ? head
+                                                            : lh_lookahead_head(e, rank, stream);
+}
+
+/* Issues the next step if some stream is empty and the host may go on. Returns true if some op may
+ * be able to start for that. */
 static inline bool
 lh_host_pull(LhEngine *e, LhSimRank *rank)
 {
-    if (rank->ended || rank->gate != LH_NO_NODE || rank->empty == 0 ||
-        !lh_nodes_in_window(&rank->nodes, rank->nodes.issued))
+    const LhNodes *nodes = &rank->nodes;
+
+    if (rank->ended || rank->gate != LH_NO_NODE || rank->empty == 0)
         return false;
-    return lh_host_pull_step(e, rank);
+    if (e->ahead != NULL &&
+        (nodes->issued - nodes->first >= LH_LOOKAHEAD_FROM || lh_lookahead_has(e, rank)))
+        return lh_lookahead_pull(e, rank);
+    return lh_nodes_in_window(nodes, nodes->issued) && lh_host_pull_step(e, rank);
 }
 
 /* Passes a sync whose earlier ops are all complete: the host goes on, and ops issued after the sync
