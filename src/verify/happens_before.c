@@ -61,7 +61,7 @@ lh_proof_make_clocks(LhProof *proof)
 {
     proof->clocks = g_new0(uint32_t, (size_t)proof->ops_count * proof->program->streams_count);
     proof->position = g_new0(uint32_t, proof->ops_count);
-    for (uint32_t rank = 0; rank < proof->ranks; rank++)
+    for (uint32_t rank = proof->first_rank; rank < proof->end_rank; rank++)
         make_rank_clocks(proof, rank);
 }
 

@@ -24,10 +24,8 @@ shares(const LhSymbolicExec *cover)
 }
 
 void
-lh_boundary_begin(LhSymbolicExec *cover)
+lh_boundary_scan(LhProof *proof)
 {
-    const LhProof *proof = cover->proof;
-
     for (uint32_t g = 0; g < proof->ops_count; g++) {
         const LhOp *op = &proof->ops[g];
         LhEffect effect;
@@ -35,10 +33,17 @@ lh_boundary_begin(LhSymbolicExec *cover)
         if (op->kind != LH_OP_COMPUTE)
             continue;
         effect = lh_proof_kernel(op)->effect;
-        cover->projects |= effect == LH_EFFECT_PROJECT_IN || effect == LH_EFFECT_PROJECT_OUT;
-        cover->computes_layer |= effect == LH_EFFECT_LAYER;
+        proof->projects |= effect == LH_EFFECT_PROJECT_IN || effect == LH_EFFECT_PROJECT_OUT;
+        proof->computes_layer |= effect == LH_EFFECT_LAYER;
     }
-    cover->taken = g_new0(uint8_t, MAX(proof->program->slots_count, 1));
+}
+
+void
+lh_boundary_begin(LhSymbolicExec *cover)
+{
+    cover->projects = cover->proof->projects;
+    cover->computes_layer = cover->proof->computes_layer;
+    cover->taken = g_new0(uint8_t, MAX(cover->proof->program->slots_count, 1));
 }
 
 /* Whether a given tensor comes from a projection. A backward pass alone takes q, k and v as the

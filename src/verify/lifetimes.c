@@ -202,6 +202,6 @@ lh_proof_check_memory(LhProof *proof)
     g_autofree CellLife *cells = g_new0(CellLife, MAX(proof->cells_count, 1));
     MemoryCheck check = { .proof = proof, .cells = cells };
 
-    for (uint32_t rank = 0; rank < proof->ranks; rank++)
+    for (uint32_t rank = proof->first_rank; rank < proof->end_rank; rank++)
         check_rank_memory(&check, rank);
 }

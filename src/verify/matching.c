@@ -45,6 +45,7 @@ static GArray *
 collect_ends(const LhProof *proof, bool send)
 {
     GArray *ends = g_array_new(FALSE, FALSE, sizeof(End));
+    bool sorted = true;
 
     for (uint32_t i = 0; i < proof->parts_count; i++) {
         const LhPart *part = &proof->parts[i];
@@ -56,10 +57,13 @@ collect_ends(const LhProof *proof, bool send)
             .part = i,
         };
 
-        if (part->send == send)
-            g_array_append_val(ends, end);
+        if (part->send != send)
+            continue;
+        sorted = sorted && (ends->len == 0 ||
+                            compare_ends(&g_array_index(ends, End, ends->len - 1), &end) < 0);
+        g_array_append_val(ends, end);
     }
-    if (ends->len > 1)
+    if (!sorted)
         qsort(ends->data, ends->len, sizeof(End), compare_ends);
     return ends;
 }
@@ -162,8 +166,8 @@ find_difference(LhProof *proof, uint32_t send, const LhRegion *a, uint32_t recei
                                  : "");
 }
 
-static void
-check_pair(LhProof *proof, uint32_t send, uint32_t receive)
+void
+lh_proof_check_pair(LhProof *proof, uint32_t send, uint32_t receive)
 {
     const LhPart *s = &proof->parts[send];
     const LhPart *r = &proof->parts[receive];
@@ -230,7 +234,7 @@ match_messages(LhProof *proof)
         } else if (send != NULL && receive != NULL) {
             proof->part_match[send->part] = receive->part;
             proof->part_match[receive->part] = send->part;
-            check_pair(proof, send->part, receive->part);
+            lh_proof_check_pair(proof, send->part, receive->part);
             proof->verdict->messages++;
             s++;
             r++;
@@ -363,13 +367,36 @@ check_pieces(LhProof *proof, const LhMeeting *meeting, uint32_t i, uint32_t j)
     }
 }
 
+void
+lh_proof_check_meeting(LhProof *proof, const LhMeeting *meeting)
+{
+    const uint32_t *ops = &proof->meeting_ops[meeting->first];
+    bool agree = true;
+
+    for (uint32_t i = 0; i < meeting->count; i++) {
+        g_autofree char *other = NULL;
+
+        if (calls_agree(proof, &proof->ops[ops[0]], &proof->ops[ops[i]]))
+            continue;
+        other = lh_proof_rank_op_text(proof, ops[0]);
+        lh_proof_find(
+            proof, LH_FINDING_UNMATCHED,
+            (LhFindingPlace){ proof->op_rank[ops[i]], ops[i], -1, ops[0] },
+            "matches %s, which is a different collective or has different sizes or halves", other);
+        agree = false;
+    }
+    for (uint32_t i = 0; agree && proof->ops[ops[0]].collective.uneven && i < meeting->count; i++) {
+        for (uint32_t j = 0; j < meeting->count; j++)
+            check_pieces(proof, meeting, i, j);
+    }
+}
+
 /* Joins the calls first .. first + count, which have one turn of one communicator. */
 static void
 meet(LhProof *proof, const GArray *calls, uint32_t first, uint32_t count)
 {
     const Call *call = &g_array_index(calls, Call, first);
     LhMeeting *meeting = &proof->meetings[proof->meetings_count];
-    bool agree = true;
     uint32_t absent = 0;
 
     while (absent < count && g_array_index(calls, Call, first + absent).position == absent)
@@ -386,22 +413,11 @@ meet(LhProof *proof, const GArray *calls, uint32_t first, uint32_t count)
     meeting->count = count;
     for (uint32_t i = 0; i < count; i++) {
         const uint32_t op = g_array_index(calls, Call, first + i).op;
-        g_autofree char *other = NULL;
 
         proof->meeting_ops[first + i] = op;
         proof->op_meeting[op] = proof->meetings_count;
-        if (calls_agree(proof, &proof->ops[call->op], &proof->ops[op]))
-            continue;
-        other = lh_proof_rank_op_text(proof, call->op);
-        lh_proof_find(
-            proof, LH_FINDING_UNMATCHED, (LhFindingPlace){ proof->op_rank[op], op, -1, call->op },
-            "matches %s, which is a different collective or has different sizes or halves", other);
-        agree = false;
     }
-    for (uint32_t i = 0; agree && proof->ops[call->op].collective.uneven && i < count; i++) {
-        for (uint32_t j = 0; j < count; j++)
-            check_pieces(proof, meeting, i, j);
-    }
+    lh_proof_check_meeting(proof, meeting);
     proof->meetings_count++;
 }
 
@@ -431,6 +447,19 @@ match_collectives(LhProof *proof)
         }
         meet(proof, calls, first, next - first);
     }
+}
+
+void
+lh_proof_check_order_of_calls(LhProof *proof)
+{
+    g_autoptr(GArray) sends = collect_ends(proof, true);
+    g_autoptr(GArray) receives = collect_ends(proof, false);
+    g_autoptr(GArray) calls = collect_calls(proof);
+
+    check_posting_order(proof, sends);
+    check_posting_order(proof, receives);
+    if (calls->len > 0)
+        count_turns(proof, calls);
 }
 
 void

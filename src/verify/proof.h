@@ -29,6 +29,7 @@ typedef struct {
     LhVerdict *verdict;
     GArray *blocks; /* of LhAttentionBlock, to append to; NULL: not wanted */
     uint32_t ranks;
+    uint32_t first_rank, end_rank; /* the ranks whose ops are here: all, or one at a time */
 
     /* All ops, rank after rank. An op's global index is rank_first[rank] + id. */
     LhOp *ops; /* exchange.parts_first and collective.counts_first index parts and counts below */
@@ -58,6 +59,9 @@ typedef struct {
      * (issues). */
     uint32_t *order;
     uint32_t nodes_count;
+
+    bool projects;       /* some op stands for a projection of the layer outside attention */
+    bool computes_layer; /* some op computes that layer */
 
     uint32_t *alloc_first; /* [ranks * cells_count + 1]: allocs of one cell, by op */
     uint32_t *allocs;

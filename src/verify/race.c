@@ -180,7 +180,7 @@ lh_proof_check_races(LhProof *proof)
     g_autofree CellUse *cells = (CellUse *)g_malloc(size);
     RaceCheck check = { .proof = proof, .cells = cells };
 
-    for (uint32_t rank = 0; rank < proof->ranks; rank++) {
+    for (uint32_t rank = proof->first_rank; rank < proof->end_rank; rank++) {
         memset(cells, 0xff, size); /* LH_NONE everywhere */
         for (uint32_t g = proof->rank_first[rank]; g < proof->rank_first[rank + 1]; g++) {
             const LhOp *op = &proof->ops[g];

@@ -91,6 +91,8 @@ is_unwritten(const LhSymbolicExec *cover, uint32_t op, uint32_t slot, uint32_t p
 
     if (cell->state == LH_CELL_UNDEFINED || cover->slots[slot].role != LH_SLOT_TEMP)
         return cell->state == LH_CELL_UNDEFINED;
+    if (cover->proof->alloc_first == NULL)
+        return false; /* in program order, where allocs themselves make cells undefined */
     alloc = lh_proof_last_alloc(cover->proof, op, slot, part);
     return alloc != LH_NONE && cell->writer < alloc;
 }

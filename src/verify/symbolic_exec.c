@@ -80,8 +80,8 @@ are_apart(const LhProof *proof, LhTensorKind kind, uint32_t rank, uint32_t other
 }
 
 /* The regions of both ends may be split differently; they correspond cell by cell. */
-static void
-transfer(LhSymbolicExec *cover, uint32_t send, uint32_t receive)
+void
+lh_symbolic_transfer(LhSymbolicExec *cover, uint32_t send, uint32_t receive)
 {
     const LhPart *s = &cover->proof->parts[send];
     const LhPart *r = &cover->proof->parts[receive];
@@ -126,9 +126,9 @@ start_exchange(LhSymbolicExec *cover, uint32_t g)
         if (!cover->started[proof->part_op[match]])
             continue;
         if (proof->parts[part].send)
-            transfer(cover, part, match);
+            lh_symbolic_transfer(cover, part, match);
         else
-            transfer(cover, match, part);
+            lh_symbolic_transfer(cover, match, part);
     }
 }
 
@@ -295,8 +295,8 @@ check_batch(const Movement *m)
 
 /* Applies a collective. Its tensors move independently: the race check has shown that none
  * touches another one's regions. */
-static void
-hold_meeting(LhSymbolicExec *cover, const LhMeeting *meeting)
+void
+lh_symbolic_meet(LhSymbolicExec *cover, const LhMeeting *meeting)
 {
     const LhOp *first = &cover->proof->ops[cover->proof->meeting_ops[meeting->first]];
 
@@ -403,7 +403,7 @@ execute(LhSymbolicExec *cover)
         if (node >= 2 * proof->ops_count + proof->meetings_count)
             continue; /* issue by the host */
         if (node >= 2 * proof->ops_count)
-            hold_meeting(cover, &proof->meetings[node - 2 * proof->ops_count]);
+            lh_symbolic_meet(cover, &proof->meetings[node - 2 * proof->ops_count]);
         else if (node % 2 == 0 && proof->ops[g].kind == LH_OP_EXCHANGE)
             start_exchange(cover, g);
         else if (node % 2 == 1 && proof->ops[g].kind == LH_OP_COMPUTE)
@@ -412,7 +412,7 @@ execute(LhSymbolicExec *cover)
 }
 
 void
-lh_proof_check_coverage(LhProof *proof)
+lh_symbolic_begin(LhSymbolicExec *cover, LhProof *proof)
 {
     const LhPlacement *placement = &proof->program->placement;
     const uint32_t segments = lh_placement_segments(placement);
@@ -420,40 +420,55 @@ lh_proof_check_coverage(LhProof *proof)
     const uint32_t words = (segments * replicas + 63) / 64;
     const size_t cells =
         (size_t)proof->ranks * proof->cells_count + 1; /* plus a scratch cell for sums */
-    g_autofree LhSegment *segment = g_new(LhSegment, segments);
-    LhSymbolicExec cover = { .proof = proof,
-                             .slots = proof->program->slots,
-                             .segments = segments,
-                             .replicas = replicas,
-                             .words = words };
 
+    *cover = (LhSymbolicExec){ .proof = proof,
+                               .slots = proof->program->slots,
+                               .segments = segments,
+                               .replicas = replicas,
+                               .words = words };
+    cover->segment = g_new(LhSegment, segments);
     for (uint32_t s = 0; s < segments; s++)
-        segment[s] = lh_placement_segment(placement, s);
-    cover.segment = segment;
-    cover.rows = segment[0].count;
-    cover.cells = g_new0(LhCell, cells);
+        cover->segment[s] = lh_placement_segment(placement, s);
+    cover->rows = cover->segment[0].count;
+    cover->cells = g_new0(LhCell, cells);
     for (size_t i = 0; i < cells; i++)
-        cover.cells[i].writer = LH_NONE;
-    cover.sets = g_new0(uint64_t, cells * words);
-    cover.keys_of = g_new0(uint64_t, (size_t)segments * words);
-    cover.all_of = g_new0(uint64_t, (size_t)segments * words);
-    cover.before = g_new0(uint64_t, (size_t)segments * words);
-    cover.queries_of = g_new0(uint64_t, (size_t)segments * words);
+        cover->cells[i].writer = LH_NONE;
+    cover->sets = g_new0(uint64_t, cells * words);
+    cover->keys_of = g_new0(uint64_t, (size_t)segments * words);
+    cover->all_of = g_new0(uint64_t, (size_t)segments * words);
+    cover->before = g_new0(uint64_t, (size_t)segments * words);
+    cover->queries_of = g_new0(uint64_t, (size_t)segments * words);
+    lh_boundary_begin(cover);
+    keep_blocks(cover);
+    fill_complete_sets(cover);
+    fill_inputs(cover);
+}
+
+void
+lh_symbolic_end(LhSymbolicExec *cover)
+{
+    check_results(cover);
+    lh_boundary_end(cover);
+    g_free(cover->segment);
+    g_free(cover->blocks);
+    g_free(cover->cells);
+    g_free(cover->sets);
+    g_free(cover->keys_of);
+    g_free(cover->all_of);
+    g_free(cover->queries_of);
+    g_free(cover->before);
+    g_free(cover->started);
+}
+
+void
+lh_proof_check_coverage(LhProof *proof)
+{
+    LhSymbolicExec cover;
+
+    lh_boundary_scan(proof);
+    lh_symbolic_begin(&cover, proof);
     cover.started = g_new0(uint8_t, MAX(proof->ops_count, 1));
-    lh_boundary_begin(&cover);
-    keep_blocks(&cover);
-    fill_complete_sets(&cover);
-    fill_inputs(&cover);
     lh_proof_list_allocs(proof);
     execute(&cover);
-    check_results(&cover);
-    lh_boundary_end(&cover);
-    g_free(cover.blocks);
-    g_free(cover.cells);
-    g_free(cover.sets);
-    g_free(cover.keys_of);
-    g_free(cover.all_of);
-    g_free(cover.queries_of);
-    g_free(cover.before);
-    g_free(cover.started);
+    lh_symbolic_end(&cover);
 }

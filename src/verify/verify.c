@@ -9,94 +9,60 @@
 #include "verify/proof.h"
 #include "verify/verify_private.h"
 
-#include "program/cursor.h"
-#include "program/work.h"
 #include "step/graph.h"
 #include "verify/step/step_forms.h"
 #include "verify/step/step_proof.h"
+#include "verify/unroll.h"
 
 #include <string.h>
 
-/* The ops of all ranks, being collected. */
-typedef struct {
-    GArray *ops, *parts, *counts;
-} Unrolled;
-
-/* Appends one step of a rank. */
-static void
-unroll_step(const Unrolled *u, const LhOpBuffer *buffer)
-{
-    const uint32_t parts_base = u->parts->len, counts_base = u->counts->len;
-
-    for (uint32_t i = 0; i < buffer->ops_count; i++) {
-        LhOp op = buffer->ops[i];
-
-        if (op.kind == LH_OP_EXCHANGE) {
-            /* Messages outside the buffer are dropped; the form check reports the empty
-             * exchange. */
-            if ((uint64_t)op.exchange.parts_first + op.exchange.parts_count > buffer->parts_count)
-                op.exchange.parts_count = 0;
-            op.exchange.parts_first += parts_base;
-        } else if (op.kind == LH_OP_COLLECTIVE && op.collective.uneven) {
-            const uint64_t members = MIN(lh_group_size(&op.collective.group), UINT32_MAX);
-            const uint64_t count = 2 * members * op.collective.tensors_count;
-
-            /* Likewise counts: the form check reports a collective without tensors. */
-            if (op.collective.counts_first + count > buffer->counts_count)
-                op.collective.tensors_count = 0;
-            op.collective.counts_first += counts_base;
-        }
-        g_array_append_val(u->ops, op);
-    }
-    if (buffer->parts_count > 0)
-        g_array_append_vals(u->parts, buffer->parts, buffer->parts_count);
-    if (buffer->counts_count > 0)
-        g_array_append_vals(u->counts, buffer->counts, buffer->counts_count);
-}
-
 static bool
-unroll_ranks(LhProof *proof, const Unrolled *u, LhOpBuffer *buffer)
+unroll_ranks(LhProof *proof, const LhUnrolled *u, LhOpBuffer *buffer)
 {
     for (uint32_t rank = 0; rank < proof->ranks; rank++) {
         LhCursor cursor;
 
         lh_cursor_init(&cursor, proof->program, rank);
         while (lh_cursor_step(&cursor, buffer)) {
-            if (buffer->ops_count > LH_VERIFY_OPS_MAX - u->ops->len ||
-                buffer->parts_count > LH_VERIFY_PARTS_MAX - u->parts->len ||
-                buffer->counts_count > LH_VERIFY_PARTS_MAX - u->counts->len)
+            if (!lh_unrolled_fits(u, buffer))
                 return false;
-            unroll_step(u, buffer);
+            lh_unrolled_add(u, buffer);
         }
         proof->rank_first[rank + 1] = u->ops->len;
     }
     return true;
 }
 
+/* The proof owns the unrolled ops from now on. */
+static void
+take_over(LhProof *proof, LhUnrolled *u)
+{
+    proof->ops_count = u->ops->len;
+    proof->parts_count = u->parts->len;
+    proof->ops = (LhOp *)(void *)g_array_free(u->ops, FALSE);
+    proof->parts = (LhPart *)(void *)g_array_free(u->parts, FALSE);
+    proof->counts = (uint32_t *)(void *)g_array_free(u->counts, FALSE);
+}
+
 /* Unrolls all ranks. False, with a finding, if the program is too large. */
 static bool
 unroll(LhProof *proof)
 {
-    g_autoptr(GArray) ops = g_array_new(FALSE, FALSE, sizeof(LhOp));
-    g_autoptr(GArray) parts = g_array_new(FALSE, FALSE, sizeof(LhPart));
-    g_autoptr(GArray) counts = g_array_new(FALSE, FALSE, sizeof(uint32_t));
-    const Unrolled unrolled = { ops, parts, counts };
+    LhUnrolled unrolled;
     LhOpBuffer buffer = { 0 };
-    const bool fits = unroll_ranks(proof, &unrolled, &buffer);
 
-    lh_op_buffer_clear(&buffer);
-    if (!fits) {
+    lh_unrolled_init(&unrolled);
+    if (!unroll_ranks(proof, &unrolled, &buffer)) {
+        lh_op_buffer_clear(&buffer);
+        lh_unrolled_clear(&unrolled);
         lh_proof_find(proof, LH_FINDING_MALFORMED,
                       (LhFindingPlace){ LH_NONE, LH_NONE, -1, LH_NONE },
                       "has more than %u ops or %u messages; use fewer ranks", LH_VERIFY_OPS_MAX,
                       LH_VERIFY_PARTS_MAX);
         return false;
     }
-    proof->ops_count = ops->len;
-    proof->parts_count = parts->len;
-    proof->ops = (LhOp *)(void *)g_array_free(g_steal_pointer(&ops), FALSE);
-    proof->parts = (LhPart *)(void *)g_array_free(g_steal_pointer(&parts), FALSE);
-    proof->counts = (uint32_t *)(void *)g_array_free(g_steal_pointer(&counts), FALSE);
+    lh_op_buffer_clear(&buffer);
+    take_over(proof, &unrolled);
     return true;
 }
 
@@ -109,32 +75,7 @@ index_ops(LhProof *proof)
     proof->part_match = g_new(uint32_t, proof->parts_count);
     for (uint32_t i = 0; i < proof->parts_count; i++)
         proof->part_match[i] = LH_NONE;
-    for (uint32_t rank = 0; rank < proof->ranks; rank++) {
-        for (uint32_t g = proof->rank_first[rank]; g < proof->rank_first[rank + 1]; g++) {
-            const LhOp *op = &proof->ops[g];
-
-            proof->op_rank[g] = rank;
-            if (op->kind != LH_OP_EXCHANGE)
-                continue;
-            for (uint32_t i = 0; i < op->exchange.parts_count; i++)
-                proof->part_op[op->exchange.parts_first + i] = g;
-        }
-    }
-}
-
-static void
-count_work(LhProof *proof)
-{
-    LhVerdict *verdict = proof->verdict;
-
-    for (uint32_t g = 0; g < proof->ops_count; g++) {
-        const LhOp *op = &proof->ops[g];
-        const uint32_t rank = proof->op_rank[g];
-
-        verdict->flops[rank] += lh_op_flops(op);
-        verdict->bytes_sent[rank] +=
-            lh_op_bytes_sent(proof->program, op, proof->parts, proof->counts, rank);
-    }
+    lh_proof_index_ops(proof);
 }
 
 /* A counted total to compare with the program's claim. The finding reads "<verb> 192 <unit>, but
@@ -195,12 +136,13 @@ list_unchecked(const LhProof *proof)
     }
 }
 
+/* The stages after the declarations, with the whole program in memory. */
 static void
-run_stages(LhProof *proof)
+run_whole(LhProof *proof)
 {
     const uint64_t *found = &proof->verdict->findings_total;
 
-    if (!lh_proof_check_declarations(proof) || !lh_proof_check_contract(proof) || !unroll(proof))
+    if (!unroll(proof))
         return;
     index_ops(proof);
     proof->verdict->ops = proof->ops_count;
@@ -220,10 +162,23 @@ run_stages(LhProof *proof)
         lh_proof_check_step(proof);
     else if (*found == 0 && proof->program->modules_count == 0)
         lh_proof_check_coverage(proof);
-    count_work(proof);
+    lh_proof_count_work(proof);
     check_claims(proof);
     if (proof->program->step != NULL)
         lh_proof_check_step_forms(proof);
+    list_unchecked(proof);
+}
+
+static void
+run_stages(LhProof *proof, bool whole)
+{
+    if (!lh_proof_check_declarations(proof) || !lh_proof_check_contract(proof))
+        return;
+    if (whole || !lh_proof_run_in_order(proof)) {
+        run_whole(proof);
+        return;
+    }
+    check_claims(proof);
     list_unchecked(proof);
 }
 
@@ -233,10 +188,15 @@ finding_clear(gpointer data)
     g_free(((LhFinding *)data)->message);
 }
 
-static LhVerdict *
-verdict_new(void)
+LhVerdict *
+lh_verdict_new(uint32_t ranks)
 {
     LhVerdict *verdict = g_new0(LhVerdict, 1);
+
+    verdict->ranks = ranks;
+    verdict->bytes_sent = g_new0(uint64_t, ranks);
+    verdict->flops = g_new0(uint64_t, ranks);
+    verdict->peak_bytes = g_new0(uint64_t, ranks);
 
     verdict->findings = g_array_new(FALSE, TRUE, sizeof(LhFinding));
     g_array_set_clear_func(verdict->findings, finding_clear);
@@ -264,33 +224,43 @@ clear_proof(LhProof *proof)
     g_free(proof->allocs);
 }
 
+static LhVerdict *
+verify(const LhProgram *program, GArray *blocks, bool whole)
+{
+    const uint32_t ranks = MIN(lh_program_ranks(program), LH_VERIFY_RANKS_MAX);
+    LhVerdict *verdict = lh_verdict_new(ranks);
+    LhProof proof = {
+        .program = program, .verdict = verdict, .blocks = blocks, .ranks = ranks, .end_rank = ranks
+    };
+
+    proof.rank_first = g_new0(uint32_t, ranks + 1);
+    run_stages(&proof, whole);
+    clear_proof(&proof);
+    return verdict;
+}
+
 LhVerdict *
 lh_verify(const LhProgram *program)
 {
-    return lh_verify_blocks(program, NULL);
+    return verify(program, NULL, false);
+}
+
+LhVerdict *
+lh_verify_whole(const LhProgram *program)
+{
+    return verify(program, NULL, true);
 }
 
 LhVerdict *
 lh_verify_blocks(const LhProgram *program, GArray *blocks)
 {
-    LhVerdict *verdict = verdict_new();
-    const uint32_t ranks = MIN(lh_program_ranks(program), LH_VERIFY_RANKS_MAX);
-    LhProof proof = { .program = program, .verdict = verdict, .blocks = blocks, .ranks = ranks };
-
-    verdict->ranks = ranks;
-    verdict->bytes_sent = g_new0(uint64_t, ranks);
-    verdict->flops = g_new0(uint64_t, ranks);
-    verdict->peak_bytes = g_new0(uint64_t, ranks);
-    proof.rank_first = g_new0(uint32_t, ranks + 1);
-    run_stages(&proof);
-    clear_proof(&proof);
-    return verdict;
+    return verify(program, blocks, true);
 }
 
 /* ---- the form of a step ---- */
 
 typedef struct {
-    Unrolled unrolled;
+    LhUnrolled unrolled;
     GArray *ranks; /* of each op */
 } LooseOps;
 
@@ -299,7 +269,7 @@ take_ops(void *data, uint32_t rank, const LhOpBuffer *buffer)
 {
     LooseOps *loose = data;
 
-    unroll_step(&loose->unrolled, buffer);
+    lh_unrolled_add(&loose->unrolled, buffer);
     for (uint32_t i = 0; i < buffer->ops_count; i++)
         g_array_append_val(loose->ranks, rank);
 }
@@ -307,19 +277,13 @@ take_ops(void *data, uint32_t rank, const LhOpBuffer *buffer)
 bool
 lh_verify_step_form(const LhProgram *program, GError **error)
 {
-    g_autoptr(LhVerdict) verdict = verdict_new();
-    LooseOps loose = { { g_array_new(FALSE, FALSE, sizeof(LhOp)),
-                         g_array_new(FALSE, FALSE, sizeof(LhPart)),
-                         g_array_new(FALSE, FALSE, sizeof(uint32_t)) },
-                       g_array_new(FALSE, FALSE, sizeof(uint32_t)) };
+    g_autoptr(LhVerdict) verdict = lh_verdict_new(0);
+    LooseOps loose = { .ranks = g_array_new(FALSE, FALSE, sizeof(uint32_t)) };
     LhProof proof = { .program = program, .verdict = verdict, .ranks = lh_program_ranks(program) };
 
+    lh_unrolled_init(&loose.unrolled);
     lh_step_visit_forms(program, take_ops, &loose);
-    proof.ops_count = loose.unrolled.ops->len;
-    proof.parts_count = loose.unrolled.parts->len;
-    proof.ops = (LhOp *)(void *)g_array_free(loose.unrolled.ops, FALSE);
-    proof.parts = (LhPart *)(void *)g_array_free(loose.unrolled.parts, FALSE);
-    proof.counts = (uint32_t *)(void *)g_array_free(loose.unrolled.counts, FALSE);
+    take_over(&proof, &loose.unrolled);
     proof.op_rank = (uint32_t *)(void *)g_array_free(loose.ranks, FALSE);
     proof.rank_first = g_new0(uint32_t, proof.ranks + 1);
     lh_proof_check_loose_form(&proof);

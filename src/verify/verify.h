@@ -35,6 +35,7 @@ typedef struct {
     /* The program also ends if every rank has all its streams in one queue, in program order: it
      * does not need a device that runs streams concurrently. */
     bool one_queue;
+    bool in_order;     /* proven with one step of every rank in memory at a time */
     char *queue_cycle; /* owned: the cycle that prevents this; NULL: none, or not checked */
     uint64_t ops, messages, orders_checked;
     LhWide pairs_checked; /* over all ranks */
@@ -48,6 +49,10 @@ typedef struct {
 
 /* Never fails: every error in the program is a finding. Caller frees. */
 LhVerdict *lh_verify(const LhProgram *program);
+
+/* The same verdict, proven with all ops in memory at once. lh_verify() does so only if it cannot
+ * prove the program with less. */
+LhVerdict *lh_verify_whole(const LhProgram *program);
 
 /* A block of forward attention that the mask allows: the rank that computes it, the schedule's
  * step, its query and key segments, and the slice of the query heads. */

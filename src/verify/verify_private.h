@@ -8,6 +8,9 @@
 #include "verify/proof.h"
 #include "verify/symbolic_cells.h"
 
+/* verify.c: an empty verdict. Caller frees. */
+LhVerdict *lh_verdict_new(uint32_t ranks);
+
 /* ---- stages ---- */
 
 /* declarations.c, form.c: everything that is named exists. False: the declarations themselves
@@ -26,8 +29,12 @@ bool lh_proof_check_contract(LhProof *proof);
 void lh_proof_make_clocks(LhProof *proof);
 bool lh_proof_ordered(LhProof *proof, uint32_t earlier, uint32_t later);
 
-/* matching.c: messages and collectives. */
+/* matching.c: messages and collectives. Its parts: that the order of a rank's calls is fixed; that
+ * both ends of a message, and all members of a collective, agree. */
 void lh_proof_match(LhProof *proof);
+void lh_proof_check_order_of_calls(LhProof *proof);
+void lh_proof_check_pair(LhProof *proof, uint32_t send, uint32_t receive);
+void lh_proof_check_meeting(LhProof *proof, const LhMeeting *meeting);
 
 /* happens_before.c: fills order, or reports a deadlock; also decides whether one queue per rank
  * suffices. */
@@ -42,6 +49,17 @@ void lh_proof_check_memory(LhProof *proof);
 
 /* symbolic_exec.c: needs order. */
 void lh_proof_check_coverage(LhProof *proof);
+
+/* in_order.c: proves a program with one rank's ops, or one step's, in memory at a time. False: it
+ * is not proven this way, and the verdict is as before; the other stages find out why. */
+bool lh_proof_run_in_order(LhProof *proof);
+
+/* symbolic_exec.c, for both: contents before the first op, the effects of messages (parts @send
+ * and @receive) and collectives, and contents at the end. */
+void lh_symbolic_begin(LhSymbolicExec *cover, LhProof *proof);
+void lh_symbolic_transfer(LhSymbolicExec *cover, uint32_t send, uint32_t receive);
+void lh_symbolic_meet(LhSymbolicExec *cover, const LhMeeting *meeting);
+void lh_symbolic_end(LhSymbolicExec *cover);
 
 /* ---- form of ops; each reports a finding on failure ---- */
 
