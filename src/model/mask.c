@@ -89,14 +89,29 @@ pairs_up_to(LhSegment q, LhSegment k, int64_t reach)
     return lh_causal_pairs(q.count, k.count, floor_quotient(ahead, (int64_t)MAX(stride, 1)));
 }
 
+static uint64_t
+last_of(LhSegment s)
+{
+    return s.start + (s.count - 1) * s.stride;
+}
+
 /* Number of allowed pairs, without documents. */
 static uint64_t
 pairs_within(const LhMaskRule *rule, LhSegment q, LhSegment k)
 {
     uint64_t pairs;
 
+    if (q.count == 0 || k.count == 0)
+        return 0;
     if (!rule->causal)
         return q.count * k.count;
+    /* Most pairs of segments have no pairs or all of them, which takes no division to see. */
+    if (k.start > last_of(q))
+        return 0;
+    if (last_of(k) <= q.start && (rule->window == 0 || last_of(q) - k.start < rule->window))
+        return q.count * k.count;
+    if (rule->window != 0 && last_of(k) <= q.start && q.start - last_of(k) >= rule->window)
+        return 0;
     pairs = pairs_up_to(q, k, 0);
     return rule->window == 0 ? pairs : pairs - pairs_up_to(q, k, -(int64_t)rule->window);
 }
@@ -106,18 +121,16 @@ static LhSegment
 clip(LhSegment s, uint64_t first, uint64_t end)
 {
     const uint64_t stride = MAX(s.stride, 1);
-    const uint64_t from = first <= s.start ? 0 : (first - s.start + stride - 1) / stride;
-    const uint64_t to = end <= s.start ? 0 : (end - s.start + stride - 1) / stride;
-    const uint64_t low = MIN(from, s.count), high = CLAMP(to, low, s.count);
+    uint64_t from, to, low, high;
 
+    if (s.count > 0 && first <= s.start && last_of(s) < end)
+        return s;
+    from = first <= s.start ? 0 : (first - s.start + stride - 1) / stride;
+    to = end <= s.start ? 0 : (end - s.start + stride - 1) / stride;
+    low = MIN(from, s.count);
+    high = CLAMP(to, low, s.count);
     return (
         LhSegment){ .start = s.start + low * s.stride, .stride = s.stride, .count = high - low };
-}
-
-static uint64_t
-last_of(LhSegment s)
-{
-    return s.start + (s.count - 1) * s.stride;
 }
 
 uint64_t

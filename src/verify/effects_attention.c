@@ -141,21 +141,66 @@ claim_blocks(Attend *at)
     at->behind = full;
 }
 
+/* Collects the key segments of all key parts in @keys; false if one comes twice. */
+static bool
+gather_keys(const Attend *at, uint64_t *keys)
+{
+    memset(keys, 0, at->cover->words * 8);
+    for (uint32_t i = 0; i < at->kv->count; i++) {
+        const uint32_t key = cell_of(at, at->kv, i)->rows.segment;
+
+        if (lh_set_has(keys, key))
+            return false;
+        lh_set_add(keys, key);
+    }
+    return true;
+}
+
+/* Pairs of query segment @q with all @keys: whole blocks are counted, others looked up. */
+static uint64_t
+pairs_of_row(const Attend *at, uint32_t q, const uint64_t *keys)
+{
+    const LhSymbolicExec *cover = at->cover;
+    const uint64_t *all_of = &cover->all_of[(size_t)q * cover->words];
+    const uint64_t *keys_of = &cover->keys_of[(size_t)q * cover->words];
+    uint64_t pairs = 0, whole = 0;
+
+    for (uint32_t w = 0; w < cover->words; w++) {
+        uint64_t rest = keys[w] & keys_of[w] & ~all_of[w];
+
+        whole += (uint64_t)__builtin_popcountll(keys[w] & all_of[w]);
+        for (; rest != 0; rest &= rest - 1)
+            pairs += lh_symbolic_block(cover, q, w * 64 + (uint32_t)__builtin_ctzll(rest)).pairs;
+    }
+    return pairs + whole * cover->rows * cover->rows;
+}
+
+static uint64_t
+pairs_by_positions(const Attend *at)
+{
+    g_autofree uint64_t *keys = g_new(uint64_t, at->cover->words);
+    uint64_t pairs = 0;
+
+    if (gather_keys(at, keys)) {
+        for (uint32_t i = 0; i < at->q->count; i++)
+            pairs += pairs_of_row(at, cell_of(at, at->q, i)->rows.segment, keys);
+        return pairs;
+    }
+    for (uint32_t i = 0; i < at->q->count; i++) {
+        for (uint32_t k = 0; k < at->kv->count; k++)
+            pairs += claimed_block(at, i, k).pairs;
+    }
+    return pairs;
+}
+
 static uint64_t
 claimed_pairs(const Attend *at)
 {
     const uint64_t a = at->q->count, b = at->kv->count;
-    uint64_t pairs = 0;
 
     if (at->args->mask == LH_MASK_CAUSAL)
         return a * (a - 1) / 2 * (at->before.pairs + at->behind.pairs) + a * at->at.pairs;
-    if (at->args->mask != LH_MASK_POSITIONS)
-        return a * b * at->at.pairs;
-    for (uint32_t i = 0; i < a; i++) {
-        for (uint32_t k = 0; k < b; k++)
-            pairs += claimed_block(at, i, k).pairs;
-    }
-    return pairs;
+    return at->args->mask == LH_MASK_POSITIONS ? pairs_by_positions(at) : a * b * at->at.pairs;
 }
 
 static bool

@@ -147,6 +147,14 @@ lh_symbolic_read_rows(LhSymbolicExec *cover, uint32_t op, const LhRegion *region
     return NULL;
 }
 
+/* Whether cells of this kind collect contributions. The sets of others are empty forever, and
+ * their memory is not touched. */
+static bool
+collects(const LhSymbolicExec *cover, const LhRegion *region)
+{
+    return lh_families[cover->slots[region->slot].kind] != LH_FAMILY_PLAIN;
+}
+
 LhCell *
 lh_symbolic_write(LhSymbolicExec *cover, uint32_t op, const LhRegion *region, uint32_t i,
                   LhHolding rows)
@@ -155,7 +163,8 @@ lh_symbolic_write(LhSymbolicExec *cover, uint32_t op, const LhRegion *region, ui
         lh_symbolic_cell(cover, cover->proof->op_rank[op], region->slot, region->part + i);
 
     *cell = (LhCell){ .rows = rows, .writer = op, .state = LH_CELL_DEFINED };
-    memset(lh_symbolic_set(cover, cell), 0, cover->words * 8);
+    if (collects(cover, region))
+        memset(lh_symbolic_set(cover, cell), 0, cover->words * 8);
     return cell;
 }
 
@@ -209,7 +218,7 @@ lh_symbolic_put(LhSymbolicExec *cover, uint32_t op, const LhRegion *region, uint
     *cell = *from;
     cell->half = region->half;
     cell->writer = op;
-    if (cell != from)
+    if (cell != from && collects(cover, region))
         memmove(lh_symbolic_set(cover, cell), lh_symbolic_set(cover, from), cover->words * 8);
     lh_boundary_arrive(cover, region, cell);
 }

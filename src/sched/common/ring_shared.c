@@ -178,27 +178,42 @@ rows_of(const LhPlacement *placement, uint32_t rank, LhRegion parts)
     return rows;
 }
 
-/* The smallest range of parts of @rank that has pairs with tokens of @other; empty if none.
- * @keys says that @rank has the keys and @other the queries. */
+/* The smallest range that contains the parts in a bit set; empty if there are none. */
 static LhRegion
-touching_parts(const LhProgram *program, uint32_t rank, uint32_t other, bool keys)
+range_of(uint32_t parts)
+{
+    if (parts == 0)
+        return (LhRegion){ 0 };
+    return (LhRegion){ .part = (uint32_t)__builtin_ctz(parts),
+                       .count =
+                           32 - (uint32_t)__builtin_clz(parts) - (uint32_t)__builtin_ctz(parts) };
+}
+
+/* The smallest ranges of parts that have pairs with the other rank's tokens, of the queries of
+ * rank @q and of the keys of rank @kv. */
+static void
+find_touching(const LhProgram *program, uint32_t q, uint32_t kv, LhRegion *of_q, LhRegion *of_kv)
 {
     const LhPlacement *placement = &program->placement;
     const uint32_t parts = lh_placement_parts(placement);
-    const LhPassRows all = rows_of(placement, other, (LhRegion){ .count = parts });
-    uint32_t first = parts, end = 0;
+    uint32_t queries = 0, keys = 0; /* bit sets */
 
-    for (uint32_t part = 0; part < parts; part++) {
-        const LhPassRows own = rows_of(placement, rank, (LhRegion){ .part = part, .count = 1 });
-        const LhKernelArgs args = keys ? lh_pass_position_args(program, all, own)
-                                       : lh_pass_position_args(program, own, all);
+    for (uint32_t a = 0; a < parts; a++) {
+        const LhSegment rows =
+            lh_placement_segment(placement, lh_placement_segment_id(placement, q, a));
 
-        if (args.pairs == 0)
-            continue;
-        first = MIN(first, part);
-        end = part + 1;
+        for (uint32_t b = 0; b < parts; b++) {
+            const LhSegment others =
+                lh_placement_segment(placement, lh_placement_segment_id(placement, kv, b));
+
+            if (lh_mask_pairs(&program->params.mask, rows, others) == 0)
+                continue;
+            queries |= UINT32_C(1) << a;
+            keys |= UINT32_C(1) << b;
+        }
     }
-    return (LhRegion){ .part = first, .count = end > first ? end - first : 0 };
+    *of_q = range_of(queries);
+    *of_kv = range_of(keys);
 }
 
 const LhRingShape *
@@ -210,8 +225,7 @@ lh_ring_block(const LhProgram *program, const LhRingPlan *plan, uint32_t q, uint
 
     if (lh_mask_is_plain(&program->params.mask))
         return plan->block(plan, q, kv);
-    of_q = touching_parts(program, q, kv, false);
-    of_kv = touching_parts(program, kv, q, true);
+    find_touching(program, q, kv, &of_q, &of_kv);
     if (of_q.count == 0)
         return NULL;
     *room = lh_ring_shape(
