@@ -232,8 +232,7 @@ join_origin(LhSymbolicExec *cover, uint32_t g, const LhRegion *region, uint32_t 
     if (family == LH_FAMILY_PLAIN)
         return true;
     if (origin->coverage != NULL &&
-        (origin->family != family || memcmp(lh_symbolic_set(cover, origin->coverage),
-                                            lh_symbolic_set(cover, cell), cover->words * 8) != 0)) {
+        (origin->family != family || origin->coverage->set != cell->set)) {
         COVERAGE(g, region->slot,
                  "takes slot %s, which has other contributions than its other operands",
                  cover->slots[region->slot].name);
@@ -290,8 +289,7 @@ derive_part(LhSymbolicExec *cover, uint32_t g, uint32_t i)
         cell->ended = origin.rows->ended;
         cell->norm = (uint8_t)origin.norm;
         if (origin.coverage != NULL)
-            memcpy(lh_symbolic_set(cover, cell), lh_symbolic_set(cover, origin.coverage),
-                   cover->words * 8);
+            lh_symbolic_copy_set(cover, cell, origin.coverage);
     }
     return true;
 }

@@ -178,7 +178,7 @@ pairs_of_row(const Attend *at, uint32_t q, const uint64_t *keys)
 static uint64_t
 pairs_by_positions(const Attend *at)
 {
-    g_autofree uint64_t *keys = g_new(uint64_t, at->cover->words);
+    uint64_t *keys = lh_symbolic_scratch(at->cover, 1);
     uint64_t pairs = 0;
 
     if (gather_keys(at, keys)) {
@@ -461,27 +461,18 @@ column_is_right(const Attend *at, uint32_t i, const uint64_t *claimed)
     return is_apart(at->cover, lh_symbolic_set(at->cover, cell_of(at, at->dkv, i)), claimed);
 }
 
-static void
-add_set(const LhSymbolicExec *cover, const LhCell *cell, const uint64_t *claimed)
-{
-    uint64_t *set = lh_symbolic_set(cover, cell);
-
-    for (uint32_t w = 0; w < cover->words; w++)
-        set[w] |= claimed[w];
-}
-
 static bool
 add_row(const Attend *at, uint32_t i, const uint64_t *claimed)
 {
     for (const LhRegion *acc = at->acc; acc < at->acc_end; acc++)
-        add_set(at->cover, cell_of(at, acc, i), claimed);
+        lh_symbolic_add_set(at->cover, cell_of(at, acc, i), claimed);
     return true;
 }
 
 static bool
 add_column(const Attend *at, uint32_t i, const uint64_t *claimed)
 {
-    add_set(at->cover, cell_of(at, at->dkv, i), claimed);
+    lh_symbolic_add_set(at->cover, cell_of(at, at->dkv, i), claimed);
     return true;
 }
 
@@ -493,9 +484,9 @@ static bool
 attend_at_once(const Attend *at)
 {
     LhSymbolicExec *cover = at->cover;
-    g_autofree uint64_t *keys = g_new(uint64_t, cover->words);
-    g_autofree uint64_t *queries = g_new(uint64_t, cover->words);
-    g_autofree uint64_t *claimed = g_new(uint64_t, cover->words);
+    uint64_t *keys = lh_symbolic_scratch(cover, 1);
+    uint64_t *queries = lh_symbolic_scratch(cover, 2);
+    uint64_t *claimed = lh_symbolic_scratch(cover, 3);
     const uint32_t slice = cell_of(at, at->kv, 0)->rows.slice;
 
     if (!gather_sources(at, at->kv, LH_FAMILY_PLAIN, slice, keys) ||

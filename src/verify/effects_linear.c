@@ -280,7 +280,7 @@ lh_symbolic_state_prefix(LhSymbolicExec *cover, uint32_t g)
 /* Adds the contributions of the state to the rows of @target, pair of segments by pair. */
 static bool
 read_state(LhSymbolicExec *cover, uint32_t g, const LhCell *state, const LhRegion *target,
-           const LhCell *into)
+           LhCell *into)
 {
     const LhFamily family = lh_families[cover->slots[target->slot].kind];
 
@@ -304,7 +304,8 @@ lh_symbolic_state_apply(LhSymbolicExec *cover, uint32_t g)
     const uint32_t last = op->compute.regions_count - 1u;
     const LhRegion *target = &op->compute.regions[last], *region = target - 1;
     const LhCell *rows = read_segment(cover, g, 0);
-    const LhCell *state, *into;
+    const LhCell *state;
+    LhCell *into;
     LhHolding border;
 
     lh_symbolic_start(cover, g);

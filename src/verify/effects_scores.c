@@ -53,7 +53,7 @@ write_block(LhSymbolicExec *cover, uint32_t g, const LhRegion *region, uint32_t 
 {
     LhCell *cell = lh_symbolic_write(cover, g, region, i, block->rows);
 
-    lh_set_add(lh_symbolic_set(cover, cell), block->keys);
+    lh_symbolic_contribute(cover, g, region, cell, block->keys); /* the first one */
     cell->ended = block->ended;
 }
 
@@ -237,8 +237,8 @@ lh_symbolic_softmax(LhSymbolicExec *cover, uint32_t g)
     }
     cell = lh_symbolic_write(cover, g, lse, 0, blocks[0].rows);
     cell->ended = true;
-    memcpy(lh_symbolic_set(cover, cell),
-           lh_symbolic_complete(cover, LH_FAMILY_OUTPUT, blocks[0].rows.segment), cover->words * 8);
+    lh_symbolic_add_set(cover, cell,
+                        lh_symbolic_complete(cover, LH_FAMILY_OUTPUT, blocks[0].rows.segment));
     return true;
 }
 

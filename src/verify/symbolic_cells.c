@@ -52,6 +52,41 @@ lh_symbolic_complete(const LhSymbolicExec *cover, LhFamily family, uint32_t segm
     return &sets[(size_t)segment * cover->words];
 }
 
+static void
+store(LhSymbolicExec *cover, LhCell *cell, const uint64_t *set)
+{
+    const uint32_t before = cell->set;
+
+    cell->set = lh_symbolic_sets_store(&cover->contents, set);
+    lh_symbolic_sets_drop(&cover->contents, before);
+}
+
+void
+lh_symbolic_copy_set(LhSymbolicExec *cover, LhCell *cell, const LhCell *from)
+{
+    lh_symbolic_sets_hold(&cover->contents, from->set);
+    lh_symbolic_sets_drop(&cover->contents, cell->set);
+    cell->set = from->set;
+}
+
+void
+lh_symbolic_clear_set(LhSymbolicExec *cover, LhCell *cell)
+{
+    lh_symbolic_sets_drop(&cover->contents, cell->set);
+    cell->set = LH_SYMBOLIC_SET_EMPTY;
+}
+
+void
+lh_symbolic_add_set(LhSymbolicExec *cover, LhCell *cell, const uint64_t *more)
+{
+    const uint64_t *set = lh_symbolic_set(cover, cell);
+    uint64_t *sum = lh_symbolic_scratch(cover, 0);
+
+    for (uint32_t w = 0; w < cover->words; w++)
+        sum[w] = set[w] | more[w];
+    store(cover, cell, sum);
+}
+
 LhBlock
 lh_symbolic_normalise(LhMaskKind kind, int64_t shift, uint64_t rows)
 {
@@ -147,14 +182,6 @@ lh_symbolic_read_rows(LhSymbolicExec *cover, uint32_t op, const LhRegion *region
     return NULL;
 }
 
-/* Whether cells of this kind collect contributions. The sets of others are empty forever, and
- * their memory is not touched. */
-static bool
-collects(const LhSymbolicExec *cover, const LhRegion *region)
-{
-    return lh_families[cover->slots[region->slot].kind] != LH_FAMILY_PLAIN;
-}
-
 LhCell *
 lh_symbolic_write(LhSymbolicExec *cover, uint32_t op, const LhRegion *region, uint32_t i,
                   LhHolding rows)
@@ -162,9 +189,8 @@ lh_symbolic_write(LhSymbolicExec *cover, uint32_t op, const LhRegion *region, ui
     LhCell *cell =
         lh_symbolic_cell(cover, cover->proof->op_rank[op], region->slot, region->part + i);
 
+    lh_symbolic_clear_set(cover, cell);
     *cell = (LhCell){ .rows = rows, .writer = op, .state = LH_CELL_DEFINED };
-    if (collects(cover, region))
-        memset(lh_symbolic_set(cover, cell), 0, cover->words * 8);
     return cell;
 }
 
@@ -177,21 +203,18 @@ lh_symbolic_write_none(LhSymbolicExec *cover, uint32_t op, const LhRegion *regio
 
 /* Whether a half in @from belongs to the contents of @cell. */
 static bool
-go_together(const LhSymbolicExec *cover, const LhCell *cell, const LhCell *from)
+go_together(const LhCell *cell, const LhCell *from)
 {
     return lh_rows_equal(cell->rows, from->rows) && cell->ended == from->ended &&
-           cell->norm == from->norm &&
-           memcmp(lh_symbolic_set(cover, cell), lh_symbolic_set(cover, from), cover->words * 8) ==
-               0;
+           cell->norm == from->norm && cell->set == from->set;
 }
 
 /* Adds a half to the existing contents; false if they do not belong together. */
 static bool
-join_half(const LhSymbolicExec *cover, uint32_t op, const LhRegion *region, LhCell *cell,
-          const LhCell *from)
+join_half(uint32_t op, const LhRegion *region, LhCell *cell, const LhCell *from)
 {
     if (cell->state == LH_CELL_DEFINED) {
-        if (!go_together(cover, cell, from))
+        if (!go_together(cell, from))
             return false;
         if (cell->half != region->half)
             cell->half = LH_HALF_BOTH;
@@ -213,13 +236,12 @@ lh_symbolic_put(LhSymbolicExec *cover, uint32_t op, const LhRegion *region, uint
         return;
     }
     if (region->half != LH_HALF_BOTH && !is_unwritten(cover, op, region->slot, part) &&
-        join_half(cover, op, region, cell, from))
+        join_half(op, region, cell, from))
         return;
+    lh_symbolic_copy_set(cover, cell, from);
     *cell = *from;
     cell->half = region->half;
     cell->writer = op;
-    if (cell != from && collects(cover, region))
-        memmove(lh_symbolic_set(cover, cell), lh_symbolic_set(cover, from), cover->words * 8);
     lh_boundary_arrive(cover, region, cell);
 }
 
@@ -237,24 +259,26 @@ find_twice(LhSymbolicExec *cover, uint32_t op, const LhRegion *region, const LhC
 }
 
 bool
-lh_symbolic_contribute(LhSymbolicExec *cover, uint32_t op, const LhRegion *region,
-                       const LhCell *cell, uint32_t source)
+lh_symbolic_contribute(LhSymbolicExec *cover, uint32_t op, const LhRegion *region, LhCell *cell,
+                       uint32_t source)
 {
-    uint64_t *set = lh_symbolic_set(cover, cell);
+    uint64_t *set = lh_symbolic_scratch(cover, 0);
 
+    memcpy(set, lh_symbolic_set(cover, cell), cover->words * 8);
     if (lh_set_has(set, source)) {
         find_twice(cover, op, region, cell, source);
         return false;
     }
     lh_set_add(set, source);
+    store(cover, cell, set);
     return true;
 }
 
 bool
-lh_symbolic_merge(LhSymbolicExec *cover, uint32_t op, const LhRegion *target, const LhCell *into,
+lh_symbolic_merge(LhSymbolicExec *cover, uint32_t op, const LhRegion *target, LhCell *into,
                   const LhCell *from)
 {
-    uint64_t *set = lh_symbolic_set(cover, into);
+    const uint64_t *set = lh_symbolic_set(cover, into);
     const uint64_t *other = lh_symbolic_set(cover, from);
 
     for (uint32_t w = 0; w < cover->words; w++) {
@@ -265,8 +289,7 @@ lh_symbolic_merge(LhSymbolicExec *cover, uint32_t op, const LhRegion *target, co
             return false;
         }
     }
-    for (uint32_t w = 0; w < cover->words; w++)
-        set[w] |= other[w];
+    lh_symbolic_add_set(cover, into, other);
     return true;
 }
 
@@ -370,7 +393,7 @@ lh_symbolic_fill_input(LhSymbolicExec *cover, uint32_t rank, uint32_t slot, uint
         cell->input = (uint16_t)(slot + 1);
         cell->unread = cover->projects;
     }
+    lh_symbolic_clear_set(cover, cell);
     if (family != LH_FAMILY_PLAIN)
-        memcpy(lh_symbolic_set(cover, cell),
-               lh_symbolic_complete(cover, family, cell->rows.segment), cover->words * 8);
+        lh_symbolic_add_set(cover, cell, lh_symbolic_complete(cover, family, cell->rows.segment));
 }

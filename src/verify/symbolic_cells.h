@@ -7,6 +7,7 @@
 #pragma once
 
 #include "verify/proof.h"
+#include "verify/symbolic_sets.h"
 
 #define LH_ROW_ANY (UINT32_MAX - 1)  /* an empty accumulator, not yet of particular rows */
 #define LH_ROW_NONE (UINT32_MAX - 2) /* contents that the verifier makes no claim about */
@@ -27,6 +28,8 @@ typedef struct {
     LhHolding rows;  /* segment may be LH_ROW_ANY or LH_ROW_NONE, with slice 0. Of a state: the
                         segment after its border; the number of segments at the end */
     uint32_t writer; /* global op, or LH_NONE: initial contents */
+    uint32_t set;    /* contributions: a number of LhSymbolicExec.contents; of a plain tensor, the
+                        empty set */
     uint8_t state;   /* LhCellState */
     uint8_t norm;    /* LhNorm */
     uint8_t half; /* LhHalf: which half of a part with halves is written; otherwise LH_HALF_BOTH */
@@ -42,20 +45,21 @@ typedef struct {
     LhProof *proof;
     const LhSlot *slots;
     uint32_t segments;
-    uint32_t replicas;    /* slices of query heads that share one key-value slice */
-    uint32_t words;       /* of a set of contributions */
-    LhSegment *segment;   /* [segments] */
-    uint64_t rows;        /* tokens of every segment */
-    LhBlock *blocks;      /* [segments * segments] by query, then key; NULL: too many to keep */
-    LhCell *cells;        /* [ranks * cells_count] */
-    uint64_t *sets;       /* [ranks * cells_count * words] */
-    uint64_t *keys_of;    /* [segments * words] keys that a query segment must attend to */
-    uint64_t *all_of;     /* [segments * words] those of keys_of without masked pairs */
-    uint64_t *queries_of; /* [segments * words] queries that a key segment must get */
-    uint64_t *before;     /* [segments * words] those of keys_of before the segment: a state's */
-    uint8_t *started;     /* [ops_count] */
-    bool projects;        /* the program states how activations outside attention relate to it */
-    bool computes_layer;  /* it computes the layer outside attention itself */
+    uint32_t replicas;       /* slices of query heads that share one key-value slice */
+    uint32_t words;          /* of a set of contributions */
+    LhSegment *segment;      /* [segments] */
+    uint64_t rows;           /* tokens of every segment */
+    LhBlock *blocks;         /* [segments * segments] by query, then key; NULL: too many to keep */
+    LhCell *cells;           /* [ranks * cells_count] */
+    LhSymbolicSets contents; /* of all cells */
+    uint64_t *scratch;       /* [4 * words] sets for a moment: see lh_symbolic_scratch() */
+    uint64_t *keys_of;       /* [segments * words] keys that a query segment must attend to */
+    uint64_t *all_of;        /* [segments * words] those of keys_of without masked pairs */
+    uint64_t *queries_of;    /* [segments * words] queries that a key segment must get */
+    uint64_t *before;        /* [segments * words] those of keys_of before the segment: a state's */
+    uint8_t *started;        /* [ops_count] */
+    bool projects;           /* the program states how activations outside attention relate to it */
+    bool computes_layer;     /* it computes the layer outside attention itself */
     uint8_t *taken; /* [slots] with projections: tensor, + 1, given by an input slot; 0: none */
 } LhSymbolicExec;
 
@@ -80,11 +84,24 @@ lh_symbolic_cell(const LhSymbolicExec *cover, uint32_t rank, uint32_t slot, uint
                          cover->proof->program->slots[slot].first_cell + part];
 }
 
-static inline uint64_t *
+/* The contributions of a cell, until it changes. */
+static inline const uint64_t *
 lh_symbolic_set(const LhSymbolicExec *cover, const LhCell *cell)
 {
-    return &cover->sets[(size_t)(cell - cover->cells) * cover->words];
+    return lh_symbolic_sets_get(&cover->contents, cell->set);
 }
+
+/* A set to work with; 0 is for lh_symbolic_add_set() and what calls it. */
+static inline uint64_t *
+lh_symbolic_scratch(const LhSymbolicExec *cover, unsigned index)
+{
+    return &cover->scratch[(size_t)index * cover->words];
+}
+
+/* Gives @cell the contributions of @from, or none; adds those of @more. */
+void lh_symbolic_copy_set(LhSymbolicExec *cover, LhCell *cell, const LhCell *from);
+void lh_symbolic_clear_set(LhSymbolicExec *cover, LhCell *cell);
+void lh_symbolic_add_set(LhSymbolicExec *cover, LhCell *cell, const uint64_t *more);
 
 static inline bool
 lh_set_has(const uint64_t *set, uint32_t source)
@@ -190,8 +207,8 @@ void lh_symbolic_put(LhSymbolicExec *cover, uint32_t op, const LhRegion *region,
                      const LhCell *from);
 
 /* into += from. False, with a finding about @target, if they share a contribution. */
-bool lh_symbolic_merge(LhSymbolicExec *cover, uint32_t op, const LhRegion *target,
-                       const LhCell *into, const LhCell *from);
+bool lh_symbolic_merge(LhSymbolicExec *cover, uint32_t op, const LhRegion *target, LhCell *into,
+                       const LhCell *from);
 
 /* Building blocks of effects. All return false or NULL on an error, with a finding or because of
  * an earlier one. */
@@ -208,7 +225,7 @@ LhCell *lh_symbolic_open_unended(LhSymbolicExec *cover, uint32_t op, const LhReg
 
 /* Adds contribution @source to a cell of @region. */
 bool lh_symbolic_contribute(LhSymbolicExec *cover, uint32_t op, const LhRegion *region,
-                            const LhCell *cell, uint32_t source);
+                            LhCell *cell, uint32_t source);
 
 /* Fills part @part of an input as the placement defines. */
 void lh_symbolic_fill_input(LhSymbolicExec *cover, uint32_t rank, uint32_t slot, uint32_t part);

@@ -214,8 +214,8 @@ reduce(const Movement *m, uint32_t to, uint32_t i)
 
     if (!check_reduction(m))
         return NULL;
+    lh_symbolic_clear_set(cover, sum);
     *sum = (LhCell){ .rows.segment = LH_ROW_ANY, .state = LH_CELL_DEFINED };
-    memset(lh_symbolic_set(cover, sum), 0, cover->words * 8);
     for (uint32_t j = 0; j < m->of.meeting->count; j++) {
         const LhCollectiveCall sender = lh_movement_call(&m->of, j);
         const uint32_t part = lh_collective_sends(&sender, m->of.tensor, to).first + i;
@@ -433,7 +433,8 @@ lh_symbolic_begin(LhSymbolicExec *cover, LhProof *proof)
     cover->cells = g_new0(LhCell, cells);
     for (size_t i = 0; i < cells; i++)
         cover->cells[i].writer = LH_NONE;
-    cover->sets = g_new0(uint64_t, cells * words);
+    lh_symbolic_sets_init(&cover->contents, words);
+    cover->scratch = g_new(uint64_t, 4 * (size_t)words);
     cover->keys_of = g_new0(uint64_t, (size_t)segments * words);
     cover->all_of = g_new0(uint64_t, (size_t)segments * words);
     cover->before = g_new0(uint64_t, (size_t)segments * words);
@@ -452,7 +453,8 @@ lh_symbolic_end(LhSymbolicExec *cover)
     g_free(cover->segment);
     g_free(cover->blocks);
     g_free(cover->cells);
-    g_free(cover->sets);
+    lh_symbolic_sets_clear(&cover->contents);
+    g_free(cover->scratch);
     g_free(cover->keys_of);
     g_free(cover->all_of);
     g_free(cover->queries_of);
