@@ -141,9 +141,7 @@ check_weight(LhSymbolicExec *cover, uint32_t g, const LhRegion *weight, const Lh
     if (lse == NULL || sum == NULL)
         return false;
     if (lh_rows_equal(lse->rows, sum->rows) &&
-        memcmp(lh_symbolic_set(cover, lse),
-               lh_symbolic_complete(cover, LH_FAMILY_OUTPUT, lse->rows.segment),
-               cover->words * 8) == 0)
+        lse->set == lh_symbolic_complete_number(cover, LH_FAMILY_OUTPUT, lse->rows.segment))
         return true;
     COVERAGE(g, weight->slot,
              "weighs by slot %s, which is not the complete statistic of the rows in slot %s",
@@ -289,7 +287,7 @@ derive_part(LhSymbolicExec *cover, uint32_t g, uint32_t i)
         cell->ended = origin.rows->ended;
         cell->norm = (uint8_t)origin.norm;
         if (origin.coverage != NULL)
-            lh_symbolic_copy_set(cover, cell, origin.coverage);
+            lh_symbolic_give_set(cover, cell, origin.coverage->set);
     }
     return true;
 }

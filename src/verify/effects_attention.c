@@ -268,8 +268,7 @@ check_stats(const Attend *at, uint32_t a, LhHolding rows)
             return false;
         }
         if (family != LH_FAMILY_PLAIN &&
-            memcmp(lh_symbolic_set(cover, cell), lh_symbolic_complete(cover, family, rows.segment),
-                   cover->words * 8) != 0) {
+            cell->set != lh_symbolic_complete_number(cover, family, rows.segment)) {
             g_autofree char *text = lh_symbolic_rows_text(cover, rows);
 
             COVERAGE(at->op, region->slot, "takes slot %s for %s before it is complete",

@@ -237,8 +237,8 @@ lh_symbolic_softmax(LhSymbolicExec *cover, uint32_t g)
     }
     cell = lh_symbolic_write(cover, g, lse, 0, blocks[0].rows);
     cell->ended = true;
-    lh_symbolic_add_set(cover, cell,
-                        lh_symbolic_complete(cover, LH_FAMILY_OUTPUT, blocks[0].rows.segment));
+    lh_symbolic_give_set(
+        cover, cell, lh_symbolic_complete_number(cover, LH_FAMILY_OUTPUT, blocks[0].rows.segment));
     return true;
 }
 

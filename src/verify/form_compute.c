@@ -93,12 +93,11 @@ check_elements(LhProof *proof, uint32_t g)
     return true;
 }
 
-/* The required element type of operand @i. */
+/* The required element type of operand @i, in a call for @activation. */
 static LhDtype
-wanted_dtype(const LhProof *proof, const LhOp *op, uint32_t i)
+wanted_dtype(const LhProof *proof, const LhOp *op, uint32_t i, LhDtype activation)
 {
     const LhSlot *slots = proof->program->slots;
-    const LhDtype activation = lh_op_activation(proof->program, op);
     const LhDtype found = slots[op->compute.regions[i].slot].dtype;
     const LhDtype first = slots[op->compute.regions[0].slot].dtype;
 
@@ -135,13 +134,14 @@ check_operands(LhProof *proof, uint32_t g, uint32_t operands)
 {
     const LhOp *op = &proof->ops[g];
     const LhKernel *kernel = lh_proof_kernel(op);
+    const LhDtype activation = lh_op_activation(proof->program, op);
     const LhSlot *any = NULL; /* the first operand of any kind */
 
     for (uint32_t i = 0; i < operands; i++) {
         const LhOperand *operand = &kernel->operands[i];
         const uint16_t index = op->compute.regions[i].slot;
         const LhSlot *slot = &proof->program->slots[index];
-        const LhDtype dtype = wanted_dtype(proof, op, i);
+        const LhDtype dtype = wanted_dtype(proof, op, i, activation);
 
         if (operand->kind != LH_TENSOR_ANY && slot->kind != operand->kind)
             return MALFORMED(g, index, "takes slot %s (%s) as its operand %s (%s)", slot->name,
@@ -166,6 +166,20 @@ check_operands(LhProof *proof, uint32_t g, uint32_t operands)
     return true;
 }
 
+static bool
+find_shared(LhProof *proof, uint32_t g, uint32_t i, uint32_t k)
+{
+    const LhOp *op = &proof->ops[g];
+    const LhKernel *kernel = lh_proof_kernel(op);
+    g_autofree char *first = lh_region_text(proof->program, &op->compute.regions[i]);
+    g_autofree char *second = lh_region_text(proof->program, &op->compute.regions[k]);
+
+    return MALFORMED(g, op->compute.regions[i].slot,
+                     "writes its operand %s to slot %s, which overlaps slot %s, its operand %s: "
+                     "they must not share a part",
+                     kernel->operands[i].name, first, second, kernel->operands[k].name);
+}
+
 /* Checks that written operands do not overlap others, unless the kernel works in place. */
 static bool
 check_operands_apart(LhProof *proof, uint32_t g, uint32_t operands)
@@ -176,21 +190,16 @@ check_operands_apart(LhProof *proof, uint32_t g, uint32_t operands)
     for (uint32_t i = 0; i < operands; i++) {
         const LhOperandAccess access = kernel->operands[i].access;
 
+        if (access != LH_OPERAND_WRITE && access != LH_OPERAND_UPDATE)
+            continue;
         for (uint32_t k = 0; k < operands; k++) {
             const LhRegion *written = &op->compute.regions[i], *other = &op->compute.regions[k];
-            g_autofree char *first = NULL, *second = NULL;
 
-            if (i == k || (access != LH_OPERAND_WRITE && access != LH_OPERAND_UPDATE) ||
-                !lh_regions_overlap(written, other) ||
+            if (i == k || !lh_regions_overlap(written, other) ||
                 (i == kernel->in_place.written && k == kernel->in_place.read &&
                  written->part == other->part && written->count == other->count))
                 continue;
-            first = lh_region_text(proof->program, written);
-            second = lh_region_text(proof->program, other);
-            return MALFORMED(g, written->slot,
-                             "writes its operand %s to slot %s, which overlaps slot %s, its "
-                             "operand %s: they must not share a part",
-                             kernel->operands[i].name, first, second, kernel->operands[k].name);
+            return find_shared(proof, g, i, k);
         }
     }
     return true;

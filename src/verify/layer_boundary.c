@@ -258,9 +258,7 @@ slice_of(LhSymbolicExec *cover, uint32_t g, const LhRegion *region)
         if (cell == NULL)
             return LH_NONE;
         slice = cell->rows.slice;
-        if (memcmp(lh_symbolic_set(cover, cell),
-                   lh_symbolic_complete(cover, family, cell->rows.segment),
-                   cover->words * 8) != 0) {
+        if (cell->set != lh_symbolic_complete_number(cover, family, cell->rows.segment)) {
             COVERAGE(g, region->slot, "takes slot %s, which is not complete yet", slot->name);
             return LH_NONE;
         }

@@ -68,6 +68,18 @@ collect_ends(const LhProof *proof, bool send)
     return ends;
 }
 
+static void
+find_unordered(LhProof *proof, const End *a, const End *b)
+{
+    const uint32_t op_a = proof->part_op[a->part], op_b = proof->part_op[b->part];
+    g_autofree char *other = lh_op_text(proof->program, &proof->ops[op_a]);
+
+    lh_proof_find(proof, LH_FINDING_RACE, (LhFindingPlace){ proof->op_rank[op_b], op_b, -1, op_a },
+                  "and %s both exchange messages with rank %u on communicator %u, and nothing "
+                  "orders them: which of their messages matches first is not determined",
+                  other, proof->parts[b->part].peer, b->communicator);
+}
+
 /* Reports pairs of ends with the same key in different, unordered ops: they might match in
  * either order. */
 static void
@@ -78,16 +90,9 @@ check_posting_order(LhProof *proof, const GArray *ends)
         const End *b = &g_array_index(ends, End, i);
         const uint32_t op_a = proof->part_op[a->part];
         const uint32_t op_b = proof->part_op[b->part];
-        g_autofree char *other = NULL;
 
-        if (op_a == op_b || compare_keys(a, b) != 0 || lh_proof_ordered(proof, op_a, op_b))
-            continue;
-        other = lh_op_text(proof->program, &proof->ops[op_a]);
-        lh_proof_find(proof, LH_FINDING_RACE,
-                      (LhFindingPlace){ proof->op_rank[op_b], op_b, -1, op_a },
-                      "and %s both exchange messages with rank %u on communicator %u, and nothing "
-                      "orders them: which of their messages matches first is not determined",
-                      other, proof->parts[b->part].peer, b->communicator);
+        if (op_a != op_b && compare_keys(a, b) == 0 && !lh_proof_ordered(proof, op_a, op_b))
+            find_unordered(proof, a, b);
     }
 }
 
@@ -166,20 +171,16 @@ find_difference(LhProof *proof, uint32_t send, const LhRegion *a, uint32_t recei
                                  : "");
 }
 
-void
-lh_proof_check_pair(LhProof *proof, uint32_t send, uint32_t receive)
+/* Reports what differs between two ends: tags, sizes, or the regions @a and @b. */
+static void
+find_mismatch(LhProof *proof, uint32_t send, const LhRegion *a, uint32_t receive, const LhRegion *b)
 {
     const LhPart *s = &proof->parts[send];
     const LhPart *r = &proof->parts[receive];
     const uint32_t op_s = proof->part_op[send];
     const uint32_t op_r = proof->part_op[receive];
-    g_autofree char *other = NULL;
-    const LhRegion *a, *b;
+    g_autofree char *other = lh_proof_rank_op_text(proof, op_r);
 
-    walk_together(proof, s, r, &a, &b);
-    if (s->tag == r->tag && s->wire_bytes == r->wire_bytes && a == NULL && b == NULL)
-        return;
-    other = lh_proof_rank_op_text(proof, op_r);
     if (s->tag != r->tag)
         lh_proof_find(
             proof, LH_FINDING_UNMATCHED,
@@ -195,6 +196,18 @@ lh_proof_check_pair(LhProof *proof, uint32_t send, uint32_t receive)
             s->wire_bytes, s->tag, other, r->wire_bytes);
     if (a != NULL || b != NULL)
         find_difference(proof, send, a, receive, b);
+}
+
+void
+lh_proof_check_pair(LhProof *proof, uint32_t send, uint32_t receive)
+{
+    const LhPart *s = &proof->parts[send];
+    const LhPart *r = &proof->parts[receive];
+    const LhRegion *a, *b;
+
+    walk_together(proof, s, r, &a, &b);
+    if (s->tag != r->tag || s->wire_bytes != r->wire_bytes || a != NULL || b != NULL)
+        find_mismatch(proof, send, a, receive, b);
 }
 
 static void

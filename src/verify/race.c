@@ -6,19 +6,37 @@
  */
 #include "verify/verify_private.h"
 
-#include <string.h>
-
 /* Who touched a cell last. Streams are in order, so the last reader of each stream stands for all
  * of them. */
 typedef struct {
     uint32_t writer;
-    uint32_t readers[LH_STREAMS_MAX]; /* since the last write */
+    uint16_t streams; /* bit set of those that have a reader since the last write */
+    uint32_t readers[LH_STREAMS_MAX];
 } CellUse;
+
+G_STATIC_ASSERT(LH_STREAMS_MAX <= 16);
 
 typedef struct {
     LhProof *proof;
     CellUse *cells; /* of the current rank */
+    /* The last answer about an order: the parts of a region mostly have been used alike. */
+    uint32_t earlier, later;
+    bool ordered;
 } RaceCheck;
+
+/* Asks again, or counts the same question once more. */
+static bool
+is_ordered(RaceCheck *check, uint32_t earlier, uint32_t later)
+{
+    if (earlier == check->earlier && later == check->later) {
+        check->proof->verdict->orders_checked++;
+        return check->ordered;
+    }
+    check->earlier = earlier;
+    check->later = later;
+    check->ordered = lh_proof_ordered(check->proof, earlier, later);
+    return check->ordered;
+}
 
 /* One access of an op to the cell in question. */
 typedef struct {
@@ -61,54 +79,55 @@ may_work_in_place(const LhOp *op)
 }
 
 static void
-read_cell(RaceCheck *check, uint32_t g, uint32_t slot, uint32_t part)
+read_cell(RaceCheck *check, uint32_t g, uint32_t slot, uint32_t part, CellUse *use)
 {
     LhProof *proof = check->proof;
-    CellUse *use = &check->cells[proof->program->slots[slot].first_cell + part];
     const LhOp *op = &proof->ops[g];
 
     if (use->writer == g) {
         if (!may_work_in_place(op))
             find_overlap(proof, g, slot, part, false);
-    } else if (use->writer != LH_NONE && !lh_proof_ordered(proof, use->writer, g)) {
+    } else if (use->writer != LH_NONE && !is_ordered(check, use->writer, g)) {
         find_race(proof, (Access){ g, false }, (Access){ use->writer, true }, slot, part);
     }
     use->readers[op->stream] = g;
+    use->streams |= (uint16_t)(1u << op->stream);
 }
 
 static void
-write_cell(RaceCheck *check, uint32_t g, uint32_t slot, uint32_t part)
+write_cell(RaceCheck *check, uint32_t g, uint32_t slot, uint32_t part, CellUse *use)
 {
     LhProof *proof = check->proof;
-    CellUse *use = &check->cells[proof->program->slots[slot].first_cell + part];
     const LhOp *op = &proof->ops[g];
 
     if (use->writer == g)
         find_overlap(proof, g, slot, part, true);
-    else if (use->writer != LH_NONE && !lh_proof_ordered(proof, use->writer, g))
+    else if (use->writer != LH_NONE && !is_ordered(check, use->writer, g))
         find_race(proof, (Access){ g, true }, (Access){ use->writer, true }, slot, part);
-    for (uint32_t s = 0; s < proof->program->streams_count; s++) {
-        const uint32_t reader = use->readers[s];
+    for (uint32_t streams = use->streams; streams != 0; streams &= streams - 1) {
+        const uint32_t reader = use->readers[__builtin_ctz(streams)];
 
-        use->readers[s] = LH_NONE;
         if (reader == g) {
             if (!may_work_in_place(op))
                 find_overlap(proof, g, slot, part, false);
-        } else if (reader != LH_NONE && !lh_proof_ordered(proof, reader, g)) {
+        } else if (!is_ordered(check, reader, g)) {
             find_race(proof, (Access){ g, true }, (Access){ reader, false }, slot, part);
         }
     }
+    use->streams = 0;
     use->writer = g;
 }
 
 static void
 touch(RaceCheck *check, uint32_t g, const LhRegion *region, bool write)
 {
+    CellUse *use = &check->cells[check->proof->program->slots[region->slot].first_cell];
+
     for (uint32_t part = region->part; part < region->part + region->count; part++) {
         if (write)
-            write_cell(check, g, region->slot, part);
+            write_cell(check, g, region->slot, part, &use[part]);
         else
-            read_cell(check, g, region->slot, part);
+            read_cell(check, g, region->slot, part, &use[part]);
     }
 }
 
@@ -178,10 +197,13 @@ lh_proof_check_races(LhProof *proof)
 {
     const size_t size = sizeof(CellUse) * MAX(proof->cells_count, 1);
     g_autofree CellUse *cells = (CellUse *)g_malloc(size);
-    RaceCheck check = { .proof = proof, .cells = cells };
+    RaceCheck check = { .proof = proof, .cells = cells, .earlier = LH_NONE };
 
     for (uint32_t rank = proof->first_rank; rank < proof->end_rank; rank++) {
-        memset(cells, 0xff, size); /* LH_NONE everywhere */
+        for (uint32_t i = 0; i < proof->cells_count; i++) {
+            cells[i].writer = LH_NONE;
+            cells[i].streams = 0;
+        }
         for (uint32_t g = proof->rank_first[rank]; g < proof->rank_first[rank + 1]; g++) {
             const LhOp *op = &proof->ops[g];
 

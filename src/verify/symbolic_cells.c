@@ -41,15 +41,40 @@ lh_symbolic_source_text(const LhSymbolicExec *cover, LhFamily family, uint32_t s
                            source / replicas);
 }
 
+/* Which contributions a family requires: of keys, of queries, or of the keys before a border. */
+static unsigned
+required_of(LhFamily family)
+{
+    return family == LH_FAMILY_DKV || family == LH_FAMILY_DSTATE ? 1
+           : family == LH_FAMILY_STATE                           ? 2
+                                                                 : 0;
+}
+
 const uint64_t *
 lh_symbolic_complete(const LhSymbolicExec *cover, LhFamily family, uint32_t segment)
 {
-    const bool of_queries = family == LH_FAMILY_DKV || family == LH_FAMILY_DSTATE;
-    const uint64_t *sets = of_queries                  ? cover->queries_of
-                           : family == LH_FAMILY_STATE ? cover->before
-                                                       : cover->keys_of;
+    const uint64_t *sets[] = { cover->keys_of, cover->queries_of, cover->before };
 
-    return &sets[(size_t)segment * cover->words];
+    return &sets[required_of(family)][(size_t)segment * cover->words];
+}
+
+uint32_t
+lh_symbolic_complete_number(const LhSymbolicExec *cover, LhFamily family, uint32_t segment)
+{
+    return cover->complete[(size_t)required_of(family) * cover->segments + segment];
+}
+
+void
+lh_symbolic_number_complete(LhSymbolicExec *cover)
+{
+    const uint64_t *sets[] = { cover->keys_of, cover->queries_of, cover->before };
+
+    cover->complete = g_new(uint32_t, G_N_ELEMENTS(sets) * (size_t)cover->segments);
+    for (uint32_t i = 0; i < G_N_ELEMENTS(sets); i++) {
+        for (uint32_t s = 0; s < cover->segments; s++)
+            cover->complete[(size_t)i * cover->segments + s] =
+                lh_symbolic_sets_store(&cover->contents, &sets[i][(size_t)s * cover->words]);
+    }
 }
 
 static void
@@ -62,11 +87,11 @@ store(LhSymbolicExec *cover, LhCell *cell, const uint64_t *set)
 }
 
 void
-lh_symbolic_copy_set(LhSymbolicExec *cover, LhCell *cell, const LhCell *from)
+lh_symbolic_give_set(LhSymbolicExec *cover, LhCell *cell, uint32_t set)
 {
-    lh_symbolic_sets_hold(&cover->contents, from->set);
+    lh_symbolic_sets_hold(&cover->contents, set);
     lh_symbolic_sets_drop(&cover->contents, cell->set);
-    cell->set = from->set;
+    cell->set = set;
 }
 
 void
@@ -161,11 +186,15 @@ lh_symbolic_read(LhSymbolicExec *cover, uint32_t op, const LhRegion *region, uin
 {
     const uint32_t part = region->part + i;
     LhCell *cell = lh_symbolic_cell(cover, cover->proof->op_rank[op], region->slot, part);
-    const bool unwritten = is_unwritten(cover, op, region->slot, part);
+    bool unwritten;
 
+    cell->unread = false;
+    if (cell->state == LH_CELL_DEFINED && cell->half == LH_HALF_BOTH &&
+        cover->proof->alloc_first == NULL)
+        return cell;
+    unwritten = is_unwritten(cover, op, region->slot, part);
     if (unwritten || (cell->state == LH_CELL_DEFINED && lacks_half(cell, region)))
         find_unwritten(cover, op, region, part, unwritten);
-    cell->unread = false;
     return cell->state == LH_CELL_SUSPECT ? NULL : cell;
 }
 
@@ -238,7 +267,7 @@ lh_symbolic_put(LhSymbolicExec *cover, uint32_t op, const LhRegion *region, uint
     if (region->half != LH_HALF_BOTH && !is_unwritten(cover, op, region->slot, part) &&
         join_half(op, region, cell, from))
         return;
-    lh_symbolic_copy_set(cover, cell, from);
+    lh_symbolic_give_set(cover, cell, from->set);
     *cell = *from;
     cell->half = region->half;
     cell->writer = op;
@@ -280,6 +309,11 @@ lh_symbolic_merge(LhSymbolicExec *cover, uint32_t op, const LhRegion *target, Lh
 {
     const uint64_t *set = lh_symbolic_set(cover, into);
     const uint64_t *other = lh_symbolic_set(cover, from);
+
+    if (into->set == LH_SYMBOLIC_SET_EMPTY) {
+        lh_symbolic_give_set(cover, into, from->set);
+        return true;
+    }
 
     for (uint32_t w = 0; w < cover->words; w++) {
         const uint64_t twice = set[w] & other[w];
@@ -395,5 +429,6 @@ lh_symbolic_fill_input(LhSymbolicExec *cover, uint32_t rank, uint32_t slot, uint
     }
     lh_symbolic_clear_set(cover, cell);
     if (family != LH_FAMILY_PLAIN)
-        lh_symbolic_add_set(cover, cell, lh_symbolic_complete(cover, family, cell->rows.segment));
+        lh_symbolic_give_set(cover, cell,
+                             lh_symbolic_complete_number(cover, family, cell->rows.segment));
 }

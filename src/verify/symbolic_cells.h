@@ -57,6 +57,7 @@ typedef struct {
     uint64_t *all_of;        /* [segments * words] those of keys_of without masked pairs */
     uint64_t *queries_of;    /* [segments * words] queries that a key segment must get */
     uint64_t *before;        /* [segments * words] those of keys_of before the segment: a state's */
+    uint32_t *complete;      /* [3 * segments] numbers of the sets of keys_of, queries_of, before */
     uint8_t *started;        /* [ops_count] */
     bool projects;           /* the program states how activations outside attention relate to it */
     bool computes_layer;     /* it computes the layer outside attention itself */
@@ -98,8 +99,8 @@ lh_symbolic_scratch(const LhSymbolicExec *cover, unsigned index)
     return &cover->scratch[(size_t)index * cover->words];
 }
 
-/* Gives @cell the contributions of @from, or none; adds those of @more. */
-void lh_symbolic_copy_set(LhSymbolicExec *cover, LhCell *cell, const LhCell *from);
+/* Gives @cell the contributions of number @set, or none; adds those of @more. */
+void lh_symbolic_give_set(LhSymbolicExec *cover, LhCell *cell, uint32_t set);
 void lh_symbolic_clear_set(LhSymbolicExec *cover, LhCell *cell);
 void lh_symbolic_add_set(LhSymbolicExec *cover, LhCell *cell, const uint64_t *more);
 
@@ -153,9 +154,13 @@ char *lh_symbolic_rows_text(const LhSymbolicExec *cover, LhHolding rows);
 char *lh_symbolic_source_text(const LhSymbolicExec *cover, LhFamily family, uint32_t source,
                               uint32_t slice);
 
-/* The contributions that the mask requires for the rows of segment @segment. */
+/* The contributions that the mask requires for the rows of segment @segment: the set, and its
+ * number in the contents. */
 const uint64_t *lh_symbolic_complete(const LhSymbolicExec *cover, LhFamily family,
                                      uint32_t segment);
+uint32_t lh_symbolic_complete_number(const LhSymbolicExec *cover, LhFamily family,
+                                     uint32_t segment);
+void lh_symbolic_number_complete(LhSymbolicExec *cover); /* before cells have contents */
 
 /* Canonical form of a set of pairs of two segments of @rows rows. */
 LhBlock lh_symbolic_normalise(LhMaskKind kind, int64_t shift, uint64_t rows);

@@ -136,6 +136,7 @@ start_exchange(LhSymbolicExec *cover, uint32_t g)
 typedef struct {
     LhSymbolicExec *cover;
     LhMovement of;
+    const LhCollectiveCall *calls; /* [members] */
 } Movement;
 
 static const LhCell *
@@ -217,8 +218,7 @@ reduce(const Movement *m, uint32_t to, uint32_t i)
     lh_symbolic_clear_set(cover, sum);
     *sum = (LhCell){ .rows.segment = LH_ROW_ANY, .state = LH_CELL_DEFINED };
     for (uint32_t j = 0; j < m->of.meeting->count; j++) {
-        const LhCollectiveCall sender = lh_movement_call(&m->of, j);
-        const uint32_t part = lh_collective_sends(&sender, m->of.tensor, to).first + i;
+        const uint32_t part = lh_collective_sends(&m->calls[j], m->of.tensor, to).first + i;
         const LhCell *from = read_sent(m, j, part);
 
         if (from == NULL || !add_sent(m, j, part, sum, from))
@@ -230,12 +230,9 @@ reduce(const Movement *m, uint32_t to, uint32_t i)
 static void
 receive_copies(const Movement *m, uint32_t to)
 {
-    const LhCollectiveCall receiver = lh_movement_call(&m->of, to);
-
     for (uint32_t j = 0; j < m->of.meeting->count; j++) {
-        const LhCollectiveCall sender = lh_movement_call(&m->of, j);
-        const LhShare sent = lh_collective_sends(&sender, m->of.tensor, to);
-        const LhShare received = lh_collective_receives(&receiver, m->of.tensor, j);
+        const LhShare sent = lh_collective_sends(&m->calls[j], m->of.tensor, to);
+        const LhShare received = lh_collective_receives(&m->calls[to], m->of.tensor, j);
 
         for (uint32_t i = 0; i < sent.count; i++)
             put_received(m, to, received.first + i, read_sent(m, j, sent.first + i));
@@ -246,7 +243,7 @@ receive_copies(const Movement *m, uint32_t to)
 static void
 receive_sums(const Movement *m)
 {
-    const bool same = lh_movement_call(&m->of, 0).op->collective.kind == LH_COLL_ALL_REDUCE;
+    const bool same = m->calls[0].op->collective.kind == LH_COLL_ALL_REDUCE;
 
     for (uint32_t i = 0; i < lh_movement_receive(&m->of, 0)->count; i++) {
         const LhCell *sum = same ? reduce(m, 0, i) : NULL;
@@ -259,7 +256,7 @@ receive_sums(const Movement *m)
 static void
 hold_tensor(const Movement *m)
 {
-    if (lh_collective_reduces(lh_movement_call(&m->of, 0).op->collective.kind)) {
+    if (lh_collective_reduces(m->calls[0].op->collective.kind)) {
         receive_sums(m);
         return;
     }
@@ -298,10 +295,16 @@ check_batch(const Movement *m)
 void
 lh_symbolic_meet(LhSymbolicExec *cover, const LhMeeting *meeting)
 {
-    const LhOp *first = &cover->proof->ops[cover->proof->meeting_ops[meeting->first]];
+    const LhProof *proof = cover->proof;
+    g_autofree LhCollectiveCall *calls = g_new(LhCollectiveCall, meeting->count);
 
-    for (uint32_t i = 0; i < first->collective.tensors_count; i++) {
-        const Movement movement = { cover, { cover->proof, meeting, i } };
+    for (uint32_t i = 0; i < meeting->count; i++) {
+        const uint32_t g = proof->meeting_ops[meeting->first + i];
+
+        calls[i] = lh_collective_call(&proof->ops[g], proof->counts, proof->op_rank[g]);
+    }
+    for (uint32_t i = 0; i < calls[0].op->collective.tensors_count; i++) {
+        const Movement movement = { cover, { proof, meeting, i }, calls };
 
         if (check_batch(&movement))
             hold_tensor(&movement);
@@ -338,6 +341,17 @@ check_complete(LhSymbolicExec *cover, uint32_t rank, uint32_t slot, uint32_t par
            text, lacks, missing > 1 ? " and others" : "");
 }
 
+/* Whether an output cell holds all contributions to its rows; false does not mean an error. */
+static bool
+is_complete(const LhSymbolicExec *cover, LhTensorKind kind, const LhCell *cell, LhHolding rows)
+{
+    const LhFamily family = lh_families[kind];
+
+    return family != LH_FAMILY_PLAIN && cell->state == LH_CELL_DEFINED &&
+           cell->half == LH_HALF_BOTH && lh_rows_equal(cell->rows, rows) &&
+           cell->set == lh_symbolic_complete_number(cover, family, rows.segment);
+}
+
 static void
 check_result(LhSymbolicExec *cover, uint32_t rank, uint32_t slot, uint32_t part)
 {
@@ -345,10 +359,13 @@ check_result(LhSymbolicExec *cover, uint32_t rank, uint32_t slot, uint32_t part)
     const LhCell *cell = lh_symbolic_cell(cover, rank, slot, part);
     const LhHolding rows = lh_slot_holding(cover->proof->program, &cover->slots[slot], rank, part);
     const bool plain = lh_families[kind] == LH_FAMILY_PLAIN;
-    g_autofree char *name = lh_cell_text(cover->proof->program, slot, part);
+    g_autofree char *name = NULL;
 
     if (kind == LH_TENSOR_STATE && rows.segment == 0)
         return; /* nothing precedes the first segment */
+    if (is_complete(cover, kind, cell, rows))
+        return;
+    name = lh_cell_text(cover->proof->program, slot, part);
     if (!lh_slot_holds(cover->proof->program, &cover->slots[slot], rank, part))
         return;
     if (cell->state == LH_CELL_UNDEFINED)
@@ -442,6 +459,7 @@ lh_symbolic_begin(LhSymbolicExec *cover, LhProof *proof)
     lh_boundary_begin(cover);
     keep_blocks(cover);
     fill_complete_sets(cover);
+    lh_symbolic_number_complete(cover);
     fill_inputs(cover);
 }
 
@@ -459,6 +477,7 @@ lh_symbolic_end(LhSymbolicExec *cover)
     g_free(cover->all_of);
     g_free(cover->queries_of);
     g_free(cover->before);
+    g_free(cover->complete);
     g_free(cover->started);
 }
 

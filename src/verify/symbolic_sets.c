@@ -4,16 +4,17 @@
 #include <glib.h>
 #include <string.h>
 
+/* Words are multiplied by different odd numbers and added, which takes no word's turn before
+ * another's. */
 static uint32_t
-bucket_of(const LhSymbolicSets *sets, const uint64_t *set)
+hash_of(const LhSymbolicSets *sets, const uint64_t *set)
 {
+    const uint64_t golden = UINT64_C(0x9e3779b97f4a7c15);
     uint64_t hash = 0;
 
-    for (uint32_t w = 0; w < sets->words; w++) {
-        hash = (hash ^ set[w]) * UINT64_C(0x9e3779b97f4a7c15);
-        hash ^= hash >> 29;
-    }
-    return (uint32_t)(hash >> 32) & (sets->buckets - 1);
+    for (uint32_t w = 0; w < sets->words; w++)
+        hash += (set[w] ^ set[w] >> 32) * (2 * w * golden + golden);
+    return (uint32_t)((hash ^ hash >> 29) * golden >> 32);
 }
 
 static bool
@@ -36,6 +37,7 @@ add_chunk(LhSymbolicSets *sets)
     sets->chunks = g_renew(uint64_t *, sets->chunks, chunks + 1);
     sets->chunks[chunks] = g_new0(uint64_t, (size_t)LH_SYMBOLIC_SETS_CHUNK * sets->words);
     sets->uses = g_renew(uint32_t, sets->uses, sets->room);
+    sets->hash = g_renew(uint32_t, sets->hash, sets->room);
     sets->next = g_renew(uint32_t, sets->next, sets->room);
     if (sets->buckets >= sets->room)
         return;
@@ -44,7 +46,7 @@ add_chunk(LhSymbolicSets *sets)
     sets->bucket = g_new0(uint32_t, sets->buckets);
     /* All places are taken when a chunk is added. */
     for (uint32_t i = 1; i < sets->count; i++) {
-        uint32_t *first = &sets->bucket[bucket_of(sets, lh_symbolic_sets_get(sets, i))];
+        uint32_t *first = &sets->bucket[sets->hash[i] & (sets->buckets - 1)];
 
         sets->next[i] = *first;
         *first = i;
@@ -67,6 +69,7 @@ lh_symbolic_sets_clear(LhSymbolicSets *sets)
         g_free(sets->chunks[i]);
     g_free(sets->chunks);
     g_free(sets->uses);
+    g_free(sets->hash);
     g_free(sets->next);
     g_free(sets->bucket);
 }
@@ -89,12 +92,14 @@ uint32_t
 lh_symbolic_sets_store(LhSymbolicSets *sets, const uint64_t *set)
 {
     const size_t bytes = sets->words * sizeof(uint64_t);
-    uint32_t place, *first;
+    uint32_t hash, place, *first;
 
     if (is_empty(sets, set))
         return LH_SYMBOLIC_SET_EMPTY;
-    place = sets->bucket[bucket_of(sets, set)];
-    while (place != 0 && memcmp(lh_symbolic_sets_get(sets, place), set, bytes) != 0)
+    hash = hash_of(sets, set);
+    place = sets->bucket[hash & (sets->buckets - 1)];
+    while (place != 0 && (sets->hash[place] != hash ||
+                          memcmp(lh_symbolic_sets_get(sets, place), set, bytes) != 0))
         place = sets->next[place];
     if (place != 0) {
         sets->uses[place]++;
@@ -105,7 +110,8 @@ lh_symbolic_sets_store(LhSymbolicSets *sets, const uint64_t *set)
                         [(size_t)(place % LH_SYMBOLIC_SETS_CHUNK) * sets->words],
            set, bytes);
     sets->uses[place] = 1;
-    first = &sets->bucket[bucket_of(sets, set)]; /* a chunk more may have moved it */
+    sets->hash[place] = hash;
+    first = &sets->bucket[hash & (sets->buckets - 1)]; /* a chunk more may have moved it */
     sets->next[place] = *first;
     *first = place;
     return place;
@@ -114,7 +120,7 @@ lh_symbolic_sets_store(LhSymbolicSets *sets, const uint64_t *set)
 void
 lh_symbolic_sets_forget(LhSymbolicSets *sets, uint32_t number)
 {
-    uint32_t *link = &sets->bucket[bucket_of(sets, lh_symbolic_sets_get(sets, number))];
+    uint32_t *link = &sets->bucket[sets->hash[number] & (sets->buckets - 1)];
 
     while (*link != number)
         link = &sets->next[*link];

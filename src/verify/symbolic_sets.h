@@ -15,6 +15,7 @@ typedef struct {
     uint32_t words;       /* of one set */
     uint64_t **chunks;    /* contents, which never move */
     uint32_t *uses;       /* [room] cells that have the set; 0: its place is free */
+    uint32_t *hash;       /* [room] of the contents */
     uint32_t *next;       /* [room] in its list: of a hash, or of free places; 0: the end */
     uint32_t *bucket;     /* [buckets] first set of a hash; 0: none */
     uint32_t buckets;     /* a power of 2 */
