@@ -67,9 +67,9 @@ check_op(LhProof *proof, uint32_t g)
 }
 
 void
-lh_proof_check_form(LhProof *proof)
+lh_proof_check_form(LhProof *proof, LhOpRange ops)
 {
-    for (uint32_t g = 0; g < proof->ops_count; g++) {
+    for (uint32_t g = ops.first; g < ops.end; g++) {
         if (check_header(proof, g))
             check_op(proof, g);
     }

@@ -28,16 +28,20 @@ join_op(const LhProof *proof, uint32_t *clock, uint32_t earlier)
         clock[op->stream] = MAX(clock[op->stream], proof->position[earlier] + 1);
 }
 
-static void
-make_rank_clocks(LhProof *proof, uint32_t rank)
+void
+lh_clocks_begin(LhRankClocks *clocks)
+{
+    *clocks = (LhRankClocks){ 0 };
+    memset(clocks->last, 0xff, sizeof(clocks->last)); /* LH_NONE */
+}
+
+void
+lh_clocks_add(LhProof *proof, LhRankClocks *clocks, uint32_t rank, LhOpRange ops)
 {
     const uint32_t streams = proof->program->streams_count;
-    uint32_t last[LH_STREAMS_MAX];
-    uint32_t issued[LH_STREAMS_MAX] = { 0 }; /* ops of each stream so far */
-    uint32_t host[LH_STREAMS_MAX] = { 0 };   /* complete at the last sync */
+    uint32_t *last = clocks->last, *issued = clocks->issued, *host = clocks->host;
 
-    memset(last, 0xff, sizeof(last));
-    for (uint32_t g = proof->rank_first[rank]; g < proof->rank_first[rank + 1]; g++) {
+    for (uint32_t g = ops.first; g < ops.end; g++) {
         const LhOp *op = &proof->ops[g];
         uint32_t *clock = &proof->clocks[(size_t)g * streams];
 
@@ -45,7 +49,7 @@ make_rank_clocks(LhProof *proof, uint32_t rank)
         for (uint32_t i = 0; i < op->after_count; i++)
             join_op(proof, clock, proof->rank_first[rank] + op->after[i]);
         if (op->kind == LH_OP_SYNC) {
-            memcpy(host, issued, sizeof(host));
+            memcpy(host, issued, sizeof(clocks->host));
             memcpy(clock, issued, streams * sizeof(uint32_t));
         } else if (lh_op_on_stream(op)) {
             if (last[op->stream] != LH_NONE)
@@ -61,8 +65,12 @@ lh_proof_make_clocks(LhProof *proof)
 {
     proof->clocks = g_new0(uint32_t, (size_t)proof->ops_count * proof->program->streams_count);
     proof->position = g_new0(uint32_t, proof->ops_count);
-    for (uint32_t rank = proof->first_rank; rank < proof->end_rank; rank++)
-        make_rank_clocks(proof, rank);
+    for (uint32_t rank = 0; rank < proof->ranks; rank++) {
+        LhRankClocks clocks;
+
+        lh_clocks_begin(&clocks);
+        lh_clocks_add(proof, &clocks, rank, lh_proof_ops_of(proof, rank));
+    }
 }
 
 bool

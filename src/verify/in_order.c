@@ -17,6 +17,7 @@
 #include "verify/each_rank.h"
 #include "verify/verify_private.h"
 
+#include <stddef.h>
 #include <string.h>
 
 #define BUCKETS_MAX (UINT32_C(1) << 20)
@@ -143,6 +144,23 @@ has_failed(const Run *run)
     return run->gave_up || run->proof.verdict->findings_total > 0;
 }
 
+/* The bytes of an op that mean something: a collective names many regions, most ops few. */
+static size_t
+bytes_of(const LhOp *op)
+{
+    switch (op->kind) {
+    case LH_OP_COMPUTE:
+        return offsetof(LhOp, compute.regions) +
+               MIN(op->compute.regions_count, LH_KERNEL_OPERANDS_MAX) * sizeof(LhRegion);
+    case LH_OP_COLLECTIVE:
+        return sizeof(LhOp);
+    case LH_OP_EXCHANGE:
+        return offsetof(LhOp, exchange) + sizeof(op->exchange);
+    default:
+        return offsetof(LhOp, memory) + sizeof(op->memory);
+    }
+}
+
 /* Puts the step in the buffer into the rank's place of the window. */
 static void
 take_step(Run *run, uint32_t rank)
@@ -158,7 +176,6 @@ take_step(Run *run, uint32_t rank)
         run->gave_up = true;
         return;
     }
-    memcpy(&proof->ops[first], buffer->ops, buffer->ops_count * sizeof(LhOp));
     if (buffer->parts_count > 0)
         memcpy(&proof->parts[parts_first], buffer->parts, buffer->parts_count * sizeof(LhPart));
     if (buffer->counts_count > 0)
@@ -167,6 +184,7 @@ take_step(Run *run, uint32_t rank)
     for (uint32_t g = first; g < first + buffer->ops_count; g++) {
         LhOp *op = &proof->ops[g];
 
+        memcpy(op, &buffer->ops[g - first], bytes_of(&buffer->ops[g - first]));
         lh_unrolled_move(op, buffer, parts_first, counts_first);
         for (uint32_t i = 0; op->kind == LH_OP_EXCHANGE && i < op->exchange.parts_count; i++)
             proof->part_op[op->exchange.parts_first + i] = g;

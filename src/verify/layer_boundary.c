@@ -24,9 +24,9 @@ shares(const LhSymbolicExec *cover)
 }
 
 void
-lh_boundary_scan(LhProof *proof)
+lh_boundary_scan(LhProof *proof, LhOpRange ops)
 {
-    for (uint32_t g = 0; g < proof->ops_count; g++) {
+    for (uint32_t g = ops.first; g < ops.end; g++) {
         const LhOp *op = &proof->ops[g];
         LhEffect effect;
 

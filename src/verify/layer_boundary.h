@@ -9,8 +9,8 @@
 
 #include "verify/symbolic_cells.h"
 
-/* Looks for such calls among the ops of @proof, before lh_boundary_begin(). */
-void lh_boundary_scan(LhProof *proof);
+/* Looks for such calls among @ops, before lh_boundary_begin(). */
+void lh_boundary_scan(LhProof *proof, LhOpRange ops);
 void lh_boundary_begin(LhSymbolicExec *cover);
 bool lh_boundary_gives(const LhSymbolicExec *cover, const LhSlot *slot);
 /* lh_boundary_overwrite: @cell of @region is about to be written. lh_boundary_arrive: it has

@@ -13,14 +13,14 @@ typedef struct {
     uint32_t alloc, free; /* the last ones, or LH_NONE */
 } CellLife;
 
-typedef struct {
+struct LhMemoryCheck {
     LhProof *proof;
     CellLife *cells;
     LhLive live;
-} MemoryCheck;
+};
 
 static CellLife *
-life_of(const MemoryCheck *check, const LhRegion *region, uint32_t i)
+life_of(const LhMemoryCheck *check, const LhRegion *region, uint32_t i)
 {
     return &check->cells[check->proof->program->slots[region->slot].first_cell + region->part + i];
 }
@@ -28,7 +28,7 @@ life_of(const MemoryCheck *check, const LhRegion *region, uint32_t i)
 /* Reports a finding about part @i of a region. CELL and OTHER in @format are replaced by the
  * names of the part and of op @other (LH_NONE: none). */
 static void
-find(const MemoryCheck *check, uint32_t g, const LhRegion *region, uint32_t i, uint32_t other,
+find(const LhMemoryCheck *check, uint32_t g, const LhRegion *region, uint32_t i, uint32_t other,
      const char *format)
 {
     LhProof *proof = check->proof;
@@ -47,7 +47,7 @@ find(const MemoryCheck *check, uint32_t g, const LhRegion *region, uint32_t i, u
 
 /* Checks that all parts of a region are allocated. */
 static bool
-check_life(const MemoryCheck *check, uint32_t g, const LhRegion *region)
+check_life(const LhMemoryCheck *check, uint32_t g, const LhRegion *region)
 {
     for (uint32_t i = 0; i < region->count; i++) {
         const CellLife *life = life_of(check, region, i);
@@ -65,7 +65,7 @@ check_life(const MemoryCheck *check, uint32_t g, const LhRegion *region)
 
 /* Checks that all parts of an operand come from one alloc: kernels step from part to part. */
 static void
-check_operand(const MemoryCheck *check, uint32_t g, const LhRegion *region)
+check_operand(const LhMemoryCheck *check, uint32_t g, const LhRegion *region)
 {
     const CellLife *first = life_of(check, region, 0);
 
@@ -84,7 +84,7 @@ check_operand(const MemoryCheck *check, uint32_t g, const LhRegion *region)
 }
 
 static void
-check_lives(const MemoryCheck *check, uint32_t g)
+check_lives(const LhMemoryCheck *check, uint32_t g)
 {
     const LhProof *proof = check->proof;
     const LhOp *op = &proof->ops[g];
@@ -108,7 +108,7 @@ check_lives(const MemoryCheck *check, uint32_t g)
 }
 
 static void
-alloc_region(MemoryCheck *check, uint32_t g)
+alloc_region(LhMemoryCheck *check, uint32_t g)
 {
     const LhRegion *region = &check->proof->ops[g].memory.region;
 
@@ -127,7 +127,7 @@ alloc_region(MemoryCheck *check, uint32_t g)
 }
 
 static void
-free_region(MemoryCheck *check, uint32_t g)
+free_region(LhMemoryCheck *check, uint32_t g)
 {
     const LhRegion *region = &check->proof->ops[g].memory.region;
 
@@ -146,7 +146,7 @@ free_region(MemoryCheck *check, uint32_t g)
 
 /* Reports one finding for each slot that is not freed. */
 static void
-check_leaks(const MemoryCheck *check, uint32_t rank)
+check_leaks(const LhMemoryCheck *check, uint32_t rank)
 {
     LhProof *proof = check->proof;
 
@@ -168,11 +168,27 @@ check_leaks(const MemoryCheck *check, uint32_t rank)
     }
 }
 
-static void
-check_rank_memory(MemoryCheck *check, uint32_t rank)
+LhMemoryCheck *
+lh_memory_check_new(LhProof *proof)
 {
-    LhProof *proof = check->proof;
-    const LhProgram *program = proof->program;
+    LhMemoryCheck *check = g_new0(LhMemoryCheck, 1);
+
+    check->proof = proof;
+    check->cells = g_new0(CellLife, MAX(proof->cells_count, 1));
+    return check;
+}
+
+void
+lh_memory_check_free(LhMemoryCheck *check)
+{
+    g_free(check->cells);
+    g_free(check);
+}
+
+void
+lh_memory_check_begin(LhMemoryCheck *check, uint32_t rank)
+{
+    const LhProgram *program = check->proof->program;
 
     for (uint32_t slot = 0; slot < program->slots_count; slot++) {
         const LhSlot *s = &program->slots[slot];
@@ -184,24 +200,37 @@ check_rank_memory(MemoryCheck *check, uint32_t rank)
                             .free = LH_NONE };
     }
     lh_live_init(&check->live, program, rank);
-    for (uint32_t g = proof->rank_first[rank]; g < proof->rank_first[rank + 1]; g++) {
-        if (proof->ops[g].kind == LH_OP_ALLOC)
+}
+
+void
+lh_memory_check_add(LhMemoryCheck *check, LhOpRange ops)
+{
+    for (uint32_t g = ops.first; g < ops.end; g++) {
+        if (check->proof->ops[g].kind == LH_OP_ALLOC)
             alloc_region(check, g);
-        else if (proof->ops[g].kind == LH_OP_FREE)
+        else if (check->proof->ops[g].kind == LH_OP_FREE)
             free_region(check, g);
         else
             check_lives(check, g);
     }
-    proof->verdict->peak_bytes[rank] = check->live.peak_bytes;
+}
+
+void
+lh_memory_check_end(LhMemoryCheck *check, uint32_t rank)
+{
+    check->proof->verdict->peak_bytes[rank] = check->live.peak_bytes;
     check_leaks(check, rank);
 }
 
 void
 lh_proof_check_memory(LhProof *proof)
 {
-    g_autofree CellLife *cells = g_new0(CellLife, MAX(proof->cells_count, 1));
-    MemoryCheck check = { .proof = proof, .cells = cells };
+    LhMemoryCheck *check = lh_memory_check_new(proof);
 
-    for (uint32_t rank = proof->first_rank; rank < proof->end_rank; rank++)
-        check_rank_memory(&check, rank);
+    for (uint32_t rank = 0; rank < proof->ranks; rank++) {
+        lh_memory_check_begin(check, rank);
+        lh_memory_check_add(check, lh_proof_ops_of(proof, rank));
+        lh_memory_check_end(check, rank);
+    }
+    lh_memory_check_free(check);
 }

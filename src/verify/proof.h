@@ -29,7 +29,6 @@ typedef struct {
     LhVerdict *verdict;
     GArray *blocks; /* of LhAttentionBlock, to append to; NULL: not wanted */
     uint32_t ranks;
-    uint32_t first_rank, end_rank; /* the ranks whose ops are here: all, or one at a time */
 
     /* All ops, rank after rank. An op's global index is rank_first[rank] + id. */
     LhOp *ops; /* exchange.parts_first and collective.counts_first index parts and counts below */
@@ -66,6 +65,17 @@ typedef struct {
     uint32_t *alloc_first; /* [ranks * cells_count + 1]: allocs of one cell, by op */
     uint32_t *allocs;
 } LhProof;
+
+/* Ops from @first to before @end, as global indices. */
+typedef struct {
+    uint32_t first, end;
+} LhOpRange;
+
+static inline LhOpRange
+lh_proof_ops_of(const LhProof *proof, uint32_t rank)
+{
+    return (LhOpRange){ proof->rank_first[rank], proof->rank_first[rank + 1] };
+}
 
 /* Subject of a finding: @op and @other are global indices or LH_NONE; a negative @slot means
  * none. */

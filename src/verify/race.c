@@ -16,17 +16,17 @@ typedef struct {
 
 G_STATIC_ASSERT(LH_STREAMS_MAX <= 16);
 
-typedef struct {
+struct LhRaceCheck {
     LhProof *proof;
     CellUse *cells; /* of the current rank */
     /* The last answer about an order: the parts of a region mostly have been used alike. */
     uint32_t earlier, later;
     bool ordered;
-} RaceCheck;
+};
 
 /* Asks again, or counts the same question once more. */
 static bool
-is_ordered(RaceCheck *check, uint32_t earlier, uint32_t later)
+is_ordered(LhRaceCheck *check, uint32_t earlier, uint32_t later)
 {
     if (earlier == check->earlier && later == check->later) {
         check->proof->verdict->orders_checked++;
@@ -79,7 +79,7 @@ may_work_in_place(const LhOp *op)
 }
 
 static void
-read_cell(RaceCheck *check, uint32_t g, uint32_t slot, uint32_t part, CellUse *use)
+read_cell(LhRaceCheck *check, uint32_t g, uint32_t slot, uint32_t part, CellUse *use)
 {
     LhProof *proof = check->proof;
     const LhOp *op = &proof->ops[g];
@@ -95,7 +95,7 @@ read_cell(RaceCheck *check, uint32_t g, uint32_t slot, uint32_t part, CellUse *u
 }
 
 static void
-write_cell(RaceCheck *check, uint32_t g, uint32_t slot, uint32_t part, CellUse *use)
+write_cell(LhRaceCheck *check, uint32_t g, uint32_t slot, uint32_t part, CellUse *use)
 {
     LhProof *proof = check->proof;
     const LhOp *op = &proof->ops[g];
@@ -119,7 +119,7 @@ write_cell(RaceCheck *check, uint32_t g, uint32_t slot, uint32_t part, CellUse *
 }
 
 static void
-touch(RaceCheck *check, uint32_t g, const LhRegion *region, bool write)
+touch(LhRaceCheck *check, uint32_t g, const LhRegion *region, bool write)
 {
     CellUse *use = &check->cells[check->proof->program->slots[region->slot].first_cell];
 
@@ -133,7 +133,7 @@ touch(RaceCheck *check, uint32_t g, const LhRegion *region, bool write)
 
 /* Reads first, so that what a kernel updates in place is one read and one write. */
 static void
-touch_compute(RaceCheck *check, uint32_t g)
+touch_compute(LhRaceCheck *check, uint32_t g)
 {
     const LhOp *op = &check->proof->ops[g];
     const LhKernel *kernel = lh_proof_kernel(op);
@@ -149,7 +149,7 @@ touch_compute(RaceCheck *check, uint32_t g)
 }
 
 static void
-touch_exchange(RaceCheck *check, uint32_t g)
+touch_exchange(LhRaceCheck *check, uint32_t g)
 {
     const LhProof *proof = check->proof;
     const LhOp *op = &proof->ops[g];
@@ -164,7 +164,7 @@ touch_exchange(RaceCheck *check, uint32_t g)
 
 /* Tensor @i of a collective is read where some tensor of it is written. */
 static void
-check_overlaps(RaceCheck *check, uint32_t g, uint32_t i)
+check_overlaps(LhRaceCheck *check, uint32_t g, uint32_t i)
 {
     const LhProof *proof = check->proof;
     const LhOp *op = &proof->ops[g];
@@ -180,7 +180,7 @@ check_overlaps(RaceCheck *check, uint32_t g, uint32_t i)
 }
 
 static void
-touch_collective(RaceCheck *check, uint32_t g)
+touch_collective(LhRaceCheck *check, uint32_t g)
 {
     const LhOp *op = &check->proof->ops[g];
 
@@ -192,27 +192,56 @@ touch_collective(RaceCheck *check, uint32_t g)
         touch(check, g, &op->collective.receive[i], true);
 }
 
+LhRaceCheck *
+lh_race_check_new(LhProof *proof)
+{
+    LhRaceCheck *check = g_new0(LhRaceCheck, 1);
+
+    check->proof = proof;
+    check->cells = g_new0(CellUse, MAX(proof->cells_count, 1));
+    return check;
+}
+
+void
+lh_race_check_free(LhRaceCheck *check)
+{
+    g_free(check->cells);
+    g_free(check);
+}
+
+void
+lh_race_check_begin(LhRaceCheck *check)
+{
+    check->earlier = LH_NONE;
+    for (uint32_t i = 0; i < check->proof->cells_count; i++) {
+        check->cells[i].writer = LH_NONE;
+        check->cells[i].streams = 0;
+    }
+}
+
+void
+lh_race_check_add(LhRaceCheck *check, LhOpRange ops)
+{
+    for (uint32_t g = ops.first; g < ops.end; g++) {
+        const LhOp *op = &check->proof->ops[g];
+
+        if (op->kind == LH_OP_COMPUTE)
+            touch_compute(check, g);
+        else if (op->kind == LH_OP_EXCHANGE)
+            touch_exchange(check, g);
+        else if (op->kind == LH_OP_COLLECTIVE)
+            touch_collective(check, g);
+    }
+}
+
 void
 lh_proof_check_races(LhProof *proof)
 {
-    const size_t size = sizeof(CellUse) * MAX(proof->cells_count, 1);
-    g_autofree CellUse *cells = (CellUse *)g_malloc(size);
-    RaceCheck check = { .proof = proof, .cells = cells, .earlier = LH_NONE };
+    LhRaceCheck *check = lh_race_check_new(proof);
 
-    for (uint32_t rank = proof->first_rank; rank < proof->end_rank; rank++) {
-        for (uint32_t i = 0; i < proof->cells_count; i++) {
-            cells[i].writer = LH_NONE;
-            cells[i].streams = 0;
-        }
-        for (uint32_t g = proof->rank_first[rank]; g < proof->rank_first[rank + 1]; g++) {
-            const LhOp *op = &proof->ops[g];
-
-            if (op->kind == LH_OP_COMPUTE)
-                touch_compute(&check, g);
-            else if (op->kind == LH_OP_EXCHANGE)
-                touch_exchange(&check, g);
-            else if (op->kind == LH_OP_COLLECTIVE)
-                touch_collective(&check, g);
-        }
+    for (uint32_t rank = 0; rank < proof->ranks; rank++) {
+        lh_race_check_begin(check);
+        lh_race_check_add(check, lh_proof_ops_of(proof, rank));
     }
+    lh_race_check_free(check);
 }

@@ -486,7 +486,7 @@ lh_proof_check_coverage(LhProof *proof)
 {
     LhSymbolicExec cover;
 
-    lh_boundary_scan(proof);
+    lh_boundary_scan(proof, (LhOpRange){ 0, proof->ops_count });
     lh_symbolic_begin(&cover, proof);
     cover.started = g_new0(uint8_t, MAX(proof->ops_count, 1));
     lh_proof_list_allocs(proof);

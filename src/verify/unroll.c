@@ -63,27 +63,23 @@ lh_unrolled_fits(const LhUnrolled *u, const LhOpBuffer *buffer)
 }
 
 void
-lh_proof_index_ops(LhProof *proof)
+lh_proof_index_ops(LhProof *proof, uint32_t rank, LhOpRange ops)
 {
-    for (uint32_t rank = proof->first_rank; rank < proof->end_rank; rank++) {
-        for (uint32_t g = proof->rank_first[rank]; g < proof->rank_first[rank + 1]; g++) {
-            const LhOp *op = &proof->ops[g];
+    for (uint32_t g = ops.first; g < ops.end; g++) {
+        const LhOp *op = &proof->ops[g];
 
-            proof->op_rank[g] = rank;
-            if (op->kind != LH_OP_EXCHANGE)
-                continue;
-            for (uint32_t i = 0; i < op->exchange.parts_count; i++)
-                proof->part_op[op->exchange.parts_first + i] = g;
-        }
+        proof->op_rank[g] = rank;
+        for (uint32_t i = 0; op->kind == LH_OP_EXCHANGE && i < op->exchange.parts_count; i++)
+            proof->part_op[op->exchange.parts_first + i] = g;
     }
 }
 
 void
-lh_proof_count_work(LhProof *proof)
+lh_proof_count_work(LhProof *proof, LhOpRange ops)
 {
     LhVerdict *verdict = proof->verdict;
 
-    for (uint32_t g = 0; g < proof->ops_count; g++) {
+    for (uint32_t g = ops.first; g < ops.end; g++) {
         const LhOp *op = &proof->ops[g];
         const uint32_t rank = proof->op_rank[g];
 

@@ -28,8 +28,8 @@ void lh_unrolled_move(LhOp *op, const LhOpBuffer *buffer, uint32_t parts_first,
 /* Whether a step still fits the limits of a proof, beside what has been collected. */
 bool lh_unrolled_fits(const LhUnrolled *u, const LhOpBuffer *buffer);
 
-/* Sets the rank of every op and the op of every message of @proof, in arrays that exist. */
-void lh_proof_index_ops(LhProof *proof);
+/* Sets the rank of @ops, which are @rank's, and the op of their messages, in arrays that exist. */
+void lh_proof_index_ops(LhProof *proof, uint32_t rank, LhOpRange ops);
 
-/* Adds the flops and bytes sent of all ops to the verdict. */
-void lh_proof_count_work(LhProof *proof);
+/* Adds the flops and bytes sent of @ops to the verdict. */
+void lh_proof_count_work(LhProof *proof, LhOpRange ops);

@@ -75,7 +75,8 @@ index_ops(LhProof *proof)
     proof->part_match = g_new(uint32_t, proof->parts_count);
     for (uint32_t i = 0; i < proof->parts_count; i++)
         proof->part_match[i] = LH_NONE;
-    lh_proof_index_ops(proof);
+    for (uint32_t rank = 0; rank < proof->ranks; rank++)
+        lh_proof_index_ops(proof, rank, lh_proof_ops_of(proof, rank));
 }
 
 /* A counted total to compare with the program's claim. The finding reads "<verb> 192 <unit>, but
@@ -146,7 +147,7 @@ run_whole(LhProof *proof)
         return;
     index_ops(proof);
     proof->verdict->ops = proof->ops_count;
-    lh_proof_check_form(proof);
+    lh_proof_check_form(proof, (LhOpRange){ 0, proof->ops_count });
     if (*found > 0)
         return;
     lh_proof_make_clocks(proof);
@@ -162,7 +163,7 @@ run_whole(LhProof *proof)
         lh_proof_check_step(proof);
     else if (*found == 0 && proof->program->modules_count == 0)
         lh_proof_check_coverage(proof);
-    lh_proof_count_work(proof);
+    lh_proof_count_work(proof, (LhOpRange){ 0, proof->ops_count });
     check_claims(proof);
     if (proof->program->step != NULL)
         lh_proof_check_step_forms(proof);
@@ -229,9 +230,7 @@ verify(const LhProgram *program, GArray *blocks, bool whole)
 {
     const uint32_t ranks = MIN(lh_program_ranks(program), LH_VERIFY_RANKS_MAX);
     LhVerdict *verdict = lh_verdict_new(ranks);
-    LhProof proof = {
-        .program = program, .verdict = verdict, .blocks = blocks, .ranks = ranks, .end_rank = ranks
-    };
+    LhProof proof = { .program = program, .verdict = verdict, .blocks = blocks, .ranks = ranks };
 
     proof.rank_first = g_new0(uint32_t, ranks + 1);
     run_stages(&proof, whole);

@@ -16,7 +16,7 @@ LhVerdict *lh_verdict_new(uint32_t ranks);
 /* declarations.c, form.c: everything that is named exists. False: the declarations themselves
  * are unusable. */
 bool lh_proof_check_declarations(LhProof *proof);
-void lh_proof_check_form(LhProof *proof);
+void lh_proof_check_form(LhProof *proof, LhOpRange ops);
 /* The same for a part of a larger program: checks slots and the work of ops, but not ids and
  * dependencies. */
 void lh_proof_check_loose_form(LhProof *proof);
@@ -24,9 +24,21 @@ void lh_proof_check_loose_form(LhProof *proof);
 /* contract.c: inputs and outputs are those of the pass. Needs declarations. */
 bool lh_proof_check_contract(LhProof *proof);
 
-/* happens_before.c: builds the clocks; tells whether @earlier (an op on a stream) completes
- * before @later starts, by the order of their rank. Counts as an order checked. */
+/* happens_before.c: builds the clocks: of all ranks, or of one rank, some ops at a time, in arrays
+ * that exist. */
 void lh_proof_make_clocks(LhProof *proof);
+
+typedef struct {
+    uint32_t last[LH_STREAMS_MAX];
+    uint32_t issued[LH_STREAMS_MAX]; /* ops of each stream so far */
+    uint32_t host[LH_STREAMS_MAX];   /* complete at the last sync */
+} LhRankClocks;
+
+void lh_clocks_begin(LhRankClocks *clocks);
+void lh_clocks_add(LhProof *proof, LhRankClocks *clocks, uint32_t rank, LhOpRange ops);
+
+/* Tells whether @earlier (an op on a stream) completes before @later starts, by the order of their
+ * rank. Counts as an order checked. */
 bool lh_proof_ordered(LhProof *proof, uint32_t earlier, uint32_t later);
 
 /* matching.c: messages and collectives. Its parts: that the order of a rank's calls is fixed; that
@@ -43,9 +55,23 @@ void lh_proof_check_deadlock(LhProof *proof);
  * communication of one dimension of parallelism at a time. */
 void lh_proof_check_launches(LhProof *proof);
 
-/* race.c, lifetimes.c */
+/* race.c, lifetimes.c: all ranks; or one rank after the other, some ops at a time, of which those
+ * before stay in @proof. */
 void lh_proof_check_races(LhProof *proof);
 void lh_proof_check_memory(LhProof *proof);
+
+typedef struct LhRaceCheck LhRaceCheck;
+LhRaceCheck *lh_race_check_new(LhProof *proof);
+void lh_race_check_free(LhRaceCheck *check);
+void lh_race_check_begin(LhRaceCheck *check);
+void lh_race_check_add(LhRaceCheck *check, LhOpRange ops);
+
+typedef struct LhMemoryCheck LhMemoryCheck;
+LhMemoryCheck *lh_memory_check_new(LhProof *proof);
+void lh_memory_check_free(LhMemoryCheck *check);
+void lh_memory_check_begin(LhMemoryCheck *check, uint32_t rank);
+void lh_memory_check_add(LhMemoryCheck *check, LhOpRange ops);
+void lh_memory_check_end(LhMemoryCheck *check, uint32_t rank);
 
 /* symbolic_exec.c: needs order. */
 void lh_proof_check_coverage(LhProof *proof);
