@@ -172,13 +172,60 @@ renumber(Recording *recording, uint32_t rank, uint32_t from, int by)
     }
 }
 
+static void
+insert(Recording *recording, uint32_t rank, uint32_t id, LhOp op)
+{
+    op.after_count = 0;
+    g_array_insert_val(recording->ops[rank], id, op);
+    renumber(recording, rank, id, 1);
+}
+
+/* Frees what op @id allocates and allocates it again, somewhere before it is freed: what it holds
+ * is lost, perhaps before it was used. */
+static const char *
+lose_contents(Recording *recording, GRand *random, uint32_t rank, uint32_t id)
+{
+    LhOp alloc = *recording_op(recording, rank, id), release = alloc;
+    uint32_t end = id + 1;
+
+    if (alloc.kind != LH_OP_ALLOC)
+        return NULL;
+    while (end < recording_count(recording, rank)) {
+        const LhOp *op = recording_op(recording, rank, end);
+
+        if (op->kind == LH_OP_FREE && lh_regions_overlap(&op->memory.region, &alloc.memory.region))
+            break;
+        end++;
+    }
+    release.kind = LH_OP_FREE;
+    end = (uint32_t)g_rand_int_range(random, (int)id + 1, (int)end + 1);
+    insert(recording, rank, end, alloc);
+    insert(recording, rank, end, release);
+    return "contents lost";
+}
+
+/* Makes an exchange move the messages of another one. */
+static const char *
+share_messages(Recording *recording, GRand *random, uint32_t rank, uint32_t id)
+{
+    const uint32_t count = recording_count(recording, rank);
+    LhOp *op = recording_op(recording, rank, id);
+    const LhOp *other =
+        recording_op(recording, rank, (uint32_t)g_rand_int_range(random, 0, (int)count));
+
+    if (op->kind != LH_OP_EXCHANGE || other->kind != LH_OP_EXCHANGE || op == other)
+        return NULL;
+    op->exchange = other->exchange;
+    return "messages of another exchange";
+}
+
 static const char *
 change_program(Recording *recording, GRand *random, uint32_t rank, uint32_t id)
 {
     LhOp *op = recording_op(recording, rank, id);
     const LhOp whole = *op;
 
-    switch (g_rand_int_range(random, 0, 5)) {
+    switch (g_rand_int_range(random, 0, 8)) {
     case 0:
         g_array_remove_index(recording->ops[rank], id);
         renumber(recording, rank, id + 1, -1);
@@ -201,6 +248,11 @@ change_program(Recording *recording, GRand *random, uint32_t rank, uint32_t id)
             return NULL;
         op->after[0] = op->after[--op->after_count];
         return "an order dropped";
+    case 4:
+    case 5:
+        return lose_contents(recording, random, rank, id);
+    case 6:
+        return share_messages(recording, random, rank, id);
     default:
         op->stream = (uint8_t)((op->stream + 1) % recording->program.streams_count);
         return "another stream";
@@ -363,11 +415,14 @@ change_schedule(const LhSchedule *schedule, uint32_t index, GRand *random, Chang
                             (uint32_t)g_rand_int_range(random, 1, STEP_OPS_MAX + 1) };
         const char *change;
         g_autofree char *what = NULL;
+        const bool whole_at_once = g_rand_int_range(random, 0, 4) == 0;
         bool proven, in_order;
 
         recording_restore(changed, whole);
-        stepped.program.generator = &stepped_generator;
-        stepped.program.plan = &stepped;
+        if (!whole_at_once) {
+            stepped.program.generator = &stepped_generator;
+            stepped.program.plan = &stepped;
+        }
         change = change_one(changed, random);
         what = g_strdup_printf("%s, %u ranks, case %u: %s", schedule->name, params.ranks, index,
                                change != NULL ? change : "unchanged");

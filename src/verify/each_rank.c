@@ -41,7 +41,7 @@ grow(GArray *array, uint32_t count)
 
 /* Appends the step in the buffer to the ops of the rank. */
 static LhOpRange
-take_step(RankCheck *check, uint32_t rank)
+append_step(RankCheck *check, uint32_t rank)
 {
     const LhUnrolled *u = &check->unrolled;
     LhProof *proof = &check->proof;
@@ -111,7 +111,7 @@ check_step(RankCheck *check, uint32_t rank)
     measure_step(check);
     if (!is_small(check->size))
         return false;
-    ops = take_step(check, rank);
+    ops = append_step(check, rank);
     if (!owns_its_parts(proof, ops, parts))
         return false;
     lh_proof_check_form(proof, ops);
@@ -137,7 +137,7 @@ check_rank(RankCheck *check, uint32_t rank)
         if (!check_step(check, rank))
             return false;
     }
-    take_step(check, rank); /* the buffer is empty; a rank may have no steps */
+    append_step(check, rank); /* the buffer is empty; a rank may have no steps */
     lh_proof_check_order_of_calls(proof);
     lh_memory_check_end(check->memory, rank);
     return proof->verdict->findings_total == 0;
