@@ -2,9 +2,10 @@
 #include "proof/proof_tasks.h"
 
 #include "base/threads.h"
+#include "proof/run_time_estimate.h"
 
 #define PARALLEL_OPS_MIN 10000 /* below this, a thread takes longer to start than a proof */
-#define OP_BYTES 512           /* memory of a proof per op, approximate */
+#define OP_BYTES 512 /* memory per op of a proof that holds the whole program, approximate */
 #define PROOFS_BYTES (UINT64_C(8) << 30) /* memory of all proofs in progress */
 
 void
@@ -18,35 +19,37 @@ lh_proof_task_free(gpointer data)
     g_free(task);
 }
 
-/* Verifies a task. The first task is verified separately: @index counts the others. */
+/* Verifies a task, the last ones first: programs of both passes come after those of one, and
+ * threads end together if the small ones are left. */
 static void
 verify_task(void *data, guint index)
 {
     const GPtrArray *tasks = data;
-    LhProofTask *task = g_ptr_array_index(tasks, index + 1);
+    LhProofTask *task = g_ptr_array_index(tasks, tasks->len - 1 - index);
 
     task->verdict = lh_verify(task->program);
 }
 
 /* The number of proofs of about @ops ops that may run at once. */
 static guint
-threads_for(uint64_t ops)
+threads_for(double ops)
 {
     if (ops < PARALLEL_OPS_MIN)
         return 1;
-    return (guint)CLAMP(PROOFS_BYTES / (ops * OP_BYTES), 1, g_get_num_processors());
+    return (guint)CLAMP((double)PROOFS_BYTES / (ops * OP_BYTES), 1, g_get_num_processors());
 }
 
 void
 lh_proof_tasks_verify(LhProven *proven, GPtrArray *tasks)
 {
-    LhProofTask *first = tasks->len > 0 ? g_ptr_array_index(tasks, 0) : NULL;
+    guint threads = 1;
 
-    if (first == NULL)
-        return;
-    first->verdict = lh_verify(first->program);
-    lh_on_threads_each("verify", threads_for(first->verdict->ops), tasks->len - 1, verify_task,
-                       tasks);
+    if (tasks->len > 1) {
+        const LhProofTask *first = g_ptr_array_index(tasks, 0);
+
+        threads = threads_for(lh_run_time_ops(first->program));
+    }
+    lh_on_threads_each("verify", threads, tasks->len, verify_task, tasks);
     for (guint i = 0; i < tasks->len; i++) {
         const LhProofTask *task = g_ptr_array_index(tasks, i);
 

@@ -16,6 +16,6 @@ typedef struct {
 /* GDestroyNotify of a LhProofTask. */
 void lh_proof_task_free(gpointer data);
 
-/* Verifies all tasks and removes them. The first program is verified alone to estimate the size
- * of the others. Verdicts are added in program order. */
+/* Verifies all tasks and removes them. The size of the first program stands for that of the others.
+ * Verdicts are added in program order. */
 void lh_proof_tasks_verify(LhProven *proven, GPtrArray *tasks);

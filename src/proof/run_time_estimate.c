@@ -67,6 +67,12 @@ lh_run_time_simulate(const LhProgram *program)
 }
 
 double
+lh_run_time_ops(const LhProgram *program)
+{
+    return count_work(program).ops;
+}
+
+double
 lh_run_time_prove(const LhProgram *program)
 {
     return count_work(program).ops * PROVE_OP_S;

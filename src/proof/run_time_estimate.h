@@ -11,6 +11,9 @@
 /* Default limit, beyond which work is refused. */
 #define LH_RUN_TIME_PS_DEFAULT (INT64_C(24) * 3600 * LH_PS_PER_S)
 
+/* Ops of @program. */
+double lh_run_time_ops(const LhProgram *program);
+
 /* Seconds to simulate @program, and to prove it. */
 double lh_run_time_simulate(const LhProgram *program);
 double lh_run_time_prove(const LhProgram *program);
