@@ -3,12 +3,35 @@
  * Skipping of repeated layers and micro-batches: a step simulated with skipping has the same
  * results as the step simulated op by op, to the picosecond.
  */
+#include "compare/step_watch.h"
+#include "exposed_spans.h"
 #include "program/emit.h"
 #include "scenario/setup_step.h"
 #include "share.h"
 #include "step_results.h"
 
 #define SHARING 6 /* every n-th case is also simulated with shared cores */
+#define SPANS 3   /* every n-th case also measures exposed communication by its definition */
+
+static uint32_t checks;
+
+/* Exposed communication of all ranks measured on the way is that of the spans of all ops. */
+static void
+check_exposed(const char *members, const LhSimParams *of, const LhSimResult *whole)
+{
+    ExposedSpans spans = exposed_spans_new(whole->ranks_count);
+    LhTime sum_ps[LH_EXPOSED_DIMENSIONS] = { 0 };
+    LhSimParams params = *of;
+    g_autoptr(LhSimResult) told = NULL;
+
+    params.timeline = exposed_spans_note;
+    params.timeline_data = &spans;
+    told = lh_simulate(&params, NULL);
+    for (uint32_t r = 0; r < spans.ranks; r++)
+        exposed_spans_add(&spans, params.program, r, sum_ps);
+    ck_assert_msg(memcmp(sum_ps, whole->exposed_ps, sizeof(sum_ps)) == 0, "%s: exposed", members);
+    exposed_spans_clear(&spans);
+}
 
 /* Returns the share of ops skipped, for this launch time and with @machine_ranks ranks sharing
  * half as many cores (0: no sharing); -1: the step is refused. */
@@ -25,6 +48,7 @@ check(const char *members, LhTime launch_ps, uint64_t machine_ranks)
     if (program != NULL) {
         LhSimParams params = params_of(setup, program, false);
         LhDevice device = *setup->device;
+        LhHooks hooks = { 0 };
         g_autoptr(GError) error = NULL;
         g_autoptr(LhSimResult) skipping = NULL;
         g_autoptr(LhSimResult) whole = NULL;
@@ -34,6 +58,9 @@ check(const char *members, LhTime launch_ps, uint64_t machine_ranks)
         device.machine_ranks = machine_ranks;
         device.machine_cores = machine_ranks / 2;
         params.device = &device;
+        lh_step_watch(program, &hooks);
+        params.exposed_stride = 1;
+        params.exposed_dimension = hooks.exposed_dimension;
         skipping = lh_simulate(&params, &error);
         params.unskipped = true;
         whole = lh_simulate(&params, &error);
@@ -46,7 +73,15 @@ check(const char *members, LhTime launch_ps, uint64_t machine_ranks)
         ck_assert_ptr_nonnull(at_once);
         check_same(members, whole, at_once);
         ck_assert(whole->compute_error == at_once->compute_error);
-        ck_assert_double_eq_tol(skipping->compute_judged, whole->compute_judged, 1e-6);
+        ck_assert_double_eq(skipping->compute_judged, whole->compute_judged);
+        ck_assert_double_eq(skipping->compute_error, whole->compute_error);
+        ck_assert_uint_eq(whole->exposed_ranks, whole->ranks_count);
+        ck_assert_msg(memcmp(skipping->exposed_ps, whole->exposed_ps, sizeof(whole->exposed_ps)) ==
+                          0,
+                      "%s: exposed communication", members);
+        ck_assert_mem_eq(at_once->exposed_ps, whole->exposed_ps, sizeof(whole->exposed_ps));
+        if (checks++ % SPANS == 0)
+            check_exposed(members, &params, whole);
         ck_assert_mem_eq(&skipping->beyond, &whole->beyond, sizeof(whole->beyond));
         for (uint32_t r = 0; r < whole->ranks_count; r++)
             ck_assert_msg(memcmp(skipping->ranks[r].idle_ps, whole->ranks[r].idle_ps,
@@ -101,6 +136,75 @@ random_members(uint64_t seed)
         pick(checkpoints, seed, 11), pick(schedules, seed, 12), pick(frameworks, seed, 13),
         slow ? ", \"straggler\": [{\"rank\": 0, \"factor\": 1.7}]" : "");
 }
+
+/* Pipelines of many micro-batches, in all orders, with stages that differ. */
+static char *
+random_pipeline(uint64_t seed)
+{
+    static const char *const models[] = { "gpt3-125m", "gpt3-1.3b", "llama-3-70b-12l", NULL };
+    static const char *const clusters[] = { "hgx-h100", "dgx-a100-80g", "fat-tree-a100",
+                                            "azure-nc96-a100", NULL };
+    static const char *const shards[] = { "ddp", "zero1", "zero2", "fsdp", NULL };
+    static const char *const checkpoints[] = { "none", "selective", "layer", "remat", NULL };
+    static const char *const schedules[] = { "ring", "zigzag", "te-a2a", NULL };
+    static const char *const frameworks[] = { "pytorch-fsdp", "megatron-lm", "deepspeed", NULL };
+    static const char *const ends[] = { "", "",
+                                        ", \"account_for_embedding_in_pipeline_split\": true",
+                                        ", \"account_for_embedding_in_pipeline_split\": true, "
+                                        "\"account_for_loss_in_pipeline_split\": true",
+                                        NULL };
+    static const uint32_t tensor[] = { 1, 1, 1, 2 }, context[] = { 1, 1, 1, 2 };
+    static const uint32_t data[] = { 1, 1, 2 }, stages[] = { 2, 2, 3, 4, 4, 6 };
+    static const uint32_t layers[] = { 0, 0, 1, 2, 3 }, rounds[] = { 6, 10, 16, 24 };
+    const uint32_t t = number(tensor, G_N_ELEMENTS(tensor), seed, 1);
+    const uint32_t c = number(context, G_N_ELEMENTS(context), seed, 2);
+    const uint32_t d = number(data, G_N_ELEMENTS(data), seed, 3);
+    const uint32_t p = number(stages, G_N_ELEMENTS(stages), seed, 4);
+    const uint32_t virtual_layers = number(layers, G_N_ELEMENTS(layers), seed, 5);
+    const uint32_t ranks = t * c * d * p;
+    const bool gpipe = virtual_layers == 0 && lh_rng_bits(seed, 6, 0) % 8 == 0;
+    const bool slow = lh_rng_bits(seed, 7, 0) % 8 == 0;
+    g_autofree char *chunks =
+        virtual_layers == 0
+            ? g_strdup("")
+            : g_strdup_printf(", \"num_layers_per_virtual_pipeline_stage\": %u", virtual_layers);
+
+    return g_strdup_printf(
+        "\"model\": \"%s\", \"cluster\": \"%s:%u\", \"ranks\": %u, \"seq_length\": \"4K\", "
+        "\"tensor_model_parallel_size\": \"%u\", \"context_parallel_size\": %u, "
+        "\"data_parallel_size\": %u, \"pipeline_model_parallel_size\": %u, "
+        "\"num_micro_batches\": %u, \"shard\": \"%s\", \"checkpoint\": \"%s\", "
+        "\"schedule\": [\"%s\"], \"framework\": \"%s\"%s%s%s%s",
+        pick(models, seed, 8), pick(clusters, seed, 9), (ranks + 1) / 2, ranks, t, c, d, p,
+        p * number(rounds, G_N_ELEMENTS(rounds), seed, 10), pick(shards, seed, 11),
+        pick(checkpoints, seed, 12), pick(schedules, seed, 13), pick(frameworks, seed, 14), chunks,
+        virtual_layers == 0 ? pick(ends, seed, 15) : "",
+        gpipe ? ", \"pipeline_schedule\": \"gpipe\"" : "",
+        slow ? ", \"straggler\": [{\"rank\": 1, \"factor\": 1.3}]" : "");
+}
+
+/* LONGHAUL_TEST_PIPELINES: the number of cases. */
+START_TEST(pipelines_in_short_are_whole_pipelines)
+{
+    static const LhTime launches_ps[] = { 0, 4000000, 4000000, 30000000 };
+    const char *wanted = g_getenv("LONGHAUL_TEST_PIPELINES");
+    const uint64_t cases = wanted != NULL ? g_ascii_strtoull(wanted, NULL, 10) : test_share(120);
+    uint64_t ran = 0, shorter = 0;
+
+    for (uint64_t seed = 1; seed <= cases; seed++) {
+        g_autofree char *members = random_pipeline(seed);
+        const LhTime launch_ps = launches_ps[lh_rng_bits(seed, 16, 0) % G_N_ELEMENTS(launches_ps)];
+        const double share = check(members, launch_ps, 0);
+
+        ran += share >= 0;
+        shorter += share > 0.3;
+    }
+    if (cases >= 40) {
+        ck_assert_uint_gt(ran, cases / 2);
+        ck_assert_uint_gt(shorter, ran / 3);
+    }
+}
+END_TEST
 
 /* Launch times: the host is ahead of its device, about equal, or behind. */
 START_TEST(steps_in_short_are_whole_steps)
@@ -292,5 +396,5 @@ START_TEST(odd_layers_are_seen)
 }
 END_TEST
 
-LH_TEST_MAIN("repeat", steps_in_short_are_whole_steps, hosts_are_as_far_ahead,
-             folded_steps_have_less_to_do, odd_layers_are_seen)
+LH_TEST_MAIN("repeat", pipelines_in_short_are_whole_pipelines, steps_in_short_are_whole_steps,
+             hosts_are_as_far_ahead, folded_steps_have_less_to_do, odd_layers_are_seen)

@@ -60,7 +60,7 @@ START_TEST(few_micro_batches_tell_what_many_do)
     ck_assert_msg(program != NULL, "%s", error != NULL ? error->message : "");
     result = lh_time_range_simulate(setup, program, NULL, &error);
     ck_assert_ptr_nonnull(result);
-    whole = lh_step_answer_of(setup, program, result, NULL);
+    whole = lh_step_answer_of(setup, program, result);
     ck_assert_msg(lh_step_answer_of_ranks(scenario, &answer, peaks, &error), "%s",
                   error != NULL ? error->message : "");
     ck_assert_double_eq_tol(answer.iteration_s, whole.iteration_s, 0.6e-12);

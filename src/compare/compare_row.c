@@ -41,9 +41,8 @@ lh_compare_play(LhCompareRow *row, const LhSetup *setup, const LhHooks *hooks)
     g_autoptr(GError) error = NULL;
     LhHooks wanted = hooks != NULL ? *hooks : (LhHooks){ 0 };
 
-    g_autoptr(LhStepWatch) watch =
-        setup->step != NULL ? lh_step_watch_new(row->program, &wanted) : NULL;
-
+    if (setup->step != NULL)
+        lh_step_watch(row->program, &wanted);
     row->result = lh_time_range_simulate(setup, row->program, &wanted, &error);
     if (row->result == NULL) {
         give_reason(row,
@@ -54,7 +53,7 @@ lh_compare_play(LhCompareRow *row, const LhSetup *setup, const LhHooks *hooks)
     if (setup->cost == LH_COST_DEVICE)
         row->time_error = lh_time_error(setup, row->result);
     if (setup->step != NULL)
-        row->step = lh_step_answer_of(setup, row->program, row->result, watch);
+        row->step = lh_step_answer_of(setup, row->program, row->result);
     if (row->result->out_of_memory != NULL)
         row->state = LH_ROW_NO_MEMORY;
 }

@@ -72,8 +72,7 @@ lh_step_overhead_ps(const LhSetup *setup)
 }
 
 LhStepAnswer
-lh_step_answer_of(const LhSetup *setup, const LhProgram *program, const LhSimResult *result,
-                  const LhStepWatch *watch)
+lh_step_answer_of(const LhSetup *setup, const LhProgram *program, const LhSimResult *result)
 {
     const LhStepParams *p = &setup->step->params;
     const double ranks = (double)lh_step_ranks(p);
@@ -98,8 +97,7 @@ lh_step_answer_of(const LhSetup *setup, const LhProgram *program, const LhSimRes
         executed += (double)result->ranks[r].flops + (double)result->ranks[r].dense_flops;
     }
     answer.hfu = executed / answer.iteration_s / ranks / setup->device->matrix_rate;
-    if (watch != NULL)
-        lh_step_watch_exposed(watch, answer.exposed_s);
+    lh_step_exposed(result, answer.exposed_s);
     answer.time_error = lh_time_error(setup, result);
     answer.limit_bytes = lh_setup_memory_limit_bytes(setup, program);
     answer.fits = answer.peak_bytes <= answer.limit_bytes;
@@ -135,7 +133,7 @@ answer_step(const LhScenario *scenario, uint64_t micro_batches, LhStepAnswer *an
     result = lh_time_range_simulate(setup, program, NULL, error);
     if (result == NULL)
         return false;
-    *answer = lh_step_answer_of(setup, program, result, NULL);
+    *answer = lh_step_answer_of(setup, program, result);
     for (uint32_t r = 0; r < result->ranks_count; r++)
         g_array_append_val(peak_bytes, result->ranks[r].peak_bytes);
     return true;

@@ -16,7 +16,7 @@ typedef struct {
     double mfu;                       /* model flops / peak flops of all GPUs */
     double hfu;                       /* executed flops, likewise */
     double model_flops_per_s_per_gpu; /* without recomputation */
-    /* Exposed communication by dimension of parallelism (step_watch.h); 0 without a watch. */
+    /* Exposed communication by dimension of parallelism (step_watch.h); 0: not measured. */
     double exposed_s[LH_DIMENSIONS];
     uint64_t peak_bytes;  /* of the rank with the highest peak */
     uint64_t limit_bytes; /* available on its GPU */
@@ -37,7 +37,7 @@ bool lh_step_answer_of_ranks(const LhScenario *scenario, LhStepAnswer *answer, G
 
 /* The same, from the setup's program and its simulation result; @watch may be NULL. */
 LhStepAnswer lh_step_answer_of(const LhSetup *setup, const LhProgram *program,
-                               const LhSimResult *result, const LhStepWatch *watch);
+                               const LhSimResult *result);
 
 /* Time of a step beside its program. */
 LhTime lh_step_overhead_ps(const LhSetup *setup);

@@ -10,13 +10,8 @@
 
 #define LH_STEP_WATCHED_RANKS 8 /* at most, evenly spaced */
 
-typedef struct _LhStepWatch LhStepWatch;
+/* Lets a run with @hooks measure it. */
+void lh_step_watch(const LhProgram *program, LhHooks *hooks);
 
-/* Adds a watch to @hooks. It must not outlive the program and the targets of the hooks. Caller
- * frees. */
-LhStepWatch *lh_step_watch_new(const LhProgram *program, LhHooks *hooks);
-void lh_step_watch_free(LhStepWatch *watch);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhStepWatch, lh_step_watch_free)
-
-/* After the run: exposed seconds of each dimension, mean over the watched ranks. */
-void lh_step_watch_exposed(const LhStepWatch *watch, double exposed_s[LH_DIMENSIONS]);
+/* Exposed seconds of each dimension, mean over the ranks measured; 0 if none was. */
+void lh_step_exposed(const LhSimResult *result, double exposed_s[LH_DIMENSIONS]);

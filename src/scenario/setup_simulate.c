@@ -35,7 +35,8 @@ lh_setup_simulate(const LhSetup *setup, const LhProgram *program, const LhNetwor
     if (hooks != NULL) {
         params.timeline = hooks->timeline;
         params.timeline_data = hooks->timeline_data;
-        params.timeline_stride = hooks->timeline_stride;
+        params.exposed_stride = hooks->exposed_stride;
+        params.exposed_dimension = hooks->exposed_dimension;
         params.memory = hooks->memory;
         params.memory_data = hooks->memory_data;
         params.links = hooks->links;

@@ -10,8 +10,9 @@ typedef struct {
     LhTask task;             /* as LhSimParams has it */
     LhTimelineSink timeline; /* may be NULL */
     void *timeline_data;
-    uint32_t timeline_stride; /* as LhSimParams has it */
-    LhMemorySink memory;      /* may be NULL */
+    uint32_t exposed_stride;                      /* see LhSimParams */
+    uint8_t (*exposed_dimension)(const LhOp *op); /* likewise */
+    LhMemorySink memory;                          /* may be NULL */
     void *memory_data;
     LhLinkSink links; /* may be NULL */
     void *links_data;

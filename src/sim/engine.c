@@ -57,6 +57,8 @@ try_start(LhEngine *e, LhSimRank *rank, uint32_t stream)
     node->start_ps = e->now;
     if (e->causes != NULL)
         lh_path_recorder_op_starts(e->causes, rank->index, id, node, e->now);
+    if (lh_engine_exposed(e, rank) != NULL)
+        lh_exposed_start(lh_engine_exposed(e, rank), id, e->now);
     if (e->repeat != NULL)
         lh_fast_forward_note_op(e, LH_EVENT_OP_STARTS, rank, id);
     if (node->kind == LH_OP_COMPUTE) {

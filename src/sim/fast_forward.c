@@ -8,17 +8,19 @@
 
 #include <string.h>
 
-#define WINDOWS 1024   /* windows remembered */
-#define PERIOD_MAX 256 /* longest period, in windows */
-#define REST_MAX 64    /* most windows to wait after a failed attempt */
-#define PERIODS_MAX 4  /* most periods recorded as one, until the state recurs */
-#define AHEAD 16       /* periods to look ahead at first */
+#define WINDOWS 8192    /* windows remembered */
+#define PERIOD_MAX 4096 /* longest period, in windows */
+#define REST_MAX 64     /* most windows to wait after a failed attempt */
+#define PERIODS_MAX 4   /* most periods recorded as one, until the state recurs */
+#define AHEAD 16        /* periods to look ahead at first */
 #define KINDS_OF_EVENTS 8
 
 /* An alloc or a free as it was issued in the recorded period. */
 typedef struct {
-    LhNode node;
-    uint32_t id;                    /* node id */
+    LhRegion region;
+    uint32_t id; /* node id */
+    uint8_t kind, phase;
+    uint16_t layer, micro_batch;
     uint16_t layers, micro_batches; /* increments from one period to the next, modulo 2^16 */
     LhTime at_ps,
         host_ps; /* when its host issued it, and when its host reached it: the later counts */
@@ -52,6 +54,7 @@ struct _LhFastForward {
     bool sync;          /* a host waits for a sync in it */
     Issued *issued;     /* [ranks] */
     LhRunCounts counts; /* as of its beginning */
+    GArray *seconds;    /* of LhOpSeconds: kernels issued in it, in order of issue on all ranks */
     LhOpBuffer buffer;
 };
 
@@ -118,10 +121,17 @@ lh_fast_forward_issue(LhEngine *e, const LhSimRank *rank, LhNode *node, const Lh
         return;
     p->sync |= rank->gate != LH_NO_NODE;
     g_array_append_val(issued->hashes, node->alike);
+    if (op->kind == LH_OP_COMPUTE)
+        g_array_append_val(p->seconds, e->cost.op_seconds);
     if (op->kind == LH_OP_ALLOC || op->kind == LH_OP_FREE) {
-        const Change change = {
-            .node = *node, .id = op->id, .at_ps = e->now, .host_ps = rank->host_ps
-        };
+        const Change change = { .region = node->region,
+                                .id = op->id,
+                                .kind = node->kind,
+                                .phase = node->phase,
+                                .layer = node->layer,
+                                .micro_batch = node->micro_batch,
+                                .at_ps = e->now,
+                                .host_ps = rank->host_ps };
 
         g_array_append_val(issued->changes, change);
     }
@@ -152,11 +162,11 @@ static bool
 has_labels(Change *change, const LhOp *op, uint32_t period)
 {
     if (period == 1) {
-        change->layers = (uint16_t)(op->layer - change->node.layer);
-        change->micro_batches = (uint16_t)(op->micro_batch - change->node.micro_batch);
+        change->layers = (uint16_t)(op->layer - change->layer);
+        change->micro_batches = (uint16_t)(op->micro_batch - change->micro_batch);
     }
-    return op->layer == (uint16_t)(change->node.layer + period * change->layers) &&
-           op->micro_batch == (uint16_t)(change->node.micro_batch + period * change->micro_batches);
+    return op->layer == (uint16_t)(change->layer + period * change->layers) &&
+           op->micro_batch == (uint16_t)(change->micro_batch + period * change->micro_batches);
 }
 
 /* Looks ahead, from where it last stopped, whether rank @r repeats the period up to @limit times.
@@ -233,25 +243,34 @@ host_time(const LhEngine *e, const LhSimRank *rank)
     return rank->host_ps - e->repeat->counts.host_ps[rank->index];
 }
 
-/* Applies the allocs and frees of @periods periods to the rank's memory. */
+/* Applies the allocs and frees of @periods periods to the rank's memory. After a period that leaves
+ * it as it was, peaks included, further ones change nothing. */
 static void
 change_memory(LhEngine *e, const LhSimRank *rank, uint32_t periods)
 {
     LhFastForward *p = e->repeat;
     const Issued *issued = &p->issued[rank->index];
     const LhTime period_ps = e->now - p->since_ps, host_ps = host_time(e, rank);
+    bool same = false;
 
-    for (uint32_t k = 1; k <= periods; k++) {
+    for (uint32_t k = 1; k <= periods && !same; k++) {
+        const LhLive before = *lh_memory_now(e, rank->index);
+
         for (guint i = 0; i < issued->changes->len; i++) {
             const Change *change = &g_array_index(issued->changes, Change, i);
-            LhNode node = change->node;
+            const LhNode node = {
+                .kind = change->kind,
+                .phase = change->phase,
+                .region = change->region,
+                .layer = (uint16_t)(change->layer + k * change->layers),
+                .micro_batch = (uint16_t)(change->micro_batch + k * change->micro_batches),
+            };
 
-            node.layer = (uint16_t)(node.layer + k * change->layers);
-            node.micro_batch = (uint16_t)(node.micro_batch + k * change->micro_batches);
             lh_memory_changes(
                 e, rank, change->id + rank->skipped_ops + k * issued->hashes->len, &node,
                 MAX(change->host_ps + k * host_ps, change->at_ps + k * period_ps) + e->skipped_ps);
         }
+        same = memcmp(&before, lh_memory_now(e, rank->index), sizeof(before)) == 0;
     }
 }
 
@@ -273,6 +292,18 @@ pass_periods(LhEngine *e, LhSimRank *rank, uint32_t periods)
         lh_cursor_step(cursor, &p->buffer);
     rank->skipped_ops += ops;
     rank->host_ps += periods * (host_ps - (e->now - p->since_ps));
+}
+
+/* Adds the kernels of @periods periods one by one, as a sum of floating-point numbers depends on
+ * its order. */
+static void
+count_seconds(LhEngine *e, uint32_t periods)
+{
+    const GArray *seconds = e->repeat->seconds;
+
+    for (uint32_t k = 0; k < periods; k++)
+        for (guint i = 0; i < seconds->len; i++)
+            lh_cost_count(&e->cost, &g_array_index(seconds, LhOpSeconds, i));
 }
 
 /* Whether the period contains all that the rank's state at its end depends on: its messages in
@@ -321,6 +352,7 @@ leave_out(LhEngine *e)
         if (lh_engine_plays(e, r))
             pass_periods(e, &e->ranks[r], periods);
     lh_run_counts_grow(e, &p->counts, periods);
+    count_seconds(e, periods);
     e->skipped_ps += periods * period_ps;
     p->left_out = true;
     return true;
@@ -362,6 +394,7 @@ begin_period(LhEngine *e, uint32_t period)
         g_array_set_size(p->issued[r].hashes, 0);
         g_array_set_size(p->issued[r].changes, 0);
     }
+    g_array_set_size(p->seconds, 0);
     p->state = lh_state_hash(e);
     lh_run_counts_take(&p->counts, e);
 }
@@ -387,7 +420,8 @@ close_window(LhEngine *e)
     } else if (p->recorded % p->period == 0 &&
                (leave_out(e) || p->recorded == PERIODS_MAX * p->period)) {
         end_period(p);
-        p->windows = 0;
+        if (p->left_out)
+            p->windows = 0;
     }
 }
 
@@ -434,6 +468,7 @@ lh_fast_forward_new(const LhEngine *e)
     p = g_new0(LhFastForward, 1);
     p->bases = g_new0(uint32_t, e->ranks_count);
     p->issued = g_new0(Issued, e->ranks_count);
+    p->seconds = g_array_new(FALSE, FALSE, sizeof(LhOpSeconds));
     for (uint32_t r = e->ranks_count; r-- > 0;) {
         if (!lh_engine_plays(e, r))
             continue;
@@ -454,6 +489,7 @@ lh_fast_forward_free(LhFastForward *p, uint32_t ranks)
         g_clear_pointer(&p->issued[r].changes, g_array_unref);
     }
     lh_run_counts_clear(&p->counts);
+    g_array_unref(p->seconds);
     lh_op_buffer_clear(&p->buffer);
     g_free(p->issued);
     g_free(p->bases);

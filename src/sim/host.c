@@ -272,6 +272,9 @@ lh_host_pull_step(LhEngine *e, LhSimRank *rank)
         issue(e, rank, op, read);
         if (read)
             lh_lookahead_issue(e, rank, op);
+        if (lh_engine_exposed(e, rank) != NULL)
+            lh_exposed_issue(lh_engine_exposed(e, rank), e->program, op,
+                             e->params->exposed_dimension(op));
         if (e->repeat != NULL)
             lh_fast_forward_issue(e, rank, lh_node(&rank->nodes, op->id), op, i == 0);
     }

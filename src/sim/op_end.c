@@ -52,23 +52,6 @@ lh_engine_classify_idle(LhEngine *e, LhSimRank *rank)
     lh_idle_accounting_change(&rank->account, &e->results[rank->index], e->now, why_idle(e, rank));
 }
 
-/* Reports the op for every requested rank that this one represents. */
-static void
-tell_op(const LhEngine *e, const LhTimelineRecord *record)
-{
-    const uint32_t stride = e->params->timeline_stride;
-
-    if (stride == 0)
-        e->params->timeline(e->params->timeline_data, record);
-    for (uint32_t r = 0; stride > 0 && r < e->ranks_count; r += stride) {
-        LhTimelineRecord like = *record;
-
-        like.rank = r;
-        if (lh_engine_like(e, r) == record->rank)
-            e->params->timeline(e->params->timeline_data, &like);
-    }
-}
-
 static void
 record(LhEngine *e, const LhSimRank *rank, uint32_t id)
 {
@@ -91,7 +74,7 @@ record(LhEngine *e, const LhSimRank *rank, uint32_t id)
                                 .flops = node->flops };
 
     lh_transit_end(e, &record);
-    tell_op(e, &record);
+    e->params->timeline(e->params->timeline_data, &record);
 }
 
 void
@@ -105,6 +88,8 @@ lh_engine_complete(LhEngine *e, LhSimRank *rank, uint32_t id)
         lh_path_recorder_op_ends(e->causes, rank->index, id, node, e->now);
     if (e->repeat != NULL)
         lh_fast_forward_note_op(e, LH_EVENT_OP_ENDS, rank, id);
+    if (lh_engine_exposed(e, rank) != NULL)
+        lh_exposed_end(lh_engine_exposed(e, rank), id, e->now);
     node->state = LH_NODE_DONE;
     result->finish_ps = e->now + e->skipped_ps;
     if (rank->tails_ps != NULL)

@@ -38,6 +38,33 @@ init_ranks(LhEngine *e)
     }
 }
 
+/* Of ranks that are alike, only the simulated one is measured. */
+static void
+init_exposed(LhEngine *e)
+{
+    const uint32_t stride = e->params->exposed_stride;
+
+    if (stride > 0)
+        e->exposed = g_new0(LhExposed *, e->ranks_count);
+    for (uint32_t r = 0; stride > 0 && r < e->ranks_count; r += stride) {
+        const uint32_t like = lh_engine_like(e, r);
+
+        if (e->exposed[like] == NULL)
+            e->exposed[like] = g_new0(LhExposed, 1);
+    }
+}
+
+static void
+clear_exposed(LhEngine *e)
+{
+    for (uint32_t r = 0; e->exposed != NULL && r < e->ranks_count; r++) {
+        if (e->exposed[r] != NULL)
+            lh_exposed_clear(e->exposed[r]);
+        g_free(e->exposed[r]);
+    }
+    g_free(e->exposed);
+}
+
 /* In collectives over rows only ranks a shift apart are equivalent, and vice versa. */
 static void
 init_aparts(LhEngine *e)
@@ -147,6 +174,7 @@ lh_engine_init(LhEngine *e, const LhSimParams *params, const LhSymmetryGroups *f
     e->sync_ps = e->free_network ? 0 : params->device->stream_sync_ps;
     lh_sim_begin_cost(&e->cost, params);
     init_ranks(e);
+    init_exposed(e);
     init_aparts(e);
     init_news(e);
     init_network(e);
@@ -163,6 +191,7 @@ lh_engine_clear(LhEngine *e)
 {
     for (uint32_t r = 0; r < e->ranks_count; r++)
         lh_nodes_clear(&e->ranks[r].nodes);
+    clear_exposed(e);
     lh_transit_clear(e);
     g_aligned_free(e->ranks);
     g_free(e->queues);
@@ -391,6 +420,20 @@ summarise_memory(LhEngine *e, LhSimResult *result)
     }
 }
 
+static void
+summarise_exposed(const LhEngine *e, LhSimResult *result)
+{
+    const uint32_t stride = e->params->exposed_stride;
+
+    for (uint32_t r = 0; stride > 0 && r < e->ranks_count; r += stride) {
+        const LhExposed *exposed = e->exposed[lh_engine_like(e, r)];
+
+        for (uint32_t d = 0; d < LH_EXPOSED_DIMENSIONS; d++)
+            result->exposed_ps[d] += exposed->exposed_ps[d];
+        result->exposed_ranks++;
+    }
+}
+
 LhSimResult *
 lh_engine_summarise(LhEngine *e)
 {
@@ -414,6 +457,7 @@ lh_engine_summarise(LhEngine *e)
         e->cost.spent_s > 0 ? e->cost.uncertain_s / e->cost.spent_s : LH_MODEL_ERROR;
     result->compute_judged = e->cost.spent_s > 0 ? e->cost.judged_s / e->cost.spent_s : 0;
     result->beyond = e->cost.beyond;
+    summarise_exposed(e, result);
     result->provenance = MAX(result->provenance, outside_provenance(e));
     if (e->causes != NULL)
         result->path = lh_path_recorder_path(e->causes);

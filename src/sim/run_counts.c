@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/run_counts.h"
 
+#include <string.h>
+
 /* The rank's results if its open intervals ended now. */
 static LhRankResult
 result_so_far(const LhEngine *e, uint32_t r)
@@ -23,6 +25,7 @@ lh_run_counts_clear(LhRunCounts *c)
 {
     g_free(c->host_ps);
     g_free(c->ranks);
+    g_free(c->exposed_ps);
     g_free(c->links);
     g_free(c->whole_bytes);
     for (uint32_t i = 0; i < LH_APARTS; i++) {
@@ -40,14 +43,14 @@ lh_run_counts_take(LhRunCounts *c, const LhEngine *e)
     lh_run_counts_clear(c);
     c->events = e->events;
     c->ops = e->ops;
-    c->spent_s = e->cost.spent_s;
-    c->uncertain_s = e->cost.uncertain_s;
-    c->judged_s = e->cost.judged_s;
     c->host_ps = g_new(LhTime, e->ranks_count);
     c->ranks = g_new(LhRankResult, e->ranks_count);
+    c->exposed_ps = g_malloc0(e->ranks_count * sizeof(*c->exposed_ps));
     for (uint32_t r = 0; r < e->ranks_count; r++) {
         c->host_ps[r] = e->ranks[r].host_ps;
         c->ranks[r] = result_so_far(e, r);
+        if (lh_engine_exposed(e, &e->ranks[r]) != NULL)
+            memcpy(c->exposed_ps[r], e->exposed[r]->exposed_ps, sizeof(c->exposed_ps[r]));
     }
     c->links = g_new(LhWide, links);
     for (uint32_t i = 0; i < links; i++)
@@ -85,6 +88,13 @@ grow_rank(LhEngine *e, uint32_t r, const LhRankResult *before, uint64_t times)
     extrapolate(result->bytes_by_tier, before->bytes_by_tier, LH_TIERS, times);
 }
 
+static void
+grow_exposed(LhExposed *exposed, const LhTime before_ps[LH_EXPOSED_DIMENSIONS], uint64_t times)
+{
+    for (uint32_t d = 0; exposed != NULL && d < LH_EXPOSED_DIMENSIONS; d++)
+        exposed->exposed_ps[d] += (LhTime)times * (exposed->exposed_ps[d] - before_ps[d]);
+}
+
 void
 lh_run_counts_grow(LhEngine *e, const LhRunCounts *before, uint64_t times)
 {
@@ -92,11 +102,10 @@ lh_run_counts_grow(LhEngine *e, const LhRunCounts *before, uint64_t times)
 
     extrapolate(&e->events, &before->events, 1, times);
     extrapolate(&e->ops, &before->ops, 1, times);
-    e->cost.spent_s += (double)times * (e->cost.spent_s - before->spent_s);
-    e->cost.uncertain_s += (double)times * (e->cost.uncertain_s - before->uncertain_s);
-    e->cost.judged_s += (double)times * (e->cost.judged_s - before->judged_s);
-    for (uint32_t r = 0; r < e->ranks_count; r++)
+    for (uint32_t r = 0; r < e->ranks_count; r++) {
         grow_rank(e, r, &before->ranks[r], times);
+        grow_exposed(lh_engine_exposed(e, &e->ranks[r]), before->exposed_ps[r], times);
+    }
     for (uint32_t i = 0; i < links; i++) {
         const LhWide grown = lh_flows_link_bytes(e->moving.flows, i) - before->links[i];
 

@@ -7,12 +7,12 @@
 
 #include "sim/sim_private.h"
 
-/* All counts of a run. */
+/* All counts of a run that are integers: sums of integers do not depend on their order. */
 typedef struct {
     uint64_t events, ops;
-    double spent_s, uncertain_s, judged_s;
     LhTime *host_ps;
-    LhRankResult *ranks; /* including time not yet accounted for */
+    LhTime (*exposed_ps)[LH_EXPOSED_DIMENSIONS]; /* [ranks] */
+    LhRankResult *ranks;                         /* including time not yet accounted for */
     LhWide *links;
     LhApart apart[LH_APARTS]; /* `fold` is not set */
     uint64_t *whole_bytes;

@@ -65,8 +65,7 @@ may_fold(const LhSimParams *p)
 {
     const bool stragglers = p->stragglers != NULL && p->stragglers->len > 0;
     const bool faults = p->network->faults != NULL && p->network->faults->len > 0;
-    const bool watched =
-        (p->timeline != NULL && p->timeline_stride == 0) || p->memory != NULL || p->links != NULL;
+    const bool watched = p->timeline != NULL || p->memory != NULL || p->links != NULL;
 
     return !p->unfolded && p->device->machine_ranks == 0 && !stragglers && !faults && !watched &&
            p->jitter <= 0 && p->compute_time == NULL && p->steps_max == 0 && !p->precedence &&

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "program/timeline.h"
+#include "sim/exposed.h"
 #include "sim/sim_params.h"
 #include "sim/slack.h"
 
@@ -91,6 +92,9 @@ typedef struct {
     LhTierUse tier_use[LH_TIERS]; /* without links that represent others */
     LhWide link_bytes[LH_TIERS];  /* bytes carried by the links of each tier, counted once per link
                                      crossed; PCIe: the GPUs' own links only */
+    /* Exposed communication by dimension, sum over exposed_ranks ranks (LhSimParams). */
+    LhTime exposed_ps[LH_EXPOSED_DIMENSIONS];
+    uint32_t exposed_ranks;
     LhOutOfMemory *out_of_memory; /* owned; NULL: everything fits, or no limit was set */
     GArray
         *path; /* the critical path, of LhPathStep, from 0 to the makespan; NULL unless requested */

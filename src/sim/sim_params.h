@@ -43,8 +43,11 @@ typedef struct {
     void *compute_time_data;
     LhTimelineSink timeline; /* NULL: none */
     void *timeline_data;
-    /* Report only ranks that are multiples of this, in any order; 0: all ranks, by time. */
-    uint32_t timeline_stride;
+    /* Measure the exposed communication of ranks that are multiples of this; 0: of none. */
+    uint32_t exposed_stride;
+    /* The dimension of parallelism that an op communicates for; LH_EXPOSED_DIMENSIONS: none. Not
+     * NULL with exposed_stride. */
+    uint8_t (*exposed_dimension)(const LhOp *op);
     bool unfolded;       /* simulate every rank, without folding */
     bool unskipped;      /* simulate every layer and micro-batch, without fast-forward */
     bool at_once;        /* issue every op when its host could, without reading ahead */

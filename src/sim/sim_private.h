@@ -27,6 +27,7 @@
 #include "program/live_states.h"
 #include "sim/cost/cost.h"
 #include "sim/critical_path_recorder.h"
+#include "sim/exposed.h"
 #include "sim/fast_forward.h"
 #include "sim/idle_accounting.h"
 #include "sim/inflight_ops.h"
@@ -159,6 +160,7 @@ typedef struct {
     LhMatcher matcher;
     LhMoving moving;
     LhCollectives *collectives;
+    LhExposed **exposed;    /* [ranks], of some of them; NULL: not requested */
     LhPathRecorder *causes; /* NULL: the critical path is not requested */
     LhFastForward *repeat;  /* NULL: no fast-forward */
     LhLookahead **ahead;    /* [ranks] NULL: the host is not ahead of its ops; NULL: it never is */
@@ -193,6 +195,13 @@ static inline LhCursor *
 lh_engine_cursor(const LhEngine *e, uint32_t r)
 {
     return (LhCursor *)(void *)(e->cursors + r * e->cursor_bytes);
+}
+
+/* The exposed communication of the rank; NULL: not requested. */
+static inline LhExposed *
+lh_engine_exposed(const LhEngine *e, const LhSimRank *rank)
+{
+    return e->exposed == NULL ? NULL : e->exposed[rank->index];
 }
 
 /* The heap item of a stream's events. */

@@ -62,12 +62,15 @@ lh_state_hash(const LhEngine *e)
 
     for (uint32_t r = 0; r < e->ranks_count; r++) {
         const LhNodes *nodes = &e->ranks[r].nodes;
+        const LhExposed *exposed = lh_engine_exposed(e, &e->ranks[r]);
 
         for (uint32_t id = nodes->first; lh_engine_plays(e, r) && id < nodes->issued; id++) {
             const LhNode *node = lh_node(nodes, id);
 
             hash = node->state == LH_NODE_DONE ? lh_mix(hash, 0) : mix_node(hash, e, node);
         }
+        if (exposed != NULL)
+            hash = lh_exposed_mix(hash, exposed, nodes->issued, e->now);
     }
     return hash;
 }

@@ -484,22 +484,31 @@ around_seconds(LhCost *cost, const LhProgram *program, const LhOp *op)
     return bytes / (cost->device->memory_bandwidth * cost->device->memory_efficiency);
 }
 
+void
+lh_cost_count(LhCost *cost, const LhOpSeconds *op)
+{
+    cost->uncertain_s += op->seconds * op->error;
+    cost->judged_s += op->judged ? op->seconds : 0;
+    cost->uncertain_s += op->around_seconds * op->around_error;
+    cost->spent_s += op->seconds + op->around_seconds;
+}
+
 /* Seconds of both, with accounting of their errors. */
 static double
 judged_seconds(LhCost *cost, const LhProgram *program, const LhOp *op, double *rounding)
 {
-    double seconds, around;
+    LhOpSeconds *s = &cost->op_seconds;
 
     cost->op_error = 0;
     cost->op_judged = false;
-    seconds = device_seconds(cost, program, op, rounding);
-    cost->uncertain_s += seconds * cost->op_error;
-    cost->judged_s += cost->op_judged ? seconds : 0;
+    s->seconds = device_seconds(cost, program, op, rounding);
+    s->error = cost->op_error;
+    s->judged = cost->op_judged;
     cost->op_error = 0;
-    around = around_seconds(cost, program, op);
-    cost->uncertain_s += around * cost->op_error;
-    cost->spent_s += seconds + around;
-    return seconds + around;
+    s->around_seconds = around_seconds(cost, program, op);
+    s->around_error = cost->op_error;
+    lh_cost_count(cost, s);
+    return s->seconds + s->around_seconds;
 }
 
 /* Whether a kernel computes a block's scores: attention itself, or the product of scores that are

@@ -34,6 +34,13 @@ typedef struct {
     LhKernelRate rate[LH_KERNELS_COUNT][2];
 } LhCostCurves;
 
+/* Seconds of a compute op and of the framework's work around it, and their relative errors. */
+typedef struct {
+    double seconds, error;
+    double around_seconds, around_error;
+    bool judged; /* `error` comes from measurements of such calls */
+} LhOpSeconds;
+
 #define LH_COST_HEAD_DIMS 4 /* head dimensions cached; others are looked up each time */
 
 typedef struct {
@@ -47,6 +54,7 @@ typedef struct {
     double op_error; /* largest relative error of the constants of the current op */
     bool op_judged;  /* op_error comes from measurements of such calls, and so includes the model's
                         error */
+    LhOpSeconds op_seconds;      /* of the latest op on the device */
     double spent_s, uncertain_s; /* sums over all ops: time, and time x error */
     double judged_s;             /* time of ops with op_judged */
     LhExtrapolation beyond;
@@ -77,6 +85,9 @@ double lh_cost_curve_call(const LhDevice *device, const LhKernelRate *curve, LhK
  * wave.
  */
 LhTime lh_cost_compute(LhCost *cost, const LhProgram *program, const LhOp *op, double *occupancy);
+
+/* Adds an op to the sums. lh_cost_compute() has done so for its own. */
+void lh_cost_count(LhCost *cost, const LhOpSeconds *op);
 
 /* Whether an op only represents work issued elsewhere. */
 static inline bool
