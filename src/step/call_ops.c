@@ -354,8 +354,16 @@ list_of(const LhStepPlan *plan, uint32_t rank, uint32_t micro_batch)
 static void
 next_chunk(LhEmitter *e, const LhStepList *list)
 {
+    const LhStepRepeat *repeat = &list->repeat;
+
     e->marks[MARK_STEP] = 0;
-    if (++e->marks[MARK_CHUNK] < list->chunks->len)
+    e->marks[MARK_CHUNK]++;
+    if (e->marks[MARK_CHUNK] == repeat->first + repeat->count &&
+        e->marks[MARK_MICRO_BATCH] < repeat->times * repeat->micro_batches) {
+        e->marks[MARK_CHUNK] = repeat->first;
+        e->marks[MARK_MICRO_BATCH] += repeat->micro_batches;
+    }
+    if (e->marks[MARK_CHUNK] < list->chunks->len)
         return;
     e->marks[MARK_CHUNK] = 0;
     e->marks[MARK_MICRO_BATCH]++;
@@ -425,13 +433,15 @@ typedef struct {
     const LhProgram *program;
     GHashTable *seen; /* forms */
     LhOpBuffer buffer;
+    uint32_t first, last; /* ranks of the stage */
     uint32_t micro_batch; /* first micro-batch of the list */
     LhStepVisit *visit;
     void *data;
 } Forms;
 
 static void
-visit_call(Forms *f, uint32_t rank, const LhStepList *list, const LhStepCall *call)
+visit_on(Forms *f, uint32_t rank, const LhStepList *list, const LhStepCall *call,
+         uint32_t micro_batch)
 {
     LhCursor cursor;
     LhEmitter e = { .program = f->program, .buffer = &f->buffer, .rank = rank };
@@ -440,7 +450,7 @@ visit_call(Forms *f, uint32_t rank, const LhStepList *list, const LhStepCall *ca
     e.state = &cursor.own;
     e.embedded = &cursor.embedded;
     e.marks = cursor.own.marks;
-    e.marks[MARK_MICRO_BATCH] = f->micro_batch;
+    e.marks[MARK_MICRO_BATCH] = micro_batch;
     e.marks[MARK_STEP] = 0;
     f->buffer.ops_count = f->buffer.parts_count = f->buffer.counts_count = 0;
     if (call->does != LH_STEP_CALL_MODULE)
@@ -450,21 +460,62 @@ visit_call(Forms *f, uint32_t rank, const LhStepList *list, const LhStepCall *ca
     f->visit(f->data, rank, &f->buffer);
 }
 
-/* Visits the list's calls on the ranks @first and @last of a stage. */
+/* Visits the call on the stage's first and last rank; @later: so many micro-batches later. */
 static void
-visit_list(Forms *f, const LhStepList *list, uint32_t first, uint32_t last)
+visit_call(Forms *f, const LhStepList *list, guint i, uint32_t later)
 {
-    for (guint i = 0; list->calls != NULL && i < list->calls->len; i++) {
-        const LhStepCall *call = &g_array_index(list->calls, LhStepCall, i);
+    const LhStepCall *call = &g_array_index(list->calls, LhStepCall, i);
+    const uint32_t micro_batch = f->micro_batch + later;
+    const uint64_t form = form_of(f->program->plan, list, call, micro_batch);
 
-        const uint64_t form = form_of(f->program->plan, list, call, f->micro_batch);
+    if (!g_hash_table_add(f->seen, (gpointer)(guintptr)form))
+        return;
+    visit_on(f, f->first, list, call, micro_batch);
+    if (f->last != f->first)
+        visit_on(f, f->last, list, call, micro_batch);
+}
 
-        if (!g_hash_table_add(f->seen, (gpointer)(guintptr)form))
-            continue;
-        visit_call(f, first, list, call);
-        if (last != first)
-            visit_call(f, last, list, call);
-    }
+static bool
+is_of_micro_batch(const LhStepList *list, guint i)
+{
+    const LhStepCall *call = &g_array_index(list->calls, LhStepCall, i);
+
+    for (uint32_t k = 0; k < call->uses_count; k++)
+        if (lh_step_uses(list, call)[k].of_micro_batch)
+            return true;
+    return false;
+}
+
+/* Visits repetitions of calls [from, to): of those whose form depends on the micro-batch. */
+static void
+visit_repeated(Forms *f, const LhStepList *list, guint from, guint to)
+{
+    const LhStepRepeat *repeat = &list->repeat;
+
+    for (guint i = from; i < to; i++)
+        for (uint32_t k = 1; k <= repeat->times && is_of_micro_batch(list, i); k++)
+            visit_call(f, list, i, k * repeat->micro_batches);
+}
+
+static guint
+first_call(const LhStepList *list, uint32_t chunk)
+{
+    return chunk < list->chunks->len ? g_array_index(list->chunks, LhStepChunk, chunk).first
+                                     : list->calls->len;
+}
+
+static void
+visit_list(Forms *f, const LhStepList *list)
+{
+    const LhStepRepeat *repeat = &list->repeat;
+    guint behind;
+
+    if (list->calls == NULL)
+        return;
+    behind = first_call(list, repeat->first + repeat->count);
+    for (guint i = 0; i < list->calls->len; i++)
+        visit_call(f, list, i, i < behind ? 0 : repeat->times * repeat->micro_batches);
+    visit_repeated(f, list, first_call(list, repeat->first), behind);
 }
 
 void
@@ -476,13 +527,13 @@ lh_step_visit_forms(const LhProgram *program, LhStepVisit *visit, void *data)
     Forms f = { .program = program, .seen = seen, .visit = visit, .data = data };
 
     for (uint32_t stage = 0; stage < lh_step_stages(&plan->params); stage++) {
-        const uint32_t first = stage * of_stage, last = first + of_stage - 1;
-
+        f.first = stage * of_stage;
+        f.last = f.first + of_stage - 1;
         f.micro_batch = 0;
-        visit_list(&f, &plan->stages[stage].inner, first, last);
+        visit_list(&f, &plan->stages[stage].inner);
         f.micro_batch =
             plan->stages[stage].inner.calls != NULL ? plan->params.micro_batches - 1 : 0;
-        visit_list(&f, &plan->stages[stage].last, first, last);
+        visit_list(&f, &plan->stages[stage].last);
     }
     lh_op_buffer_clear(&f.buffer);
 }

@@ -6,18 +6,48 @@
  */
 #include "step/step_private.h"
 
+/* ---- gathers ---- */
+
+/* The calls of each gather, as linked lists: heads by number, and the next call. */
+typedef struct {
+    uint32_t *first, *next; /* [gathers + 1], [calls]; LH_STEP_NONE: none */
+    uint32_t gathers;       /* the highest number */
+} Gathers;
+
+static Gathers
+find_gathers(const GArray *calls)
+{
+    Gathers g = { .next = g_new(uint32_t, MAX(calls->len, 1)) };
+
+    for (guint i = 0; i < calls->len; i++)
+        g.gathers = MAX(g.gathers, g_array_index(calls, LhStepCall, i).gather);
+    g.first = g_new(uint32_t, g.gathers + 1);
+    for (uint32_t k = 0; k <= g.gathers; k++)
+        g.first[k] = LH_STEP_NONE;
+    for (guint i = calls->len; i-- > 0;) {
+        const uint32_t number = g_array_index(calls, LhStepCall, i).gather;
+
+        g.next[i] = g.first[number];
+        g.first[number] = i;
+    }
+    return g;
+}
+
+static void
+clear_gathers(Gathers *g)
+{
+    g_free(g->first);
+    g_free(g->next);
+}
+
 /* ---- prefetching ---- */
 
 /* Appends the calls of gather @number. */
 static void
-append_gather(GArray *to, const GArray *from, uint32_t number)
+append_gather(GArray *to, const GArray *from, const Gathers *g, uint32_t number)
 {
-    for (guint i = 0; i < from->len; i++) {
-        const LhStepCall *call = &g_array_index(from, LhStepCall, i);
-
-        if (call->gather == number)
-            g_array_append_vals(to, call, 1);
-    }
+    for (uint32_t i = g->first[number]; i != LH_STEP_NONE; i = g->next[i])
+        g_array_append_vals(to, &g_array_index(from, LhStepCall, i), 1);
 }
 
 /* Issues gather i where gather i - prefetch was needed; the first ones at the start. */
@@ -25,30 +55,31 @@ static void
 prefetch(const LhStepPlan *plan, LhStepList *list)
 {
     const uint32_t ahead = plan->params.behaviour.prefetch;
-    GArray *calls = list->calls;
-    GArray *moved;
-    uint32_t issued = 0, seen = 0, gathers = 0;
+    GArray *calls = list->calls, *to;
+    Gathers gathers = find_gathers(calls);
+    uint32_t issued = 0, seen = 0;
 
-    for (guint i = 0; i < calls->len; i++)
-        gathers = MAX(gathers, g_array_index(calls, LhStepCall, i).gather);
-    if (ahead == 0 || gathers == 0)
+    if (ahead == 0 || gathers.gathers == 0) {
+        clear_gathers(&gathers);
         return;
-    moved = g_array_new(FALSE, FALSE, sizeof(LhStepCall));
+    }
+    to = g_array_sized_new(FALSE, FALSE, sizeof(LhStepCall), calls->len);
     for (guint i = 0; i < calls->len; i++) {
         const LhStepCall *call = &g_array_index(calls, LhStepCall, i);
 
         if (call->gather == 0) {
-            g_array_append_vals(moved, call, 1);
+            g_array_append_vals(to, call, 1);
             continue;
         }
         if (call->gather == seen)
             continue;
         seen = call->gather;
-        while (issued < MIN(seen + ahead, gathers))
-            append_gather(moved, calls, ++issued);
+        while (issued < MIN(seen + ahead, gathers.gathers))
+            append_gather(to, calls, &gathers, ++issued);
     }
+    clear_gathers(&gathers);
     g_array_unref(calls);
-    list->calls = moved;
+    list->calls = to;
 }
 
 /* ---- live ranges ---- */
@@ -59,17 +90,16 @@ tensor_at(const LhStepList *list, uint32_t index)
     return &g_array_index(list->tensors, LhStepTensor, index);
 }
 
-/* Last use of the results of the gather whose calls begin at @first. */
+/* Last use of the results of the gather, from its call @first on. */
 static uint32_t
-last_of_gather(const LhStepList *list, uint32_t first)
+last_of_gather(const LhStepList *list, const Gathers *g, uint32_t first)
 {
-    const uint32_t number = g_array_index(list->calls, LhStepCall, first).gather;
     uint32_t last = 0;
 
-    for (guint i = first; i < list->calls->len; i++) {
+    for (uint32_t i = first; i != LH_STEP_NONE; i = g->next[i]) {
         const LhStepCall *call = &g_array_index(list->calls, LhStepCall, i);
 
-        for (uint32_t k = 1; call->gather == number && k < call->uses_count; k += 2)
+        for (uint32_t k = 1; k < call->uses_count; k += 2)
             last = MAX(last, tensor_at(list, lh_step_uses(list, call)[k].tensor)->last);
     }
     return last;
@@ -91,6 +121,7 @@ static void
 end_together(LhStepList *list)
 {
     const uint32_t flat = flat_gradient_made(list);
+    Gathers gathers = find_gathers(list->calls);
     uint32_t number = 0, last = 0;
 
     for (guint i = 0; i < list->calls->len; i++) {
@@ -98,11 +129,12 @@ end_together(LhStepList *list)
 
         if (call->gather != 0 && call->gather != number) {
             number = call->gather;
-            last = MAX(last_of_gather(list, i), flat);
+            last = MAX(last_of_gather(list, &gathers, i), flat);
         }
         for (uint32_t k = 1; call->gather != 0 && k < call->uses_count; k += 2)
             tensor_at(list, lh_step_uses(list, call)[k].tensor)->last = last;
     }
+    clear_gathers(&gathers);
 }
 
 /* First call of the next tensor of a role from index @from on, which is of the same micro-batch. */

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "step/recorder.h"
 
+#include "base/mix.h"
+
+#include <string.h>
+
 uint32_t
 lh_step_add_tensor(LhStepRecorder *r, LhStepTensor tensor)
 {
@@ -31,8 +35,18 @@ lh_step_add_call(LhStepRecorder *r, LhStepCallKind does, LhStepStream stream, ui
 void
 lh_step_set_args(LhStepRecorder *r, LhStepCall *call, const LhKernelArgs *args)
 {
-    g_array_append_val(r->plan->args, *args);
-    call->args = r->plan->args->len - 1;
+    GArray *all = r->plan->args;
+    const gpointer hash = (gpointer)(guintptr)lh_mix_bytes(0, args, sizeof(*args));
+    gpointer at;
+
+    if (g_hash_table_lookup_extended(r->plan->args_at, hash, NULL, &at)) {
+        call->args = GPOINTER_TO_UINT(at);
+        if (memcmp(&g_array_index(all, LhKernelArgs, call->args), args, sizeof(*args)) == 0)
+            return;
+    }
+    g_array_append_val(all, *args);
+    call->args = all->len - 1;
+    g_hash_table_insert(r->plan->args_at, hash, GUINT_TO_POINTER(call->args));
 }
 
 void

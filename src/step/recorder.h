@@ -10,8 +10,9 @@ typedef struct {
     LhStepPlan *plan;
     LhStepList *list;
     uint32_t stage;
-    uint16_t micro_batch; /* in a pipeline; else relative to the list */
-    bool last;            /* the optimizer follows this micro-batch */
+    uint32_t micro_batches; /* in a pipeline: number recorded */
+    uint16_t micro_batch;   /* in a pipeline; else relative to the list */
+    bool last;              /* the optimizer follows this micro-batch */
     uint8_t phase;
     /* [layers + 1], of the micro-batch: current tensor of each role, or LH_STEP_NONE. */
     uint32_t (*roles)[LH_STEP_ROLES];

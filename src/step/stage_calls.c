@@ -189,7 +189,7 @@ enter_micro_batch(Stage *s, uint16_t micro_batch)
         s->roles[micro_batch] = new_roles(s->r.plan);
     s->r.roles = s->roles[micro_batch];
     s->r.micro_batch = micro_batch;
-    s->r.last = micro_batch + 1u == s->r.plan->params.micro_batches;
+    s->r.last = micro_batch + 1u == s->r.micro_batches;
 }
 
 /* First layer of one of the stage's chunks, and the layer after its last. */
@@ -271,10 +271,12 @@ exchange(Stage *s, const LhStepTurn *turn)
 }
 
 void
-lh_step_record_turns(LhStepPlan *plan, uint32_t stage, const GArray *turns)
+lh_step_record_turns(LhStepPlan *plan, uint32_t stage, const GArray *turns, uint32_t micro_batches)
 {
-    const uint32_t micro_batches = plan->params.micro_batches;
-    Stage s = { .r = { .plan = plan, .list = &plan->stages[stage].last, .stage = stage } };
+    Stage s = { .r = { .plan = plan,
+                       .list = &plan->stages[stage].last,
+                       .stage = stage,
+                       .micro_batches = micro_batches } };
 
     s.roles = g_malloc0(micro_batches * sizeof(*s.roles));
     begin(&s.r);

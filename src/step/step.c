@@ -6,11 +6,17 @@
 
 #include "step/formulas.h"
 #include "step/legality.h"
+#include "step/repetition.h"
 #include "step/step_private.h"
 
 #include <inttypes.h>
 
 /* ---- the plan ---- */
+
+/* Units of micro-batches that are left out of a stage, to be repeated. */
+typedef struct {
+    uint32_t micro_batches, left_out;
+} LhStepUnits;
 
 static void
 free_list(LhStepList *list)
@@ -19,6 +25,20 @@ free_list(LhStepList *list)
     g_clear_pointer(&list->uses, g_array_unref);
     g_clear_pointer(&list->tensors, g_array_unref);
     g_clear_pointer(&list->chunks, g_array_unref);
+    *list = (LhStepList){ 0 };
+}
+
+/* Frees all that has been recorded. */
+static void
+clear_recorded(LhStepPlan *plan)
+{
+    for (uint32_t i = 0; plan->stages != NULL && i < lh_step_stages(&plan->params); i++) {
+        free_list(&plan->stages[i].inner);
+        free_list(&plan->stages[i].last);
+    }
+    g_clear_pointer(&plan->args, g_array_unref);
+    g_clear_pointer(&plan->args_at, g_hash_table_unref);
+    g_clear_pointer(&plan->classes, g_array_unref);
 }
 
 static void
@@ -27,13 +47,8 @@ free_plan(void *data)
     LhStepPlan *plan = data;
 
     lh_step_clear_modules(plan);
-    for (uint32_t i = 0; plan->stages != NULL && i < lh_step_stages(&plan->params); i++) {
-        free_list(&plan->stages[i].inner);
-        free_list(&plan->stages[i].last);
-    }
+    clear_recorded(plan);
     g_free(plan->stages);
-    g_clear_pointer(&plan->args, g_array_unref);
-    g_clear_pointer(&plan->classes, g_array_unref);
     g_free(plan->kinds);
     g_free(plan->dense);
     g_free(plan);
@@ -86,8 +101,6 @@ new_plan(const LhStepParams *p)
     plan->data_ranks = p->module.ranks * p->data_parallel;
     if (plan->data_ranks == 1)
         plan->params.shard = LH_SHARD_DDP;
-    plan->args = g_array_new(FALSE, FALSE, sizeof(LhKernelArgs));
-    plan->classes = g_array_new(FALSE, FALSE, sizeof(LhStepClass));
     plan->stages = g_new0(LhStepStage, lh_step_stages(p));
     set_layers(plan, p);
     return plan;
@@ -237,20 +250,58 @@ add_all_held(LhStepPlan *plan)
     add_held(plan, LH_STEP_OF_OTHER, LH_STEP_NONE);
 }
 
+/* Records the stages of a pipeline. @units, if not NULL: leave out what repeats, which is set for
+ * each stage. */
 static void
-record(LhStepPlan *plan)
+record_stages(LhStepPlan *plan, LhStepUnits *units)
 {
-    g_autoptr(GPtrArray) turns = NULL;
+    g_autoptr(GPtrArray) turns = lh_step_turns(&plan->params);
 
+    for (uint32_t stage = 0; stage < turns->len; stage++) {
+        const GArray *all = g_ptr_array_index(turns, stage);
+        LhStepShort few;
+
+        if (units == NULL) {
+            lh_step_record_turns(plan, stage, all, plan->params.micro_batches);
+            continue;
+        }
+        few = lh_step_shorten(&plan->params, stage, all);
+        units[stage] = (LhStepUnits){ few.unit, few.left_out };
+        lh_step_record_turns(plan, stage, few.turns, few.micro_batches);
+        g_array_unref(few.turns);
+    }
+}
+
+static void
+record(LhStepPlan *plan, LhStepUnits *units)
+{
+    plan->args = g_array_new(FALSE, FALSE, sizeof(LhKernelArgs));
+    plan->args_at = g_hash_table_new(NULL, NULL);
+    plan->classes = g_array_new(FALSE, FALSE, sizeof(LhStepClass));
     if (lh_step_stages(&plan->params) == 1) {
         if (plan->params.micro_batches > 1)
             lh_step_record(plan, &plan->stages->inner, false);
         lh_step_record(plan, &plan->stages->last, true);
         return;
     }
-    turns = lh_step_turns(&plan->params);
-    for (uint32_t stage = 0; stage < turns->len; stage++)
-        lh_step_record_turns(plan, stage, g_ptr_array_index(turns, stage));
+    record_stages(plan, units);
+}
+
+/* Records, places and orders all calls. False: with @units, some stage does not repeat them. */
+static bool
+fill(LhStepPlan *plan, LhStepUnits *units)
+{
+    record(plan, units);
+    lh_step_place(plan);
+    add_all_held(plan);
+    lh_step_order(plan);
+    for (uint32_t stage = 0; units != NULL && stage < lh_step_stages(&plan->params); stage++) {
+        if (units[stage].left_out > 0 &&
+            !lh_step_repeat(plan, &plan->stages[stage].last, units[stage].micro_batches,
+                            units[stage].left_out))
+            return false;
+    }
+    return true;
 }
 
 /* Sets the claimed bytes and flops, unless the attention schedule has no closed form. They are
@@ -328,6 +379,7 @@ lh_step_new(const LhStepParams *params, GError **error)
     LhProgramParams whole;
     LhStepPlan *plan;
     LhProgram *program;
+    g_autofree LhStepUnits *units = NULL;
 
     if (!lh_step_check(params, error))
         return NULL;
@@ -336,10 +388,11 @@ lh_step_new(const LhStepParams *params, GError **error)
         free_plan(plan);
         return NULL;
     }
-    record(plan);
-    lh_step_place(plan);
-    add_all_held(plan);
-    lh_step_order(plan);
+    units = g_new0(LhStepUnits, lh_step_stages(params));
+    if (params->unrepeated || lh_step_stages(params) == 1 || !fill(plan, units)) {
+        clear_recorded(plan);
+        fill(plan, NULL);
+    }
     whole = program_params(plan);
     program = lh_program_create("step", &lh_step_generator, &whole, LH_PLACE_CONTIGUOUS);
     program->plan = plan;

@@ -105,6 +105,7 @@ typedef struct {
     bool embedding_counts, loss_counts;
     LhPipelineOrder pipeline_order;
     uint32_t micro_batches; /* of a data-parallel rank, one after another */
+    bool unrepeated;        /* record every micro-batch of a pipeline, without repetition */
     LhShard shard;
     LhCheckpoint checkpoint;
     LhStepBehaviour behaviour;

@@ -187,11 +187,21 @@ typedef struct {
     uint32_t first, count;
 } LhStepChunk;
 
+/* Chunks [first, first + count) are done `times` more times, each `micro_batches` micro-batches
+ * later; what is behind them is as much later. */
+typedef struct {
+    uint32_t first, count;
+    uint32_t times; /* 0: none */
+    uint32_t micro_batches;
+} LhStepRepeat;
+
 typedef struct {
     GArray *calls;   /* of LhStepCall */
     GArray *uses;    /* of LhStepUse, of all calls */
     GArray *tensors; /* of LhStepTensor; tensors that stay come first */
     GArray *chunks;  /* of LhStepChunk */
+    LhStepRepeat repeat;
+    /* Including those repeated, like `modules`. */
     uint32_t plain_chunks;
     uint32_t modules[LH_STEP_KINDS][2]; /* number of modules, forward and backward */
 } LhStepList;
@@ -223,7 +233,8 @@ struct _LhStepPlan {
     /* Tokens of a micro-batch on such a rank, over all sequences. */
     uint64_t rows;
     uint32_t data_ranks; /* D: context x data parallel */
-    GArray *args;        /* of LhKernelArgs */
+    GArray *args;        /* of LhKernelArgs, each once */
+    GHashTable *args_at; /* index of the first ones with a hash */
     GArray *classes;     /* of LhStepClass */
     LhStepStage *stages; /* [lh_step_stages()] */
 };
@@ -236,9 +247,11 @@ void lh_step_take_attention(LhStepPlan *plan, LhStepAttention *attention);
 /* Declares the modules' own slots and streams in @program. */
 void lh_step_declare_modules(LhStepPlan *plan, LhProgram *program);
 
-/* stage_calls.c: records a micro-batch, with the optimizer if @last; or all turns of a stage. */
+/* stage_calls.c: records a micro-batch, with the optimizer if @last; or the turns of a stage, of
+ * @micro_batches micro-batches. */
 void lh_step_record(LhStepPlan *plan, LhStepList *list, bool last);
-void lh_step_record_turns(LhStepPlan *plan, uint32_t stage, const GArray *turns);
+void lh_step_record_turns(LhStepPlan *plan, uint32_t stage, const GArray *turns,
+                          uint32_t micro_batches);
 
 /* tensor_sizes.c: for a tensor of any family. */
 LhStepShape lh_step_tensor_shape(const LhStepPlan *plan, const LhStepTensor *tensor);

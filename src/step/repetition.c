@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "step/repetition.h"
+
+#include <string.h>
+
+#define UNITS_KEPT 2     /* units recorded, to be compared */
+#define PERIODS_BEFORE 4 /* turns repeat earlier than the places of their tensors */
+
+/* ---- turns ---- */
+
+static const LhStepTurn *
+turn_at(const GArray *turns, guint i)
+{
+    return &g_array_index(turns, LhStepTurn, i);
+}
+
+static LhStepTurn
+moved(const LhStepTurn *turn, int64_t micro_batches)
+{
+    LhStepTurn later = *turn;
+
+    if (later.messages_count == 0)
+        later.micro_batch = (uint16_t)(later.micro_batch + micro_batches);
+    for (uint32_t i = 0; i < later.messages_count; i++)
+        later.messages[i].micro_batch = (uint16_t)(later.messages[i].micro_batch + micro_batches);
+    return later;
+}
+
+static bool
+same_message(const LhStepMessage *a, const LhStepMessage *b)
+{
+    return a->send == b->send && a->backward == b->backward && a->chunk == b->chunk &&
+           a->micro_batch == b->micro_batch;
+}
+
+/* Whether turn @later is turn @i, @micro_batches later. */
+static bool
+is_moved(const GArray *turns, guint i, guint later, uint32_t micro_batches)
+{
+    const LhStepTurn a = moved(turn_at(turns, i), micro_batches), *b = turn_at(turns, later);
+
+    if (a.messages_count != b->messages_count)
+        return false;
+    for (uint32_t k = 0; k < a.messages_count; k++)
+        if (!same_message(&a.messages[k], &b->messages[k]))
+            return false;
+    return a.messages_count > 0 ||
+           (a.backward == b->backward && a.chunk == b->chunk && a.micro_batch == b->micro_batch);
+}
+
+/* Turns from @first on are each repeated @length turns and @micro_batches micro-batches later;
+ * there are @periods such runs. */
+typedef struct {
+    guint first, length, periods;
+    uint32_t micro_batches;
+} Periodic;
+
+/* Finds the run around the middle; no periods: there is none. */
+static Periodic
+find_periodic(const GArray *turns, uint32_t micro_batches)
+{
+    const guint middle = turns->len / 2;
+    Periodic found = { .first = middle, .micro_batches = micro_batches };
+    guint same = 0, end;
+
+    for (guint length = 1; middle + 2 * length <= turns->len && found.length == 0; length++) {
+        for (same = 0; same < length; same++)
+            if (!is_moved(turns, middle + same, middle + same + length, micro_batches))
+                break;
+        if (same == length)
+            found.length = length;
+    }
+    if (found.length == 0)
+        return found;
+    while (found.first > 0 &&
+           is_moved(turns, found.first - 1, found.first - 1 + found.length, micro_batches))
+        found.first--;
+    end = middle + found.length;
+    while (end < turns->len && is_moved(turns, end - found.length, end, micro_batches))
+        end++;
+    found.periods = (end - found.first) / found.length;
+    return found;
+}
+
+LhStepShort
+lh_step_shorten(const LhStepParams *params, uint32_t stage, const GArray *turns)
+{
+    const bool rounds = lh_step_chunks(params) > 1;
+    /* Works in flight when the first backward work begins. */
+    const uint32_t unit = lh_step_warmup(params, stage) + 1;
+    const Periodic p = find_periodic(turns, rounds ? lh_step_stages(params) : 1);
+    const uint32_t kept = UNITS_KEPT * unit + PERIODS_BEFORE;
+    LhStepShort s = { .micro_batches = params->micro_batches };
+    guint from, to;
+
+    s.turns = g_array_sized_new(FALSE, FALSE, sizeof(LhStepTurn), turns->len);
+    if (p.periods > kept)
+        s.left_out = (p.periods - kept) / unit;
+    if (s.left_out > 0)
+        s.unit = unit * p.micro_batches;
+    s.micro_batches -= s.left_out * s.unit;
+    from = p.first + kept * p.length;
+    to = from + s.left_out * unit * p.length;
+    for (guint i = 0; i < turns->len; i++) {
+        const bool behind = s.left_out > 0 && i >= to;
+        const LhStepTurn turn =
+            moved(turn_at(turns, i), behind ? -(int64_t)s.left_out * s.unit : 0);
+
+        if (s.left_out == 0 || i < from || behind)
+            g_array_append_val(s.turns, turn);
+    }
+    return s;
+}
+
+/* ---- calls ---- */
+
+static const LhStepCall *
+call_at(const LhStepList *list, guint i)
+{
+    return &g_array_index(list->calls, LhStepCall, i);
+}
+
+static const LhStepChunk *
+chunk_at(const LhStepList *list, guint i)
+{
+    return &g_array_index(list->chunks, LhStepChunk, i);
+}
+
+static bool
+same_use(const LhStepList *list, const LhStepUse *a, const LhStepUse *b)
+{
+    const LhStepTensor *x = &g_array_index(list->tensors, LhStepTensor, a->tensor);
+    const LhStepTensor *y = &g_array_index(list->tensors, LhStepTensor, b->tensor);
+
+    return x->class_index == y->class_index && x->instance == y->instance && a->part == b->part &&
+           a->count == b->count && a->reads == b->reads && a->writes == b->writes &&
+           a->own_piece == b->own_piece && a->of_micro_batch == b->of_micro_batch &&
+           a->gradient == b->gradient;
+}
+
+static bool
+same_args(const LhStepPlan *plan, const LhStepCall *a, const LhStepCall *b)
+{
+    const LhArgsKind kind = lh_kernels[a->kernel]->args;
+
+    return a->does != LH_STEP_CALL_COMPUTE || a->args == b->args ||
+           lh_kernel_args_mix(0, kind, &g_array_index(plan->args, LhKernelArgs, a->args)) ==
+               lh_kernel_args_mix(0, kind, &g_array_index(plan->args, LhKernelArgs, b->args));
+}
+
+/* Whether @b is @a, @unit micro-batches later. */
+static bool
+same_call(const LhStepPlan *plan, const LhStepList *list, const LhStepCall *a, const LhStepCall *b,
+          uint32_t unit)
+{
+    const bool same = a->does == b->does && a->stream == b->stream && a->phase == b->phase &&
+                      a->kind == b->kind && a->backward == b->backward && a->starts == b->starts &&
+                      a->fresh == b->fresh && a->segment == b->segment &&
+                      a->replicas == b->replicas && a->group == b->group &&
+                      a->collective == b->collective && a->communicator == b->communicator &&
+                      a->uses_count == b->uses_count && a->layer == b->layer &&
+                      a->micro_batch + unit == b->micro_batch && a->kernel == b->kernel &&
+                      memcmp(&a->waits, &b->waits, sizeof(a->waits)) == 0 &&
+                      a->after_module == b->after_module && a->after_all == b->after_all;
+
+    for (uint32_t i = 0; same && i < a->uses_count; i++)
+        if (!same_use(list, &lh_step_uses(list, a)[i], &lh_step_uses(list, b)[i]))
+            return false;
+    return same && same_args(plan, a, b);
+}
+
+static bool
+same_chunk(const LhStepPlan *plan, const LhStepList *list, guint a, guint b, uint32_t unit)
+{
+    const LhStepChunk *x = chunk_at(list, a), *y = chunk_at(list, b);
+
+    if (x->count != y->count)
+        return false;
+    for (uint32_t i = 0; i < x->count; i++)
+        if (!same_call(plan, list, call_at(list, x->first + i), call_at(list, y->first + i), unit))
+            return false;
+    return true;
+}
+
+/* The next chunk after @from that is the module of chunk @from, @unit micro-batches later; the
+ * number of chunks: none. */
+static guint
+next_like(const LhStepPlan *plan, const LhStepList *list, guint from, uint32_t unit)
+{
+    guint at = from + 1;
+
+    while (at < list->chunks->len && !same_chunk(plan, list, from, at, unit))
+        at++;
+    return at;
+}
+
+/* Whether the @count chunks from @first on are repeated behind them. */
+static bool
+repeats(const LhStepPlan *plan, const LhStepList *list, guint first, guint count, uint32_t unit)
+{
+    if (first + 2 * count > list->chunks->len)
+        return false;
+    for (guint i = first + count; i-- > first;)
+        if (!same_chunk(plan, list, i, i + count, unit))
+            return false;
+    return true;
+}
+
+/* Adds the steps of the repeated chunks to those of the list. */
+static void
+count_steps(LhStepList *list)
+{
+    const LhStepRepeat *r = &list->repeat;
+
+    for (guint i = r->first; i < r->first + r->count; i++) {
+        const LhStepCall *call = call_at(list, chunk_at(list, i)->first);
+
+        if (call->does == LH_STEP_CALL_MODULE)
+            list->modules[call->kind][call->backward] += r->times;
+        else
+            list->plain_chunks += r->times;
+    }
+}
+
+bool
+lh_step_repeat(const LhStepPlan *plan, LhStepList *list, uint32_t unit, uint32_t left_out)
+{
+    /* A chunk begins behind a module in any case. */
+    for (guint i = 0; i < list->chunks->len; i++) {
+        guint next;
+
+        if (call_at(list, chunk_at(list, i)->first)->does != LH_STEP_CALL_MODULE)
+            continue;
+        next = next_like(plan, list, i, unit);
+        if (!repeats(plan, list, i + 1, next - i, unit))
+            continue;
+        list->repeat = (LhStepRepeat){
+            .first = i + 1, .count = next - i, .times = left_out, .micro_batches = unit
+        };
+        count_steps(list);
+        return true;
+    }
+    return false;
+}
