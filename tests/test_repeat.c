@@ -34,10 +34,23 @@ check_exposed(const char *members, const LhSimParams *of, const LhSimResult *who
     exposed_spans_clear(&spans);
 }
 
+/* Ops that are faster: of one rank, or one op. */
+typedef struct {
+    uint32_t rank, op; /* LH_OP_NONE: all of the rank */
+} Faster;
+
+static double
+share_of(void *data, uint32_t rank, uint32_t op)
+{
+    const Faster *f = data;
+
+    return rank == f->rank && (f->op == LH_OP_NONE || op == f->op) ? 0.7 : 1;
+}
+
 /* Returns the share of ops skipped, for this launch time and with @machine_ranks ranks sharing
  * half as many cores (0: no sharing); -1: the step is refused. */
 static double
-check(const char *members, LhTime launch_ps, uint64_t machine_ranks)
+check(const char *members, LhTime launch_ps, uint64_t machine_ranks, const Faster *faster)
 {
     LhScenario *scenario;
     g_autoptr(LhSetup) setup = setup_of(members, &scenario);
@@ -62,6 +75,10 @@ check(const char *members, LhTime launch_ps, uint64_t machine_ranks)
         lh_step_watch(program, &hooks);
         params.exposed_stride = 1;
         params.exposed_dimension = hooks.exposed_dimension;
+        if (faster != NULL) {
+            params.time_share = share_of;
+            params.time_share_data = (void *)faster;
+        }
         skipping = lh_simulate(&params, &error);
         params.unskipped = true;
         whole = lh_simulate(&params, &error);
@@ -149,7 +166,7 @@ START_TEST(pipelines_in_short_are_whole_pipelines)
     for (uint64_t seed = 1; seed <= cases; seed++) {
         g_autofree char *members = random_pipeline(seed);
         const LhTime launch_ps = launches_ps[lh_rng_bits(seed, 16, 0) % G_N_ELEMENTS(launches_ps)];
-        const double share = check(members, launch_ps, 0);
+        const double share = check(members, launch_ps, 0, NULL);
 
         ran += share >= 0;
         shorter += share > 0.3;
@@ -172,18 +189,37 @@ START_TEST(steps_in_short_are_whole_steps)
     for (uint64_t seed = 1; seed <= cases; seed++) {
         g_autofree char *members = random_members(seed);
         const LhTime launch_ps = launches_ps[lh_rng_bits(seed, 16, 0) % G_N_ELEMENTS(launches_ps)];
-        const double share = check(members, launch_ps, 0);
+        const double share = check(members, launch_ps, 0, NULL);
 
         ran += share >= 0;
         shorter += share > 0;
         if (seed % SHARING == 0 && share >= 0)
-            shared += check(members, launch_ps, 4) > 0;
+            shared += check(members, launch_ps, 4, NULL) > 0;
     }
     if (cases >= 40) {
         ck_assert_uint_gt(ran, cases / 2);
         ck_assert_uint_gt(shorter, cases / 4);
         ck_assert_uint_gt(shared, 0);
     }
+}
+END_TEST
+
+/* A faster rank changes every period; a faster op only its own. */
+START_TEST(faster_ops_are_not_skipped)
+{
+    const uint64_t cases = test_share(30);
+    uint64_t shorter = 0;
+
+    for (uint64_t seed = 1; seed <= cases; seed++) {
+        g_autofree char *members = random_members(seed);
+        const Faster faster = { .rank = (uint32_t)(lh_rng_bits(seed, 17, 0) % 4),
+                                .op = seed % 3 == 0 ? LH_OP_NONE
+                                                    : (uint32_t)(lh_rng_bits(seed, 18, 0) % 4000) };
+
+        shorter += check(members, 4000000, 0, &faster) > 0;
+    }
+    if (cases >= 30)
+        ck_assert_uint_gt(shorter, cases / 6);
 }
 END_TEST
 
@@ -198,7 +234,7 @@ START_TEST(hosts_are_as_far_ahead)
     double left_out = 0;
 
     for (LhTime launch_ps = 20000000; launch_ps < 120000000; launch_ps += launch_ps / 20)
-        left_out += check(members, launch_ps, 0);
+        left_out += check(members, launch_ps, 0, NULL);
     ck_assert_double_gt(left_out, 1);
 }
 END_TEST
@@ -210,7 +246,7 @@ START_TEST(folded_steps_have_less_to_do)
                               "\"seq_length\": \"4K\", "
                               "\"tensor_model_parallel_size\": \"8\", \"schedule\": [\"ring\"], "
                               "\"collectives\": \"fluid\"",
-                              4000000, 0),
+                              4000000, 0, NULL),
                         0);
 }
 END_TEST
@@ -352,4 +388,5 @@ START_TEST(odd_layers_are_seen)
 END_TEST
 
 LH_TEST_MAIN("repeat", pipelines_in_short_are_whole_pipelines, steps_in_short_are_whole_steps,
-             hosts_are_as_far_ahead, folded_steps_have_less_to_do, odd_layers_are_seen)
+             faster_ops_are_not_skipped, hosts_are_as_far_ahead, folded_steps_have_less_to_do,
+             odd_layers_are_seen)

@@ -243,7 +243,8 @@ play_faster(const PathSearch *s, LhSpeedUp *what, GError **error)
     Faster faster = { s, what };
     const LhHooks hooks = { .task = s->task != NULL ? *s->task : (LhTask){ 0 },
                             .time_share = share_of_op,
-                            .time_share_data = &faster };
+                            .time_share_data = &faster,
+                            .time_share_alike = what->op == LH_OP_NONE };
     g_autoptr(LhSimResult) result = NULL;
     LhTime follows_ps;
 

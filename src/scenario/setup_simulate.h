@@ -21,6 +21,7 @@ typedef struct {
     /* See LhSimParams; may be NULL. */
     double (*time_share)(void *data, uint32_t rank, uint32_t op);
     void *time_share_data;
+    bool time_share_alike;
     const _Atomic LhTime *limit_ps; /* cutoff of simulated time; see LhSimParams; may be NULL */
     const GArray *tails;            /* likewise */
     LhTime *ended_ps;               /* likewise */

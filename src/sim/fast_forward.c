@@ -105,15 +105,28 @@ lh_fast_forward_note_flow(LhEngine *e, LhFastForwardEvent event, uint32_t flow)
                name_of(e, ends->ranks[1], ends->nodes[1]));
 }
 
+/* The hash of an op in @buffer, which has number @id in the program of rank @r. @first: first op of
+ * its step. */
+static uint64_t
+content_hash(const LhEngine *e, uint32_t r, uint32_t id, const LhOp *op, const LhOpBuffer *buffer,
+             bool first)
+{
+    const uint64_t hash = lh_op_hash(e->program, op, buffer, first);
+    const double share = lh_engine_time_share(e, r, id);
+
+    return e->params->time_share == NULL ? hash : lh_mix_bytes(hash, &share, sizeof(share));
+}
+
 void
 lh_fast_forward_issue(LhEngine *e, const LhSimRank *rank, LhNode *node, const LhOp *op, bool first)
 {
     LhFastForward *p = e->repeat;
     Issued *issued = &p->issued[rank->index];
 
-    node->alike = p->begun ? lh_op_hash(e->program, op, &e->buffer, first) : 0;
+    node->alike = 0;
     if (!p->begun)
         return;
+    node->alike = content_hash(e, rank->index, op->id + rank->skipped_ops, op, &e->buffer, first);
     p->hash = lh_mix(p->hash, name_of(e, rank->index, op->id));
     p->hash = lh_mix(p->hash, node->alike);
     p->hash = lh_mix(p->hash, (uint64_t)MAX(rank->host_ps - e->now, 0));
@@ -185,7 +198,7 @@ look_ahead(const LhEngine *e, uint32_t r, uint32_t limit)
             const bool memory = op->kind == LH_OP_ALLOC || op->kind == LH_OP_FREE;
 
             if (at == issued->hashes->len ||
-                lh_op_hash(e->program, op, &p->buffer, i == 0) !=
+                content_hash(e, r, op->id, op, &p->buffer, i == 0) !=
                     g_array_index(issued->hashes, uint64_t, at) ||
                 (memory && !has_labels(&g_array_index(issued->changes, Change, changes++), op,
                                        issued->periods + 1)))
@@ -455,7 +468,7 @@ may_skip(const LhSimParams *p)
 {
     return p->program->closed == NULL && !p->unskipped && p->timeline == NULL &&
            p->memory == NULL && p->links == NULL && !p->path && !p->precedence && p->jitter <= 0 &&
-           p->compute_time == NULL && p->time_share == NULL && p->steps_max == 0;
+           p->compute_time == NULL && p->steps_max == 0;
 }
 
 LhFastForward *

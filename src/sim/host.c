@@ -32,19 +32,11 @@ issue_memory(LhEngine *e, LhSimRank *rank, LhNode *node, const LhOp *op, bool re
     lh_nodes_retire(&rank->nodes);
 }
 
-static double
-time_share(const LhEngine *e, const LhSimRank *rank, const LhOp *op)
-{
-    const LhSimParams *p = e->params;
-
-    return p->time_share == NULL ? 1 : p->time_share(p->time_share_data, rank->index, op->id);
-}
-
 /* Initialises the part of an exchange or a collective. */
 static void
 init_communication(LhEngine *e, const LhSimRank *rank, LhNode *node, const LhOp *op)
 {
-    node->share = time_share(e, rank, op);
+    node->share = lh_engine_time_share(e, rank->index, op->id + rank->skipped_ops);
     node->bytes = 0;
     node->pending = 0;
     node->posts = LH_NO_POST;
@@ -84,7 +76,7 @@ issue_compute(LhEngine *e, LhSimRank *rank, LhNode *node, const LhOp *op, bool r
     node->work_ps *= lh_sim_variation(p, r, op->id);
     if (e->slowdown != NULL)
         node->work_ps *= e->slowdown[r];
-    node->work_ps *= time_share(e, rank, op);
+    node->work_ps *= lh_engine_time_share(e, r, op->id + rank->skipped_ops);
     e->results[r].flops += node->flops;
     e->results[r].dense_flops += lh_op_dense_flops(op);
 }

@@ -69,7 +69,7 @@ may_fold(const LhSimParams *p)
 
     return !p->unfolded && p->device->machine_ranks == 0 && !stragglers && !faults && !watched &&
            p->jitter <= 0 && p->compute_time == NULL && p->steps_max == 0 && !p->precedence &&
-           p->time_share == NULL;
+           (p->time_share == NULL || p->time_share_alike);
 }
 
 LhSimResult *

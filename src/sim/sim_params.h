@@ -66,6 +66,7 @@ typedef struct {
      * NULL: 1. */
     double (*time_share)(void *data, uint32_t rank, uint32_t op);
     void *time_share_data;
+    bool time_share_alike; /* it is the same for ops that folding takes for the same */
     /* Receives progress now and then: program, events and simulated time. A run uses one thread,
      * whatever the task's jobs, and reports on it. */
     LhTask task;

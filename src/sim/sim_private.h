@@ -197,6 +197,15 @@ lh_engine_cursor(const LhEngine *e, uint32_t r)
     return (LhCursor *)(void *)(e->cursors + r * e->cursor_bytes);
 }
 
+/* The fraction of its time that op @op of the program of rank @r takes. */
+static inline double
+lh_engine_time_share(const LhEngine *e, uint32_t r, uint32_t op)
+{
+    const LhSimParams *p = e->params;
+
+    return p->time_share == NULL ? 1 : p->time_share(p->time_share_data, r, op);
+}
+
 /* The exposed communication of the rank; NULL: not requested. */
 static inline LhExposed *
 lh_engine_exposed(const LhEngine *e, const LhSimRank *rank)
@@ -438,7 +447,9 @@ lh_transfer_end_wait(LhEngine *e, LhSimRank *rank, uint32_t late)
 static inline double
 lh_transfer_share(const LhEngine *e, uint32_t rank, uint32_t op)
 {
-    return e->params->time_share == NULL ? 1 : lh_node(&e->ranks[rank].nodes, op)->share;
+    return e->params->time_share == NULL
+               ? 1
+               : lh_node(&e->ranks[lh_engine_like(e, rank)].nodes, op)->share;
 }
 
 /* CTAs of a message on devices where LhDevice.messages_hold gives what all messages of a rank hold
