@@ -5,8 +5,8 @@
  */
 #pragma once
 
+#include "run_events.h"
 #include "sim/network/network.h"
-#include "sim/slack.h"
 
 #include <glib.h>
 
@@ -26,26 +26,25 @@ typedef struct {
 /* Sets *@rank to the rank whose op starts with the event that @wait is for; false if it is not such
  * an event. */
 static inline bool
-find_started(LhSlackGraph *p, uint32_t wait, uint32_t *rank)
+find_started(const RunEvents *run, uint32_t wait, uint32_t *rank)
 {
-    const uint32_t at = g_array_index(p->waits, LhWait, wait).event;
-    const LhEvent *event = &g_array_index(p->events, LhEvent, at);
+    const uint32_t at = run_events_place(run, &g_array_index(run->waits, LhWait, wait));
+    const LhEvent *event = &g_array_index(run->events, LhEvent, at);
 
     *rank = event->rank;
-    return lh_slack_op(p, event->rank, event->op)->start == at;
+    return event->end == LH_EVENT_START;
 }
 
 /* Whether an event posts a message: it waits for its sender's op, then for its receiver's. */
 static inline bool
-is_post(LhSlackGraph *p, uint32_t index, Post *post)
+is_post(const RunEvents *run, uint32_t index, Post *post)
 {
-    const LhEvent *event = &g_array_index(p->events, LhEvent, index);
+    const LhEvent *event = &g_array_index(run->events, LhEvent, index);
     const uint32_t first = event->waits_first;
-    const uint32_t end = index + 1 < p->events->len ? event[1].waits_first : p->waits->len;
 
     post->posted_ps = event->time_ps;
-    return event->kind == LH_STEP_LINKS && end - first >= 2 &&
-           find_started(p, first, &post->from) && find_started(p, first + 1, &post->to);
+    return event->kind == LH_STEP_LINKS && event->waits_count >= 2 &&
+           find_started(run, first, &post->from) && find_started(run, first + 1, &post->to);
 }
 
 static inline gpointer
@@ -61,10 +60,11 @@ posts_of(LhSlackGraph *p, const LhNetwork *network, const LhGroup *group, bool o
 {
     g_autoptr(GHashTable) counts = g_hash_table_new(NULL, NULL);
     GArray *posts = g_array_new(FALSE, TRUE, sizeof(Post));
+    RunEvents run = run_events_of(p);
     Post post = { 0 };
 
-    for (uint32_t i = 0; i < p->events->len; i++) {
-        if (!is_post(p, i, &post))
+    for (uint32_t i = 0; i < run.events->len; i++) {
+        if (!is_post(&run, i, &post))
             continue;
         if (of_rings)
             lh_network_collective_route(network, post.from, post.to, &post.route);
@@ -75,6 +75,7 @@ posts_of(LhSlackGraph *p, const LhNetwork *network, const LhGroup *group, bool o
         g_hash_table_insert(counts, ends_of_post(&post), GUINT_TO_POINTER(post.nth + 1));
         g_array_append_val(posts, post);
     }
+    run_events_clear(&run);
     return posts;
 }
 

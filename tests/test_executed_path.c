@@ -49,10 +49,10 @@ sum_of_ranks(const LhCritical *c)
 static void
 check_path(const LhExecutedPath *path, LhTime makespan_ps, const char *what)
 {
-    g_autofree LhTime *slack = lh_slack_of(path->precedence);
+    RunEvents run = run_events_of(path->precedence);
     LhTime at_ps = 0, slack_ps;
 
-    check_events(path->precedence, what);
+    check_events(&run, what);
     for (guint i = 0; i < path->path->len; i++) {
         const LhPathStep *step = &g_array_index(path->path, LhPathStep, i);
 
@@ -60,7 +60,7 @@ check_path(const LhExecutedPath *path, LhTime makespan_ps, const char *what)
         at_ps = step->to_ps;
         if (step->kind == LH_STEP_HOST)
             continue;
-        ck_assert(lh_slack_of_op(path->precedence, slack, step->rank, step->op, &slack_ps));
+        ck_assert(run_events_slack(&run, step->rank, step->op, &slack_ps));
         ck_assert_msg(slack_ps == 0, "%s: op %u of rank %u", what, step->op, step->rank);
     }
     ck_assert_msg(at_ps == makespan_ps, "%s: %" G_GINT64_FORMAT " of %" G_GINT64_FORMAT, what,
@@ -227,7 +227,7 @@ START_TEST(executed_path_goes_where_the_last_came_from)
         { 1, 3, LH_OP_COMPUTE, 10, 162, 200 },
     };
     LhExecutedPath *path;
-    g_autofree LhTime *slack = NULL;
+    RunEvents run;
     LhTime slack_ps;
 
     check_hand(one_message(), seen, G_N_ELEMENTS(seen), 203,
@@ -235,12 +235,13 @@ START_TEST(executed_path_goes_where_the_last_came_from)
                "110-160 nvlink 1:2 from 0; 160-162 host 1:3; 162-200 compute 1:3; "
                "200-203 host 1:3",
                &path);
-    slack = lh_slack_of(path->precedence);
+    run = run_events_of(path->precedence);
     /* Slack of rank 1's first kernel: the next op of its stream began 2 ps after the message. */
-    ck_assert(lh_slack_of_op(path->precedence, slack, 1, 1, &slack_ps));
+    ck_assert(run_events_slack(&run, 1, 1, &slack_ps));
     ck_assert_int_eq(slack_ps, 160 - 47);
-    ck_assert(lh_slack_of_op(path->precedence, slack, 0, 1, &slack_ps));
+    ck_assert(run_events_slack(&run, 0, 1, &slack_ps));
     ck_assert_int_eq(slack_ps, 200 - 150);
+    run_events_clear(&run);
     ck_assert_int_eq(path->critical->by_op->len, 3);
     ck_assert_int_eq(g_array_index(path->critical->by_op, LhSpeedUp, 0).path_ps, 100);
     lh_executed_path_free(path);

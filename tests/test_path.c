@@ -23,12 +23,12 @@
 static void
 check_result(const LhSimResult *r, const char *what)
 {
-    g_autofree LhTime *slack = lh_slack_of(r->precedence);
+    RunEvents run = run_events_of(r->precedence);
     LhTime at_ps = 0, slack_ps;
 
-    check_events(r->precedence, what);
-    for (guint i = 0; i < r->precedence->events->len; i++)
-        ck_assert_msg(slack[i] >= 0, "%s: event %u", what, i);
+    check_events(&run, what);
+    for (guint i = 0; i < run.events->len; i++)
+        ck_assert_msg(g_array_index(run.slack, LhTime, i) >= 0, "%s: event %u", what, i);
     for (guint i = 0; i < r->path->len; i++) {
         const LhPathStep *step = &g_array_index(r->path, LhPathStep, i);
 
@@ -36,11 +36,12 @@ check_result(const LhSimResult *r, const char *what)
         at_ps = step->to_ps;
         if (step->kind != LH_STEP_COMPUTE)
             continue;
-        ck_assert(lh_slack_of_op(r->precedence, slack, step->rank, step->op, &slack_ps));
+        ck_assert(run_events_slack(&run, step->rank, step->op, &slack_ps));
         ck_assert_msg(slack_ps == 0,
                       "%s: op %u of rank %u is on the path and has %" G_GINT64_FORMAT " ps", what,
                       step->op, step->rank, slack_ps);
     }
+    run_events_clear(&run);
     ck_assert_msg(at_ps == r->makespan_ps, "%s", what);
     ck_assert_msg(lh_slack_replay(r->precedence, NULL, NULL) == r->makespan_ps, "%s", what);
 }
@@ -197,16 +198,16 @@ late_makespan(World *w, Late *late, uint32_t rank, uint32_t op, LhTime more_ps)
 static uint32_t
 check_slack(World *w, Late *late, const LhSimResult *r, bool exact)
 {
-    g_autofree LhTime *slack = lh_slack_of(r->precedence);
+    RunEvents run = run_events_of(r->precedence);
     uint32_t checked = 0;
 
-    for (uint32_t i = 0; i < r->precedence->events->len; i++) {
-        const LhEvent e = g_array_index(r->precedence->events, LhEvent, i);
+    for (uint32_t i = 0; i < run.events->len; i++) {
+        const LhEvent e = g_array_index(run.events, LhEvent, i);
         LhTime slack_ps, more_ps;
 
         if (e.kind != LH_STEP_COMPUTE || lh_rng_uniform(late->seed, i, 7) > 0.1)
             continue;
-        ck_assert(lh_slack_of_op(r->precedence, slack, e.rank, e.op, &slack_ps));
+        ck_assert(run_events_slack(&run, e.rank, e.op, &slack_ps));
         ck_assert_msg(late_makespan(w, late, e.rank, e.op, slack_ps) == r->makespan_ps,
                       "program %u: op %u of rank %u is late by its slack of %" G_GINT64_FORMAT,
                       (unsigned)late->seed, e.op, e.rank, slack_ps);
@@ -217,6 +218,7 @@ check_slack(World *w, Late *late, const LhSimResult *r, bool exact)
                       (unsigned)late->seed, e.op, e.rank, slack_ps, more_ps);
         checked++;
     }
+    run_events_clear(&run);
     return checked;
 }
 

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Groups ops by walking every rank's program once more. */
 #include "critical_path/critical.h"
 
 #include "program/cursor.h"
@@ -7,23 +6,70 @@
 
 const char *const lh_saving_names[] = { "agrees", "another path takes over", "contention", NULL };
 
-/* Label of an op. */
+/* An op on the critical path. */
 typedef struct {
-    uint32_t group;
+    uint32_t rank, op;
+    LhTime path_ps; /* without time on the host, which faster ops do not shorten */
+    LhTime host_ps;
+    uint32_t group; /* set by label_all(), for ops on streams */
     uint16_t layer, micro_batch;
-} Label;
+    uint8_t phase;
+} OnPath;
 
 typedef struct {
     LhCriticalOf of;
     const LhTask *task; /* may be NULL */
     LhCritical *answer;
-    GArray **labels;   /* by rank: of Label, by op */
-    GHashTable *known; /* key of a group -> index + 1 */
-    GArray *ops;       /* of OnPath */
+    GArray *groups; /* of uint32_t: by call of the graph */
+    GArray *ops;    /* of OnPath, by rank and op */
 } PathSearch;
 
-/* --- labels -------------------------------------------------------------------------------------
+static LhCallGroup *
+group_at(const LhCritical *c, uint32_t index)
+{
+    return &g_array_index(c->groups, LhCallGroup, index);
+}
+
+/* --- groups -------------------------------------------------------------------------------------
  */
+
+static int
+by_first(gconstpointer a, gconstpointer b, gpointer calls)
+{
+    const LhSlackCalls *x = &g_array_index((GArray *)calls, LhSlackCalls, *(const uint32_t *)a);
+    const LhSlackCalls *y = &g_array_index((GArray *)calls, LhSlackCalls, *(const uint32_t *)b);
+
+    if (x->rank != y->rank)
+        return x->rank < y->rank ? -1 : 1;
+    return x->op < y->op ? -1 : x->op > y->op;
+}
+
+/* Adds all groups, in the order of the first op of each. */
+static void
+add_groups(PathSearch *s)
+{
+    GArray *all = s->of.precedence->calls;
+    g_autoptr(GArray) order = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+
+    for (uint32_t i = 0; i < all->len; i++)
+        g_array_append_val(order, i);
+    g_array_sort_with_data(order, by_first, all);
+    s->groups = g_array_new(FALSE, TRUE, sizeof(uint32_t));
+    g_array_set_size(s->groups, all->len);
+    for (uint32_t g = 0; g < order->len; g++) {
+        const uint32_t i = g_array_index(order, uint32_t, g);
+        const LhSlackCalls *calls = &g_array_index(all, LhSlackCalls, i);
+        const LhCallGroup group = { .kind = calls->kind,
+                                    .phase = calls->phase,
+                                    .kernel = calls->kernel,
+                                    .tier = calls->tier,
+                                    .calls = calls->calls,
+                                    .time_ps = calls->time_ps };
+
+        g_array_append_val(s->answer->groups, group);
+        g_array_index(s->groups, uint32_t, i) = g;
+    }
+}
 
 static uint8_t
 tier_of(const PathSearch *s, uint32_t rank, const LhOp *op, const LhOpBuffer *buffer)
@@ -40,80 +86,59 @@ tier_of(const PathSearch *s, uint32_t rank, const LhOp *op, const LhOpBuffer *bu
     return tier;
 }
 
-/* Group of an op; adds a new one if there is no equal op yet. */
-static uint32_t
-call_group(PathSearch *s, uint32_t rank, const LhOp *op, const LhOpBuffer *buffer)
+static bool
+is_of_group(const PathSearch *s, const LhCallGroup *group, uint32_t rank, const LhOp *op,
+            const LhOpBuffer *buffer)
 {
-    LhCallGroup group = { .kind = op->kind, .phase = op->phase, .tier = LH_TIERS };
-    guint key;
-    gpointer index;
-
+    if (op->kind != group->kind || op->phase != group->phase)
+        return false;
     if (op->kind == LH_OP_COMPUTE)
-        group.kernel = (uint8_t)op->compute.kernel;
-    else if (op->kind == LH_OP_COLLECTIVE)
-        group.kernel = (uint8_t)op->collective.kind;
-    else if (op->kind == LH_OP_EXCHANGE)
-        group.tier = tier_of(s, rank, op, buffer);
-    key =
-        (guint)group.kind << 24 | (guint)group.phase << 16 | (guint)group.kernel << 8 | group.tier;
-    index = g_hash_table_lookup(s->known, GUINT_TO_POINTER(key));
-    if (index == NULL) {
-        g_array_append_val(s->answer->groups, group);
-        index = GUINT_TO_POINTER(s->answer->groups->len);
-        g_hash_table_insert(s->known, GUINT_TO_POINTER(key), index);
-    }
-    return GPOINTER_TO_UINT(index) - 1;
+        return (uint8_t)op->compute.kernel == group->kernel;
+    if (op->kind == LH_OP_COLLECTIVE)
+        return (uint8_t)op->collective.kind == group->kernel;
+    return tier_of(s, rank, op, buffer) == group->tier;
 }
 
+/* Labels an op of the path. */
 static void
-label_rank(PathSearch *s, uint32_t rank, LhOpBuffer *buffer)
+label_op(const PathSearch *s, OnPath *on, const LhOp *op, const LhOpBuffer *buffer)
 {
-    LhCursor cursor;
-
-    s->labels[rank] = g_array_new(FALSE, FALSE, sizeof(Label));
-    lh_cursor_init(&cursor, s->of.program, rank);
-    while (lh_cursor_step(&cursor, buffer))
-        for (uint32_t i = 0; i < buffer->ops_count; i++) {
-            const LhOp *op = &buffer->ops[i];
-            const Label label = { call_group(s, rank, op, buffer), op->layer, op->micro_batch };
-
-            g_array_append_val(s->labels[rank], label);
-        }
+    on->layer = op->layer;
+    on->micro_batch = op->micro_batch;
+    on->phase = op->phase;
+    if (!lh_op_on_stream(op))
+        return;
+    while (!is_of_group(s, group_at(s->answer, on->group), on->rank, op, buffer))
+        on->group++;
 }
 
+/* Labels the ops of the path by walking the programs of their ranks. */
 static void
 label_all(PathSearch *s)
 {
     LhOpBuffer buffer = { 0 };
+    guint next = 0;
 
-    s->labels = g_new0(GArray *, s->of.precedence->ranks_count);
-    s->known = g_hash_table_new(NULL, NULL);
-    for (uint32_t r = 0; r < s->of.precedence->ranks_count; r++)
-        label_rank(s, r, &buffer);
+    while (next < s->ops->len) {
+        OnPath *on = &g_array_index(s->ops, OnPath, next);
+        const uint32_t rank = on->rank;
+        LhCursor cursor;
+
+        lh_cursor_init(&cursor, s->of.program, rank);
+        while (next < s->ops->len && on->rank == rank && lh_cursor_step(&cursor, &buffer))
+            for (uint32_t i = 0; i < buffer.ops_count; i++) {
+                if (next == s->ops->len || on->rank != rank || buffer.ops[i].id != on->op)
+                    continue;
+                label_op(s, on, &buffer.ops[i], &buffer);
+                on = ++next < s->ops->len ? &g_array_index(s->ops, OnPath, next) : on;
+            }
+        g_assert(next == s->ops->len || on->rank != rank);
+    }
     lh_op_buffer_clear(&buffer);
-}
-
-static const Label *
-label_at(const PathSearch *s, uint32_t rank, uint32_t op)
-{
-    g_assert(s->labels[rank] != NULL && op < s->labels[rank]->len);
-    return &g_array_index(s->labels[rank], Label, op);
-}
-
-static LhCallGroup *
-group_at(const LhCritical *c, uint32_t index)
-{
-    return &g_array_index(c->groups, LhCallGroup, index);
 }
 
 /* --- sums ---------------------------------------------------------------------------------------
  */
-
-/* An op's part of the critical path. */
-typedef struct {
-    uint32_t rank, op;
-    LhTime path_ps;
-} OnPath;
 
 static int
 by_rank_and_op(gconstpointer a, gconstpointer b)
@@ -125,7 +150,7 @@ by_rank_and_op(gconstpointer a, gconstpointer b)
     return x->op < y->op ? -1 : x->op > y->op;
 }
 
-/* Sums the path by op. Time on the host is left out: faster ops do not shorten it. */
+/* Sums the path by op. */
 static GArray *
 ops_on_path(const PathSearch *s)
 {
@@ -134,20 +159,26 @@ ops_on_path(const PathSearch *s)
 
     for (guint i = 0; i < s->of.path->len; i++) {
         const LhPathStep *step = &g_array_index(s->of.path, LhPathStep, i);
-        const OnPath part = { step->rank, step->op, step->to_ps - step->from_ps };
+        const LhTime time_ps = step->to_ps - step->from_ps;
+        const bool host = step->kind == LH_STEP_HOST;
+        const OnPath part = { .rank = step->rank,
+                              .op = step->op,
+                              .path_ps = host ? 0 : time_ps,
+                              .host_ps = host ? time_ps : 0 };
 
-        if (step->kind != LH_STEP_HOST)
-            g_array_append_val(parts, part);
+        g_array_append_val(parts, part);
     }
     g_array_sort(parts, by_rank_and_op);
     for (guint i = 0; i < parts->len; i++) {
         const OnPath *part = &g_array_index(parts, OnPath, i);
         OnPath *last = ops->len > 0 ? &g_array_index(ops, OnPath, ops->len - 1) : NULL;
 
-        if (last != NULL && by_rank_and_op(last, part) == 0)
+        if (last != NULL && by_rank_and_op(last, part) == 0) {
             last->path_ps += part->path_ps;
-        else
+            last->host_ps += part->host_ps;
+        } else {
             g_array_append_vals(ops, part, 1);
+        }
     }
     return ops;
 }
@@ -157,51 +188,35 @@ sum_path(const PathSearch *s)
 {
     LhCritical *c = s->answer;
 
-    for (guint i = 0; i < s->of.path->len; i++) {
-        const LhPathStep *step = &g_array_index(s->of.path, LhPathStep, i);
-        const LhTime time_ps = step->to_ps - step->from_ps;
-
-        c->phases_ps[group_at(c, label_at(s, step->rank, step->op)->group)->phase] += time_ps;
-        g_array_index(c->ranks_ps, LhTime, step->rank) += time_ps;
-    }
     for (guint i = 0; i < s->ops->len; i++) {
         const OnPath *op = &g_array_index(s->ops, OnPath, i);
-        LhCallGroup *group = group_at(c, label_at(s, op->rank, op->op)->group);
+        LhCallGroup *group;
 
+        c->phases_ps[op->phase] += op->path_ps + op->host_ps;
+        g_array_index(c->ranks_ps, LhTime, op->rank) += op->path_ps + op->host_ps;
+        if (op->path_ps == 0)
+            continue;
+        group = group_at(c, op->group);
         group->path_ps += op->path_ps;
         group->path_calls++;
     }
 }
 
 static void
-add_slack(LhCallGroup *group, LhTime slack_ps)
+add_slack(void *data, const LhEvent *event, LhTime slack_ps)
 {
+    const PathSearch *s = data;
+    LhCallGroup *group;
+
+    if (event->end != LH_EVENT_DONE)
+        return;
+    group = group_at(s->answer, g_array_index(s->groups, uint32_t, event->call));
     if (slack_ps == 0) {
         group->critical++;
         return;
     }
     group->least_ps = group->least_ps == 0 ? slack_ps : MIN(group->least_ps, slack_ps);
     group->most_ps = MAX(group->most_ps, slack_ps);
-}
-
-static void
-sum_ops(const PathSearch *s)
-{
-    const LhSlackGraph *p = s->of.precedence;
-    g_autofree LhTime *slack = lh_slack_of(p);
-
-    for (uint32_t r = 0; r < p->ranks_count; r++)
-        for (uint32_t i = 0; i < p->ops[r]->len; i++) {
-            const LhOpEvents *op = &g_array_index(p->ops[r], LhOpEvents, i);
-            LhCallGroup *group = group_at(s->answer, label_at(s, r, i)->group);
-
-            if (op->done == LH_NO_EVENT)
-                continue;
-            group->calls++;
-            group->time_ps += g_array_index(p->events, LhEvent, op->done).time_ps -
-                              g_array_index(p->events, LhEvent, op->start).time_ps;
-            add_slack(group, slack[op->done]);
-        }
 }
 
 /* --- speed-ups ----------------------------------------------------------------------------------
@@ -214,12 +229,13 @@ typedef struct {
 } Faster;
 
 static double
-share_of_op(void *data, uint32_t rank, uint32_t op)
+share_of_op(void *data, uint32_t rank, uint32_t id, const LhOp *op, const LhOpBuffer *buffer)
 {
     const Faster *f = data;
-    const bool is = f->what->op != LH_OP_NONE
-                        ? f->what->rank == rank && f->what->op == op
-                        : label_at(f->search, rank, op)->group == f->what->group;
+    const bool is =
+        f->what->op != LH_OP_NONE
+            ? f->what->rank == rank && f->what->op == id
+            : is_of_group(f->search, group_at(f->search->answer, f->what->group), rank, op, buffer);
 
     return is ? 1 / LH_WHAT_IF_FACTOR : 1;
 }
@@ -227,7 +243,12 @@ share_of_op(void *data, uint32_t rank, uint32_t op)
 static double
 share_of_event(void *data, const LhEvent *event)
 {
-    return event->kind == LH_STEP_HOST ? 1 : share_of_op(data, event->rank, event->op);
+    const Faster *f = data;
+    const bool is = f->what->op != LH_OP_NONE
+                        ? f->what->rank == event->rank && f->what->op == event->op
+                        : g_array_index(f->search->groups, uint32_t, event->call) == f->what->group;
+
+    return is && event->kind != LH_STEP_HOST ? 1 / LH_WHAT_IF_FACTOR : 1;
 }
 
 static bool
@@ -325,15 +346,15 @@ list_speed_ups(const PathSearch *s)
     }
     for (guint i = 0; i < s->ops->len; i++) {
         const OnPath *op = &g_array_index(s->ops, OnPath, i);
-        const Label *label = label_at(s, op->rank, op->op);
-        const LhSpeedUp what = { .group = label->group,
+        const LhSpeedUp what = { .group = op->group,
                                  .rank = op->rank,
                                  .op = op->op,
-                                 .layer = label->layer,
-                                 .micro_batch = label->micro_batch,
+                                 .layer = op->layer,
+                                 .micro_batch = op->micro_batch,
                                  .path_ps = op->path_ps };
 
-        g_array_append_val(c->by_op, what);
+        if (what.path_ps > 0)
+            g_array_append_val(c->by_op, what);
     }
     keep_longest(c->by_group);
     keep_longest(c->by_op);
@@ -341,14 +362,6 @@ list_speed_ups(const PathSearch *s)
 
 /* --- result -------------------------------------------------------------------------------------
  */
-
-/* Whether the group is a call; syncs, allocs and frees are not. */
-static bool
-is_call(const LhCallGroup *group)
-{
-    return group->kind == LH_OP_COMPUTE || group->kind == LH_OP_EXCHANGE ||
-           group->kind == LH_OP_COLLECTIVE;
-}
 
 static int
 by_part(gconstpointer a, gconstpointer b, gpointer groups)
@@ -371,7 +384,7 @@ rename_groups(GArray *all, const uint32_t *place)
         g_array_index(all, LhSpeedUp, i).group = place[g_array_index(all, LhSpeedUp, i).group];
 }
 
-/* Keeps the groups that are calls, those with most time on the path first. */
+/* Orders the groups: those with most time on the path first. */
 static void
 order_groups(LhCritical *c)
 {
@@ -380,8 +393,7 @@ order_groups(LhCritical *c)
     g_autofree uint32_t *place = g_new0(uint32_t, MAX(c->groups->len, 1));
 
     for (uint32_t g = 0; g < c->groups->len; g++)
-        if (is_call(group_at(c, g)))
-            g_array_append_val(order, g);
+        g_array_append_val(order, g);
     g_array_sort_with_data(order, by_part, c->groups);
     for (uint32_t i = 0; i < order->len; i++) {
         const uint32_t g = g_array_index(order, uint32_t, i);
@@ -415,10 +427,11 @@ static void
 search_begin(PathSearch *s)
 {
     s->answer = new_answer(&s->of);
-    label_all(s);
+    add_groups(s);
     s->ops = ops_on_path(s);
+    label_all(s);
     sum_path(s);
-    sum_ops(s);
+    lh_slack_of(s->of.precedence, add_slack, s);
     list_speed_ups(s);
 }
 
@@ -426,10 +439,7 @@ search_begin(PathSearch *s)
 static void
 search_end(PathSearch *s)
 {
-    for (uint32_t r = 0; r < s->of.precedence->ranks_count; r++)
-        g_array_unref(s->labels[r]);
-    g_free(s->labels);
-    g_hash_table_unref(s->known);
+    g_array_unref(s->groups);
     g_array_unref(s->ops);
     order_groups(s->answer);
 }

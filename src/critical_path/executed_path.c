@@ -18,8 +18,9 @@ typedef struct {
     guint after_count;
     guint before_host; /* the op issued before it by the host; NONE: it is the first */
     guint held_first,
-        held_end; /* must be complete before it is issued: because of a sync, or of the window */
-    uint8_t tier; /* of its slowest message or hop; LH_TIERS: none */
+        held_end;  /* must be complete before it is issued: because of a sync, or of the window */
+    uint8_t tier;  /* of its slowest message or hop; LH_TIERS: none */
+    uint16_t call; /* of the graph */
 } Op;
 
 #define NONE G_MAXUINT
@@ -39,9 +40,10 @@ typedef struct {
     Op *ops;             /* by record */
     LhPairing *meetings; /* of the records */
     LhSlackGraph *precedence;
-    uint32_t *events; /* [record][MOMENTS]: events */
-    uint32_t begin;   /* start of the run */
-    uint32_t last;    /* latest end */
+    LhEventRef *events; /* [record][MOMENTS] */
+    LhEventRef begin;   /* start of the run */
+    LhEventRef last;    /* latest end */
+    uint32_t last_op;   /* its op */
 } Graph;
 
 static const LhTimelineRecord *
@@ -103,6 +105,23 @@ wait_for(Op *op, guint record)
         op->after[op->after_count++] = record;
 }
 
+/* The number of the calls that the op is one of. */
+static uint16_t
+call_of(const Graph *g, uint32_t rank, const LhOp *op, uint8_t tier)
+{
+    LhSlackCalls calls = {
+        .kind = op->kind, .phase = op->phase, .tier = LH_TIERS, .rank = rank, .op = op->id
+    };
+
+    if (op->kind == LH_OP_COMPUTE)
+        calls.kernel = (uint8_t)op->compute.kernel;
+    else if (op->kind == LH_OP_COLLECTIVE)
+        calls.kernel = (uint8_t)op->collective.kind;
+    else
+        calls.tier = tier;
+    return lh_slack_calls(g->precedence, calls);
+}
+
 static void
 read_op(const Graph *g, RankReader *r, const LhOp *from, const LhOpBuffer *buffer)
 {
@@ -123,6 +142,7 @@ read_op(const Graph *g, RankReader *r, const LhOp *from, const LhOpBuffer *buffe
         op->tier = tier_of_exchange(g, r->rank, from, buffer);
     else if (from->kind == LH_OP_COLLECTIVE)
         op->tier = tier_of_collective(g, r->rank, from);
+    op->call = call_of(g, r->rank, from, op->tier);
     r->last[from->stream] = r->next++;
 }
 
@@ -215,26 +235,20 @@ all_moments(const Graph *g)
 /* ---- events ---- */
 
 /* Returns the event; LH_NO_EVENT if by the clocks it has not happened yet. */
-static uint32_t
+static LhEventRef
 event_of(const Graph *g, guint record, uint8_t what)
 {
     return record == NONE ? LH_NO_EVENT : g->events[record * (gsize)MOMENTS + what];
 }
 
-static LhTime
-event_time(const Graph *g, uint32_t event)
-{
-    return g_array_index(g->precedence->events, LhEvent, event).time_ps;
-}
-
 /* Collects the events that an event waits for; the delay is known only afterwards. */
 static void
-collect_wait(const Graph *g, GArray *waits, uint32_t event, LhTime *latest_ps)
+collect_wait(GArray *waits, LhEventRef event, LhTime *latest_ps)
 {
-    if (event == LH_NO_EVENT)
+    if (event.index == LH_NO_INDEX)
         return;
     g_array_append_val(waits, event);
-    *latest_ps = MAX(*latest_ps, event_time(g, event));
+    *latest_ps = MAX(*latest_ps, event.time_ps);
 }
 
 static void
@@ -242,11 +256,11 @@ issue_waits(const Graph *g, const Moment *m, GArray *waits, LhTime *latest_ps)
 {
     const Op *op = &g->ops[m->record];
 
-    collect_wait(g, waits, event_of(g, op->before_host, ISSUED), latest_ps);
+    collect_wait(waits, event_of(g, op->before_host, ISSUED), latest_ps);
     for (guint i = op->held_first; i < op->held_end; i++)
-        collect_wait(g, waits, event_of(g, i, ENDED), latest_ps);
+        collect_wait(waits, event_of(g, i, ENDED), latest_ps);
     if (waits->len == 0)
-        collect_wait(g, waits, g->begin, latest_ps);
+        collect_wait(waits, g->begin, latest_ps);
 }
 
 static void
@@ -255,8 +269,8 @@ begin_waits(const Graph *g, const Moment *m, GArray *waits, LhTime *latest_ps)
     const Op *op = &g->ops[m->record];
 
     for (guint i = 0; i < op->after_count; i++)
-        collect_wait(g, waits, event_of(g, op->after[i], ENDED), latest_ps);
-    collect_wait(g, waits, event_of(g, m->record, ISSUED), latest_ps);
+        collect_wait(waits, event_of(g, op->after[i], ENDED), latest_ps);
+    collect_wait(waits, event_of(g, m->record, ISSUED), latest_ps);
 }
 
 /* Waits for the start of the matching ops. Matching ops that seem to start after this one ended are
@@ -267,10 +281,10 @@ end_waits(const Graph *g, const Moment *m, GArray *waits, LhTime *latest_ps)
     guint count;
     const guint *others = lh_pairing_with(g->meetings, m->record, &count);
 
-    collect_wait(g, waits, event_of(g, m->record, BEGAN), latest_ps);
+    collect_wait(waits, event_of(g, m->record, BEGAN), latest_ps);
     for (guint i = 0; i < count; i++)
         if (time_of(g, others[i], BEGAN) < m->at_ps)
-            collect_wait(g, waits, event_of(g, others[i], BEGAN), latest_ps);
+            collect_wait(waits, event_of(g, others[i], BEGAN), latest_ps);
 }
 
 static LhPathStepKind
@@ -289,42 +303,45 @@ add_event(Graph *g, const Moment *m, GArray *waits)
     static void (*const collect[MOMENTS])(const Graph *, const Moment *, GArray *,
                                           LhTime *) = { issue_waits, begin_waits, end_waits };
     const LhTimelineRecord *r = graph_record(g, m->record);
-    LhOpEvents *op = lh_slack_op(g->precedence, r->rank, r->op);
+    const Op *op = &g->ops[m->record];
     const LhPathStepKind kind = step_kind(g, m);
     LhTime latest_ps = 0;
-    uint32_t event;
+    LhEventRef event;
 
     g_array_set_size(waits, 0);
     collect[m->what](g, m, waits, &latest_ps);
-    event = lh_slack_event(g->precedence, m->at_ps, r->rank, r->op, kind);
+    event = lh_slack_event(g->precedence, m->at_ps, r->rank, r->op, op->call, kind);
     if (kind == LH_STEP_LINKS)
-        lh_slack_over(g->precedence, (uint8_t)(1u << g->ops[m->record].tier));
+        lh_slack_over(g->precedence, (uint8_t)(1u << op->tier));
     for (guint i = 0; i < waits->len; i++)
-        lh_slack_wait(g->precedence, g_array_index(waits, uint32_t, i), m->at_ps - latest_ps);
+        lh_slack_wait(g->precedence, g_array_index(waits, LhEventRef, i), m->at_ps - latest_ps);
     g->events[m->record * (gsize)MOMENTS + m->what] = event;
     if (m->what == BEGAN)
-        op->start = event;
+        lh_slack_starts(g->precedence);
     if (m->what != ENDED)
         return;
-    op->done = event;
-    if (g->last == LH_NO_EVENT || m->at_ps > event_time(g, g->last))
+    lh_slack_ends(g->precedence, time_of(g, m->record, BEGAN));
+    if (g->last.index == LH_NO_INDEX || m->at_ps > g->last.time_ps) {
         g->last = event;
+        g->last_op = r->op;
+    }
 }
 
 static void
 add_events(Graph *g)
 {
     g_autoptr(GArray) moments = all_moments(g);
-    g_autoptr(GArray) waits = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+    g_autoptr(GArray) waits = g_array_new(FALSE, FALSE, sizeof(LhEventRef));
     const gsize count = g->records->len * (gsize)MOMENTS;
 
-    g->events = g_new(uint32_t, count);
+    g->events = g_new(LhEventRef, count);
     for (gsize i = 0; i < count; i++)
         g->events[i] = LH_NO_EVENT;
     g->last = LH_NO_EVENT;
-    g->begin = lh_slack_event(g->precedence, 0, 0, 0, LH_STEP_HOST);
+    g->begin = lh_slack_event(g->precedence, 0, 0, 0, 0, LH_STEP_HOST);
     for (guint i = 0; i < moments->len; i++)
         add_event(g, &g_array_index(moments, Moment, i), waits);
+    lh_slack_close(g->precedence);
 }
 
 /* ---- critical path ---- */
@@ -334,13 +351,12 @@ add_events(Graph *g)
 static GArray *
 find_path(const Graph *g)
 {
-    const LhEvent *last = &g_array_index(g->precedence->events, LhEvent, g->last);
     GArray *path = lh_slack_chain(g->precedence, g->last);
-    const LhPathStep rest = { .from_ps = last->time_ps,
+    const LhPathStep rest = { .from_ps = g->last.time_ps,
                               .to_ps = g->makespan_ps,
-                              .rank = last->rank,
-                              .op = last->op,
-                              .peer = last->rank,
+                              .rank = g->last.rank,
+                              .op = g->last_op,
+                              .peer = g->last.rank,
                               .kind = LH_STEP_HOST };
 
     if (rest.to_ps > rest.from_ps)

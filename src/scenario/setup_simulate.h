@@ -19,7 +19,8 @@ typedef struct {
     bool path;       /* find the critical path */
     bool precedence; /* keep the dependency graph; see LhSimParams */
     /* See LhSimParams; may be NULL. */
-    double (*time_share)(void *data, uint32_t rank, uint32_t op);
+    double (*time_share)(void *data, uint32_t rank, uint32_t id, const LhOp *op,
+                         const LhOpBuffer *buffer);
     void *time_share_data;
     bool time_share_alike;
     const _Atomic LhTime *limit_ps; /* cutoff of simulated time; see LhSimParams; may be NULL */

@@ -8,6 +8,7 @@
 #include "sim/critical_path_recorder.h"
 
 #include "program/program.h"
+#include "sim/wait_recorder.h"
 
 typedef struct {
     LhPathStep step;
@@ -26,19 +27,12 @@ typedef struct {
     Ended *ended;
     uint32_t count, capacity;
     uint32_t host; /* after which the host last went on */
-    /* Events, if they are recorded: */
-    uint32_t ends[LH_STREAMS_MAX]; /* of the last op of each stream */
-    uint32_t gate;                 /* after which the host last went on */
-    uint32_t retired;              /* event: all ops before `retired_ops` are complete */
-    uint32_t retired_ops;
 } RankCauses;
 
 /* A message in flight, since the last of its steps. */
 typedef struct {
     LhPathStep next; /* step to come; `from_ps` is when it began */
     uint32_t last;
-    uint32_t event; /* its latest event */
-    bool hop;
 } FlowCauses;
 
 struct _LhPathRecorder {
@@ -49,10 +43,9 @@ struct _LhPathRecorder {
     RankCauses *ranks;
     FlowCauses *flows;
     uint32_t flows_count;
-    LhSlackGraph *events; /* NULL: not recorded */
-    uint32_t now;         /* current cause, a step */
-    uint32_t event_now;   /* likewise, an event */
-    uint32_t last;        /* step of the latest end */
+    LhWaitRecorder *waits; /* NULL: not recorded */
+    uint32_t now;          /* current cause, a step */
+    uint32_t last;         /* step of the latest end */
 };
 
 /* ---- steps ---- */
@@ -141,22 +134,6 @@ refresh(void *data)
     lh_saturated_links_refresh(((LhPathRecorder *)data)->binding);
 }
 
-static void
-keep_events(LhPathRecorder *c)
-{
-    c->events = lh_slack_new(c->network->ranks);
-    /* The start of the run. */
-    c->event_now = lh_slack_event(c->events, 0, 0, 0, LH_STEP_HOST);
-    for (uint32_t r = 0; r < c->network->ranks; r++) {
-        RankCauses *rank = &c->ranks[r];
-
-        for (uint32_t s = 0; s < LH_STREAMS_MAX; s++)
-            rank->ends[s] = LH_NO_EVENT;
-        rank->gate = c->event_now;
-        rank->retired = LH_NO_EVENT;
-    }
-}
-
 LhPathRecorder *
 lh_path_recorder_new(const LhNetwork *network, LhFlows *flows, bool shared, bool precedence)
 {
@@ -169,7 +146,7 @@ lh_path_recorder_new(const LhNetwork *network, LhFlows *flows, bool shared, bool
     for (uint32_t r = 0; r < network->ranks; r++)
         c->ranks[r].host = LH_NO_STEP;
     if (precedence)
-        keep_events(c);
+        c->waits = lh_wait_recorder_new(network);
     lh_flows_watch(flows, &(LhFlowsWatch){ .data = c, .settling = refresh, .changed = watch });
     return c;
 }
@@ -182,167 +159,34 @@ lh_path_recorder_free(LhPathRecorder *c)
     for (uint32_t r = 0; r < c->network->ranks; r++)
         g_free(c->ranks[r].ended);
     lh_saturated_links_free(c->binding);
-    lh_slack_free(c->events);
+    lh_wait_recorder_free(c->waits);
     g_free(c->ranks);
     g_free(c->flows);
     g_free(c->pool);
     g_free(c);
 }
 
-/* ---- events ---- */
+/* ---- waits ---- */
 
-/* 0 if there is no event. */
-static LhTime
-event_time(const LhPathRecorder *c, uint32_t event)
+void
+lh_path_recorder_issued(LhPathRecorder *c, uint32_t rank, const LhOp *op, const LhOpBuffer *buffer)
 {
-    return event == LH_NO_EVENT ? 0 : g_array_index(c->events->events, LhEvent, event).time_ps;
-}
-
-/* Returns the event at which all ops of the rank before @id are complete (LH_HOST_WINDOW). */
-static uint32_t
-retired_before(LhPathRecorder *c, uint32_t r, uint32_t id)
-{
-    RankCauses *rank = &c->ranks[r];
-
-    for (; rank->retired_ops < id; rank->retired_ops++) {
-        const uint32_t done = lh_slack_op(c->events, r, rank->retired_ops)->done;
-        const uint32_t before = rank->retired;
-
-        if (done == LH_NO_EVENT)
-            continue; /* it takes no time */
-        rank->retired = lh_slack_event(c->events, MAX(event_time(c, done), event_time(c, before)),
-                                       r, rank->retired_ops, LH_STEP_HOST);
-        lh_slack_wait(c->events, done, 0);
-        lh_slack_wait(c->events, before, 0);
-    }
-    return rank->retired;
-}
-
-static void
-event_op_starts(LhPathRecorder *c, uint32_t r, uint32_t id, const LhNode *node, LhTime now)
-{
-    RankCauses *rank = &c->ranks[r];
-    const uint32_t window =
-        id > LH_HOST_WINDOW ? retired_before(c, r, id - LH_HOST_WINDOW) : LH_NO_EVENT;
-    const uint32_t start = lh_slack_event(c->events, now, r, id, LH_STEP_HOST);
-
-    lh_slack_wait(c->events, rank->gate, node->issued_ps - event_time(c, rank->gate));
-    lh_slack_wait(c->events, rank->ends[node->stream], 0);
-    lh_slack_wait(c->events, window, 0);
-    for (uint32_t i = 0; i < node->after_all; i++)
-        lh_slack_wait(c->events, lh_slack_op(c->events, r, node->after[i])->done, 0);
-    lh_slack_op(c->events, r, id)->start = start;
-    c->event_now = start;
-}
-
-static void
-event_op_ends(LhPathRecorder *c, uint32_t r, uint32_t id, const LhNode *node, LhTime now)
-{
-    const LhOpEvents op = *lh_slack_op(c->events, r, id);
-    const bool computes = node->kind == LH_OP_COMPUTE;
-    const uint32_t end =
-        lh_slack_event(c->events, now, r, id, computes ? LH_STEP_COMPUTE : LH_STEP_LATENCY);
-
-    lh_slack_wait(c->events, op.start, computes ? now - node->start_ps : 0);
-    lh_slack_wait(c->events, op.done, 0);
-    lh_slack_op(c->events, r, id)->done = end;
-    c->ranks[r].ends[node->stream] = end;
-}
-
-static void
-event_sync_ends(LhPathRecorder *c, uint32_t r, uint32_t id, const LhNode *sync, LhTime now,
-                LhTime end_ps)
-{
-    RankCauses *rank = &c->ranks[r];
-    const LhTime sync_ps = end_ps - MAX(now, sync->issued_ps);
-    const uint32_t end = lh_slack_event(c->events, end_ps, r, id, LH_STEP_HOST);
-
-    lh_slack_wait(c->events, rank->gate, sync->issued_ps - event_time(c, rank->gate) + sync_ps);
-    for (uint32_t s = 0; s < LH_STREAMS_MAX; s++)
-        lh_slack_wait(c->events, rank->ends[s], sync_ps);
-    rank->gate = end;
-}
-
-/* Returns a new event: @rank's op has got as far as it is now, and @before has happened. */
-static uint32_t
-event_of_op(LhPathRecorder *c, uint32_t rank, uint32_t id, uint32_t before)
-{
-    const LhOpEvents op = *lh_slack_op(c->events, rank, id);
-    const LhTime of_op = MAX(event_time(c, op.start), event_time(c, op.done));
-    const uint32_t event =
-        lh_slack_event(c->events, MAX(of_op, event_time(c, before)), rank, id, LH_STEP_LATENCY);
-
-    lh_slack_wait(c->events, op.start, 0);
-    lh_slack_wait(c->events, op.done, 0);
-    lh_slack_wait(c->events, before, 0);
-    return event;
+    if (c->waits != NULL)
+        lh_wait_recorder_issued(c->waits, rank, op, buffer);
 }
 
 void
 lh_path_recorder_delivered(LhPathRecorder *c, uint32_t rank, uint32_t id)
 {
-    uint32_t event;
-
-    if (c->events == NULL)
-        return;
-    event = event_of_op(c, rank, id, c->event_now);
-    lh_slack_op(c->events, rank, id)->done = event;
+    if (c->waits != NULL)
+        lh_wait_recorder_delivered(c->waits, rank, id);
 }
 
 void
 lh_path_recorder_gather(LhPathRecorder *c, uint32_t rank, uint32_t id, bool first)
 {
-    if (c->events != NULL)
-        c->event_now = event_of_op(c, rank, id, first ? LH_NO_EVENT : c->event_now);
-}
-
-/* A hop also waits for what its sender has sent and received so far. It may not have had to, but it
- * did not start earlier than that. */
-static void
-event_flow_starts(LhPathRecorder *c, FlowCauses *f, const uint32_t ops[2], bool hop, LhTime now)
-{
-    const LhOpEvents from = *lh_slack_op(c->events, f->next.rank, ops[0]);
-    const LhOpEvents to = *lh_slack_op(c->events, f->next.peer, ops[1]);
-
-    f->event = lh_slack_event(c->events, now, f->next.rank, ops[0], LH_STEP_LINKS);
-    lh_slack_wait(c->events, from.start, 0);
-    lh_slack_wait(c->events, to.start, 0);
-    f->hop = hop;
-    if (!hop)
-        return;
-    lh_slack_wait(c->events, from.done, 0);
-    lh_slack_wait(c->events, from.left, 0);
-    lh_slack_wait(c->events, c->event_now, 0);
-}
-
-static void
-event_flow_left(LhPathRecorder *c, FlowCauses *f, LhTime now)
-{
-    LhOpEvents *op = lh_slack_op(c->events, f->next.rank, f->next.op);
-    const uint32_t start = f->event;
-    uint32_t all;
-
-    f->event = lh_slack_event(c->events, now, f->next.rank, f->next.op, LH_STEP_LINKS);
-    lh_slack_wait(c->events, start, now - event_time(c, start));
-    c->event_now = f->event;
-    if (!f->hop)
-        return;
-    if (op->left == LH_NO_EVENT) {
-        op->left = f->event;
-        return;
-    }
-    /* Later hops wait for all that left before them; this message did not. */
-    all = lh_slack_event(c->events, now, f->next.rank, f->next.op, LH_STEP_LINKS);
-    lh_slack_wait(c->events, f->event, 0);
-    lh_slack_wait(c->events, op->left, 0);
-    op->left = all;
-}
-
-static void
-event_flow_arrived(LhPathRecorder *c, const FlowCauses *f, LhTime now)
-{
-    c->event_now = lh_slack_event(c->events, now, f->next.rank, f->next.op, LH_STEP_LATENCY);
-    lh_slack_wait(c->events, f->event, now - event_time(c, f->event));
+    if (c->waits != NULL)
+        lh_wait_recorder_gather(c->waits, rank, id, first);
 }
 
 /* ---- ops ---- */
@@ -393,8 +237,8 @@ lh_path_recorder_op_starts(LhPathRecorder *c, uint32_t r, uint32_t id, LhNode *n
                               .peer = r,
                               .kind = LH_STEP_HOST });
     lh_path_recorder_because(c, node);
-    if (c->events != NULL)
-        event_op_starts(c, r, id, node, now);
+    if (c->waits != NULL)
+        lh_wait_recorder_op_starts(c->waits, r, id, node, now);
 }
 
 void
@@ -432,8 +276,8 @@ lh_path_recorder_op_ends(LhPathRecorder *c, uint32_t r, uint32_t id, LhNode *nod
     }
     remember(c, &c->ranks[r], id, node, now);
     drop(c, &node->cause);
-    if (c->events != NULL)
-        event_op_ends(c, r, id, node, now);
+    if (c->waits != NULL)
+        lh_wait_recorder_op_ends(c->waits, r, id, node, now);
     if (c->last == LH_NO_STEP || now > end_of_step(c, c->last))
         hold(c, &c->last, c->now);
 }
@@ -444,8 +288,8 @@ lh_path_recorder_sync_ends(LhPathRecorder *c, uint32_t r, uint32_t id, const LhN
 {
     RankCauses *rank = &c->ranks[r];
 
-    if (c->events != NULL)
-        event_sync_ends(c, r, id, sync, now, end_ps);
+    if (c->waits != NULL)
+        lh_wait_recorder_sync_ends(c->waits, r, id, sync, now, end_ps);
     /* If the host reached the sync before its device was done, it waited for the latest end. */
     if (sync->issued_ps < now && rank->at_ps == now && rank->count > 0)
         hold(c, &rank->host, rank->ended[rank->count - 1].step);
@@ -484,8 +328,8 @@ lh_path_recorder_flow_starts(LhPathRecorder *c, uint32_t flow, const LhRoute *ro
                       .kind = LH_STEP_LINKS,
                       .tiers =
                           tiers != 0 ? tiers : lh_saturated_links_of_route(c->network, route) };
-    if (c->events != NULL)
-        event_flow_starts(c, &c->flows[flow], ops, hop, now);
+    if (c->waits != NULL)
+        lh_wait_recorder_flow_starts(c->waits, flow, route, ops, hop, now);
 }
 
 static void
@@ -505,8 +349,8 @@ void
 lh_path_recorder_flow_left(LhPathRecorder *c, uint32_t flow, LhTime now)
 {
     pass(c, flow, LH_STEP_LATENCY, now);
-    if (c->events != NULL)
-        event_flow_left(c, &c->flows[flow], now);
+    if (c->waits != NULL)
+        lh_wait_recorder_flow_left(c->waits, flow, now);
 }
 
 void
@@ -514,8 +358,8 @@ lh_path_recorder_flow_arrived(LhPathRecorder *c, uint32_t flow, LhTime now)
 {
     pass(c, flow, LH_STEP_LATENCY, now);
     drop(c, &c->flows[flow].last);
-    if (c->events != NULL)
-        event_flow_arrived(c, &c->flows[flow], now);
+    if (c->waits != NULL)
+        lh_wait_recorder_flow_arrived(c->waits, flow, now);
 }
 
 /* ---- closed forms ---- */
@@ -537,12 +381,8 @@ lh_path_recorder_meet(LhPathRecorder *c, const LhRoute *route, uint32_t op, LhTi
     step.kind = LH_STEP_LINKS;
     step.tiers = lh_saturated_links_of_route(c->network, route);
     follow(c, &c->now, &step);
-    if (c->events != NULL) {
-        const uint32_t all_there = c->event_now;
-
-        c->event_now = lh_slack_event(c->events, end_ps, route->source, op, LH_STEP_LINKS);
-        lh_slack_wait(c->events, all_there, end_ps - now);
-    }
+    if (c->waits != NULL)
+        lh_wait_recorder_meet(c->waits, route->source, op, now, end_ps);
 }
 
 void
@@ -572,5 +412,5 @@ lh_path_recorder_path(const LhPathRecorder *c)
 LhSlackGraph *
 lh_path_recorder_take_slack(LhPathRecorder *c)
 {
-    return g_steal_pointer(&c->events);
+    return c->waits != NULL ? lh_wait_recorder_take(c->waits) : NULL;
 }

@@ -22,6 +22,10 @@ LhPathRecorder *lh_path_recorder_new(const LhNetwork *network, LhFlows *flows, b
                                      bool precedence);
 void lh_path_recorder_free(LhPathRecorder *causes);
 
+/* @rank has issued @op, with the lists of @buffer. */
+void lh_path_recorder_issued(LhPathRecorder *causes, uint32_t rank, const LhOp *op,
+                             const LhOpBuffer *buffer);
+
 /* Op @id of @rank starts now, caused by an op of its rank that ended now, or else by its host. It
  * becomes the current cause, that of the next records. */
 void lh_path_recorder_op_starts(LhPathRecorder *causes, uint32_t rank, uint32_t id, LhNode *node,

@@ -112,7 +112,7 @@ content_hash(const LhEngine *e, uint32_t r, uint32_t id, const LhOp *op, const L
              bool first)
 {
     const uint64_t hash = lh_op_hash(e->program, op, buffer, first);
-    const double share = lh_engine_time_share(e, r, id);
+    const double share = lh_engine_time_share(e, r, id, op, buffer);
 
     return e->params->time_share == NULL ? hash : lh_mix_bytes(hash, &share, sizeof(share));
 }

@@ -36,7 +36,7 @@ issue_memory(LhEngine *e, LhSimRank *rank, LhNode *node, const LhOp *op, bool re
 static void
 init_communication(LhEngine *e, const LhSimRank *rank, LhNode *node, const LhOp *op)
 {
-    node->share = lh_engine_time_share(e, rank->index, op->id + rank->skipped_ops);
+    node->share = lh_engine_time_share(e, rank->index, op->id + rank->skipped_ops, op, &e->buffer);
     node->bytes = 0;
     node->pending = 0;
     node->posts = LH_NO_POST;
@@ -76,7 +76,7 @@ issue_compute(LhEngine *e, LhSimRank *rank, LhNode *node, const LhOp *op, bool r
     node->work_ps *= lh_sim_variation(p, r, op->id);
     if (e->slowdown != NULL)
         node->work_ps *= e->slowdown[r];
-    node->work_ps *= lh_engine_time_share(e, r, op->id + rank->skipped_ops);
+    node->work_ps *= lh_engine_time_share(e, r, op->id + rank->skipped_ops, op, &e->buffer);
     e->results[r].flops += node->flops;
     e->results[r].dense_flops += lh_op_dense_flops(op);
 }
@@ -261,6 +261,8 @@ lh_host_pull_step(LhEngine *e, LhSimRank *rank)
 
         if (rank->skipped_ops > 0)
             renumber(rank, op);
+        if (e->causes != NULL)
+            lh_path_recorder_issued(e->causes, rank->index, op, &e->buffer);
         issue(e, rank, op, read);
         if (read)
             lh_lookahead_issue(e, rank, op);

@@ -61,10 +61,11 @@ typedef struct {
     bool path; /* record the critical path; without it, this costs nothing */
     /* With `path`: also keep the dependence graph. Every rank is simulated. */
     bool precedence;
-    /* Fraction of its time that an op takes: of its kernel, of the messages it sends including
-     * their latency; of a closed form of a collective, the smallest fraction of its members.
-     * NULL: 1. */
-    double (*time_share)(void *data, uint32_t rank, uint32_t op);
+    /* Fraction of its time that op @id of the program takes: of its kernel, of the messages it
+     * sends including their latency; of a closed form of a collective, the smallest fraction of its
+     * members. NULL: 1. */
+    double (*time_share)(void *data, uint32_t rank, uint32_t id, const LhOp *op,
+                         const LhOpBuffer *buffer);
     void *time_share_data;
     bool time_share_alike; /* it is the same for ops that folding takes for the same */
     /* Receives progress now and then: program, events and simulated time. A run uses one thread,

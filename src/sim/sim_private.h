@@ -12,6 +12,7 @@
  *     memory_account.c    memory of ranks over time
  *     fast_forward.c, run_counts.c, state_hash.c    skipping of repeated layers and micro-batches
  *     critical_path_recorder.c    causes, for the critical path
+ *     wait_recorder.c    all waits, for slack
  *     sm_sharing.c     kernels that share the SMs of a device, ranks that share the cores of a
  * machine messages.c  messages of exchanges, from posting to arrival collective_ops.c collectives
  * simulated as hops; dispatch to the other kinds: measured_collectives.c, closed_form_collectives.c
@@ -197,13 +198,14 @@ lh_engine_cursor(const LhEngine *e, uint32_t r)
     return (LhCursor *)(void *)(e->cursors + r * e->cursor_bytes);
 }
 
-/* The fraction of its time that op @op of the program of rank @r takes. */
+/* The fraction of its time that @op, number @id of the program of rank @r, takes. */
 static inline double
-lh_engine_time_share(const LhEngine *e, uint32_t r, uint32_t op)
+lh_engine_time_share(const LhEngine *e, uint32_t r, uint32_t id, const LhOp *op,
+                     const LhOpBuffer *buffer)
 {
     const LhSimParams *p = e->params;
 
-    return p->time_share == NULL ? 1 : p->time_share(p->time_share_data, r, op);
+    return p->time_share == NULL ? 1 : p->time_share(p->time_share_data, r, id, op, buffer);
 }
 
 /* The exposed communication of the rank; NULL: not requested. */

@@ -8,12 +8,11 @@ lh_slack_new(uint32_t ranks)
 {
     LhSlackGraph *p = g_new0(LhSlackGraph, 1);
 
-    p->events = g_array_new(FALSE, FALSE, sizeof(LhEvent));
+    p->blocks = lh_event_blocks_new(ranks);
+    p->calls = g_array_new(FALSE, FALSE, sizeof(LhSlackCalls));
+    p->known = g_hash_table_new(NULL, NULL);
     p->waits = g_array_new(FALSE, FALSE, sizeof(LhWait));
-    p->ops = g_new0(GArray *, ranks);
     p->ranks_count = ranks;
-    for (uint32_t r = 0; r < ranks; r++)
-        p->ops[r] = g_array_new(FALSE, FALSE, sizeof(LhOpEvents));
     return p;
 }
 
@@ -22,65 +21,33 @@ lh_slack_free(LhSlackGraph *p)
 {
     if (p == NULL)
         return;
-    for (uint32_t r = 0; r < p->ranks_count; r++)
-        g_array_unref(p->ops[r]);
-    g_free(p->ops);
-    g_array_unref(p->events);
+    lh_event_blocks_free(p->blocks);
+    g_array_unref(p->calls);
+    g_hash_table_unref(p->known);
     g_array_unref(p->waits);
     g_free(p);
 }
 
-uint32_t
-lh_slack_event(LhSlackGraph *p, LhTime time_ps, uint32_t rank, uint32_t op, LhPathStepKind kind)
+uint16_t
+lh_slack_calls(LhSlackGraph *p, LhSlackCalls like)
 {
-    const LhEvent event = { .time_ps = time_ps,
-                            .waits_first = p->waits->len,
-                            .rank = rank,
-                            .op = op,
-                            .kind = (uint8_t)kind };
+    const guint key = 1 + ((guint)like.kind << 24 | (guint)like.phase << 16 |
+                           (guint)like.kernel << 8 | like.tier);
+    guint index = GPOINTER_TO_UINT(g_hash_table_lookup(p->known, GUINT_TO_POINTER(key)));
+    LhSlackCalls *calls;
 
-    g_array_append_val(p->events, event);
-    return p->events->len - 1;
-}
-
-void
-lh_slack_wait(LhSlackGraph *p, uint32_t event, LhTime takes_ps)
-{
-    const LhWait wait = { .takes_ps = takes_ps, .event = event };
-
-    if (event != LH_NO_EVENT)
-        g_array_append_val(p->waits, wait);
-}
-
-void
-lh_slack_over(LhSlackGraph *p, uint8_t tiers)
-{
-    g_array_index(p->events, LhEvent, p->events->len - 1).tiers = tiers;
-}
-
-LhOpEvents *
-lh_slack_op(LhSlackGraph *p, uint32_t rank, uint32_t op)
-{
-    const LhOpEvents none = { LH_NO_EVENT, LH_NO_EVENT, LH_NO_EVENT };
-    GArray *ops = p->ops[rank];
-
-    while (ops->len <= op)
-        g_array_append_val(ops, none);
-    return &g_array_index(ops, LhOpEvents, op);
-}
-
-/* ---- reading ---- */
-
-static inline const LhEvent *
-event_at(const LhSlackGraph *p, uint32_t index)
-{
-    return &g_array_index(p->events, LhEvent, index);
-}
-
-static inline uint32_t
-waits_end(const LhSlackGraph *p, uint32_t index)
-{
-    return index + 1 < p->events->len ? event_at(p, index + 1)->waits_first : p->waits->len;
+    if (index == 0) {
+        g_assert(p->calls->len < UINT16_MAX);
+        g_array_append_val(p->calls, like);
+        index = p->calls->len;
+        g_hash_table_insert(p->known, GUINT_TO_POINTER(key), GUINT_TO_POINTER(index));
+    }
+    calls = &g_array_index(p->calls, LhSlackCalls, index - 1);
+    if (like.rank < calls->rank || (like.rank == calls->rank && like.op < calls->op)) {
+        calls->rank = like.rank;
+        calls->op = like.op;
+    }
+    return (uint16_t)(index - 1);
 }
 
 /* A host that continues after the last op does not extend the run. */
@@ -90,99 +57,336 @@ ends_run(const LhEvent *event)
     return event->kind != LH_STEP_HOST;
 }
 
-static LhTime
-makespan_of(const LhSlackGraph *p)
+void
+lh_slack_close(LhSlackGraph *p)
 {
-    LhTime last_ps = 0;
-
-    for (uint32_t i = 0; i < p->events->len; i++)
-        if (ends_run(event_at(p, i)))
-            last_ps = MAX(last_ps, event_at(p, i)->time_ps);
-    return last_ps;
+    if (!p->begun)
+        return;
+    p->event.waits_count = p->waits->len;
+    lh_event_blocks_add(p->blocks, &p->event, (const LhWait *)(const void *)p->waits->data);
+    if (ends_run(&p->event))
+        p->makespan_ps = MAX(p->makespan_ps, p->event.time_ps);
+    g_array_set_size(p->waits, 0);
+    p->begun = false;
 }
 
-LhTime *
-lh_slack_of(const LhSlackGraph *p)
+LhEventRef
+lh_slack_event(LhSlackGraph *p, LhTime time_ps, uint32_t rank, uint32_t op, uint16_t call,
+               LhPathStepKind kind)
 {
-    const uint32_t count = p->events->len;
-    const LhTime makespan_ps = makespan_of(p);
-    LhTime *slack = g_new(LhTime, MAX(count, 1));
+    lh_slack_close(p);
+    p->begun = true;
+    p->event = (LhEvent){
+        .time_ps = time_ps, .rank = rank, .op = op, .call = call, .kind = (uint8_t)kind
+    };
+    return (LhEventRef){ time_ps, rank, lh_event_blocks_of_rank(p->blocks, rank) };
+}
 
-    for (uint32_t i = 0; i < count; i++)
-        slack[i] =
-            ends_run(event_at(p, i)) ? makespan_ps - event_at(p, i)->time_ps : LH_TIME_LONGEST;
-    for (uint32_t i = count; i-- > 0;) {
-        const LhEvent *event = event_at(p, i);
+static void
+add_wait(LhSlackGraph *p, LhEventRef event, LhTime takes_ps, bool host)
+{
+    const LhWait wait = {
+        .takes_ps = takes_ps, .rank = event.rank, .index = event.index, .host = host
+    };
 
-        for (uint32_t w = event->waits_first; w < waits_end(p, i); w++) {
-            const LhWait *wait = &g_array_index(p->waits, LhWait, w);
-            const LhTime early_ps =
-                event->time_ps - wait->takes_ps - event_at(p, wait->event)->time_ps;
+    if (event.index != LH_NO_INDEX)
+        g_array_append_val(p->waits, wait);
+}
 
-            slack[wait->event] = MIN(slack[wait->event], slack[i] + early_ps);
+void
+lh_slack_wait(LhSlackGraph *p, LhEventRef event, LhTime takes_ps)
+{
+    add_wait(p, event, takes_ps, false);
+}
+
+void
+lh_slack_wait_host(LhSlackGraph *p, LhEventRef event, LhTime takes_ps)
+{
+    add_wait(p, event, takes_ps, true);
+}
+
+void
+lh_slack_over(LhSlackGraph *p, uint8_t tiers)
+{
+    p->event.tiers = tiers;
+}
+
+void
+lh_slack_starts(LhSlackGraph *p)
+{
+    p->event.end = LH_EVENT_START;
+}
+
+void
+lh_slack_ends(LhSlackGraph *p, LhTime start_ps)
+{
+    LhSlackCalls *calls = &g_array_index(p->calls, LhSlackCalls, p->event.call);
+
+    p->event.end = LH_EVENT_DONE;
+    calls->calls++;
+    calls->time_ps += p->event.time_ps - start_ps;
+}
+
+/* ---- reading ---- */
+
+static const LhWait *
+waits_of(const LhEventBlock *block, const LhEvent *event)
+{
+    return (const LhWait *)(const void *)block->waits->data + event->waits_first;
+}
+
+void
+lh_slack_each(const LhSlackGraph *p, LhEventVisit visit, void *data)
+{
+    LhEventBlock block = { NULL, NULL };
+
+    for (uint32_t k = 0; k < lh_event_blocks_count(p->blocks); k++) {
+        lh_event_blocks_read(p->blocks, k, &block);
+        for (guint i = 0; i < block.events->len; i++) {
+            const LhEvent *event = &g_array_index(block.events, LhEvent, i);
+
+            visit(data, event, waits_of(&block, event));
         }
     }
-    return slack;
+    lh_event_block_clear(&block);
 }
 
-bool
-lh_slack_of_op(const LhSlackGraph *p, const LhTime *slack, uint32_t rank, uint32_t op,
-               LhTime *slack_ps)
+static void
+each_backward(const LhSlackGraph *p, LhEventVisit visit, void *data)
 {
-    const GArray *ops = p->ops[rank];
+    LhEventBlock block = { NULL, NULL };
 
-    if (op >= ops->len || g_array_index(ops, LhOpEvents, op).done == LH_NO_EVENT)
-        return false;
-    *slack_ps = slack[g_array_index(ops, LhOpEvents, op).done];
-    return true;
+    for (uint32_t k = lh_event_blocks_count(p->blocks); k-- > 0;) {
+        lh_event_blocks_read(p->blocks, k, &block);
+        for (guint i = block.events->len; i-- > 0;) {
+            const LhEvent *event = &g_array_index(block.events, LhEvent, i);
+
+            visit(data, event, waits_of(&block, event));
+        }
+    }
+    lh_event_block_clear(&block);
+}
+
+/* ---- times of some events, by rank ---- */
+
+#define PAGE 256u
+
+typedef struct {
+    LhTime ***pages;  /* by rank, then by index / PAGE; NULL: none of its times is needed */
+    uint32_t *counts; /* of pages */
+    uint32_t ranks_count;
+} Times;
+
+static void
+times_init(Times *times, const LhSlackGraph *p)
+{
+    times->ranks_count = p->ranks_count;
+    times->pages = g_new(LhTime **, p->ranks_count);
+    times->counts = g_new(uint32_t, p->ranks_count);
+    for (uint32_t r = 0; r < p->ranks_count; r++) {
+        times->counts[r] = lh_event_blocks_of_rank(p->blocks, r) / PAGE + 1;
+        times->pages[r] = g_new0(LhTime *, times->counts[r]);
+    }
+}
+
+static void
+times_clear(Times *times)
+{
+    for (uint32_t r = 0; r < times->ranks_count; r++) {
+        for (uint32_t i = 0; i < times->counts[r]; i++)
+            g_free(times->pages[r][i]);
+        g_free(times->pages[r]);
+    }
+    g_free(times->pages);
+    g_free(times->counts);
+}
+
+/* A time to set or read; those of a new page are LH_TIME_NEVER. */
+static inline LhTime *
+time_at(Times *times, uint32_t rank, uint32_t index)
+{
+    LhTime **page = &times->pages[rank][index / PAGE];
+
+    if (*page == NULL) {
+        *page = g_new(LhTime, PAGE);
+        for (uint32_t i = 0; i < PAGE; i++)
+            (*page)[i] = LH_TIME_NEVER;
+    }
+    return &(*page)[index % PAGE];
+}
+
+/* ---- slack ---- */
+
+typedef struct {
+    const LhSlackGraph *graph;
+    void (*visit)(void *data, const LhEvent *event, LhTime slack_ps);
+    void *data;
+    Times latest; /* at which an event may happen, by the events after it that wait for it */
+} SlackSearch;
+
+static void
+find_slack(void *data, const LhEvent *event, const LhWait *waits)
+{
+    SlackSearch *s = data;
+    LhTime **page = &s->latest.pages[event->rank][event->index / PAGE];
+    LhTime slack_ps = ends_run(event) ? s->graph->makespan_ps - event->time_ps : LH_TIME_LONGEST;
+
+    if (*page != NULL && (*page)[event->index % PAGE] != LH_TIME_NEVER)
+        slack_ps = MIN(slack_ps, (*page)[event->index % PAGE] - event->time_ps);
+    if (event->index % PAGE == 0)
+        g_clear_pointer(page, g_free);
+    s->visit(s->data, event, slack_ps);
+    if (slack_ps == LH_TIME_LONGEST)
+        return;
+    for (uint32_t w = 0; w < event->waits_count; w++) {
+        LhTime *latest_ps = time_at(&s->latest, waits[w].rank, waits[w].index);
+
+        *latest_ps = MIN(*latest_ps, event->time_ps + slack_ps - waits[w].takes_ps);
+    }
+}
+
+void
+lh_slack_of(const LhSlackGraph *p, void (*visit)(void *data, const LhEvent *event, LhTime slack_ps),
+            void *data)
+{
+    SlackSearch s = { .graph = p, .visit = visit, .data = data };
+
+    times_init(&s.latest, p);
+    each_backward(p, find_slack, &s);
+    times_clear(&s.latest);
+}
+
+/* ---- replays ---- */
+
+/* What a rank's host last waited for. */
+typedef struct {
+    uint32_t rank, index;
+    LhTime time_ps;
+} Gate;
+
+typedef struct {
+    double (*share)(void *, const LhEvent *);
+    void *data;
+    uint32_t reach;
+    Times times;
+    Gate *gates; /* by rank */
+    LhTime last_ps;
+} Replay;
+
+/* The new time of an event waited for. Those that hosts wait for may be far back. */
+static LhTime
+time_of_wait(Replay *replay, const LhEvent *event, const LhWait *wait)
+{
+    Gate *gate = &replay->gates[event->rank];
+
+    if (!wait->host)
+        return *time_at(&replay->times, wait->rank, wait->index);
+    if (gate->rank != wait->rank || gate->index != wait->index)
+        *gate =
+            (Gate){ wait->rank, wait->index, *time_at(&replay->times, wait->rank, wait->index) };
+    return gate->time_ps;
+}
+
+/* Frees the times of @rank that no later event waits for. */
+static void
+forget(Replay *replay, uint32_t rank, uint32_t count)
+{
+    if (count % PAGE == 0 && count >= PAGE + replay->reach)
+        g_clear_pointer(&replay->times.pages[rank][(count - replay->reach) / PAGE - 1], g_free);
+}
+
+static void
+replay_event(void *data, const LhEvent *event, const LhWait *waits)
+{
+    Replay *replay = data;
+    const double part = replay->share != NULL ? replay->share(replay->data, event) : 1;
+    LhTime time_ps = 0;
+
+    for (uint32_t w = 0; w < event->waits_count; w++) {
+        const LhTime takes_ps = part == 1 || waits[w].takes_ps == 0
+                                    ? waits[w].takes_ps
+                                    : lh_time_from_ps((double)waits[w].takes_ps * part);
+
+        time_ps = MAX(time_ps, time_of_wait(replay, event, &waits[w]) + takes_ps);
+    }
+    forget(replay, event->rank, event->index);
+    *time_at(&replay->times, event->rank, event->index) = time_ps;
+    if (ends_run(event))
+        replay->last_ps = MAX(replay->last_ps, time_ps);
 }
 
 LhTime
 lh_slack_replay(const LhSlackGraph *p, double (*share)(void *, const LhEvent *), void *data)
 {
-    const uint32_t count = p->events->len;
-    g_autofree LhTime *times = g_new(LhTime, MAX(count, 1));
-    LhTime last_ps = 0;
+    Replay replay = { .share = share, .data = data, .reach = lh_event_blocks_reach(p->blocks) };
 
-    for (uint32_t i = 0; i < count; i++) {
-        const LhEvent *event = event_at(p, i);
-        const double part = share != NULL ? share(data, event) : 1;
-
-        times[i] = 0;
-        for (uint32_t w = event->waits_first; w < waits_end(p, i); w++) {
-            const LhWait *wait = &g_array_index(p->waits, LhWait, w);
-            const LhTime takes_ps = part == 1 || wait->takes_ps == 0
-                                        ? wait->takes_ps
-                                        : lh_time_from_ps((double)wait->takes_ps * part);
-
-            times[i] = MAX(times[i], times[wait->event] + takes_ps);
-        }
-        if (ends_run(event))
-            last_ps = MAX(last_ps, times[i]);
-    }
-    return last_ps;
+    replay.gates = g_new0(Gate, p->ranks_count); /* the start of the run, at 0 */
+    times_init(&replay.times, p);
+    lh_slack_each(p, replay_event, &replay);
+    times_clear(&replay.times);
+    g_free(replay.gates);
+    return replay.last_ps;
 }
 
 /* ---- chains ---- */
 
-/* The wait of the event that ended last; the first of these on a tie. */
-static uint32_t
-last_before(const LhSlackGraph *p, uint32_t index)
+typedef struct {
+    Times times; /* of all events */
+    uint32_t rank, index;
+    GArray *path; /* backward */
+} Chain;
+
+static void
+keep_time(void *data, const LhEvent *event, const LhWait *waits)
 {
-    const uint32_t end = waits_end(p, index);
-    uint32_t last = LH_NO_EVENT;
+    Chain *chain = data;
+
+    (void)waits;
+    *time_at(&chain->times, event->rank, event->index) = event->time_ps;
+}
+
+/* The wait of the event that ended last; the first of these on a tie. */
+static const LhWait *
+last_wait(Chain *chain, const LhEvent *event, const LhWait *waits)
+{
+    const LhWait *last = NULL;
     LhTime last_ps = 0;
 
-    for (uint32_t w = event_at(p, index)->waits_first; w < end; w++) {
-        const LhWait *wait = &g_array_index(p->waits, LhWait, w);
-        const LhTime at_ps = event_at(p, wait->event)->time_ps + wait->takes_ps;
+    for (uint32_t w = 0; w < event->waits_count; w++) {
+        const LhTime at_ps =
+            *time_at(&chain->times, waits[w].rank, waits[w].index) + waits[w].takes_ps;
 
-        if (last != LH_NO_EVENT && at_ps <= last_ps)
+        if (last != NULL && at_ps <= last_ps)
             continue;
-        last = wait->event;
+        last = &waits[w];
         last_ps = at_ps;
     }
     return last;
+}
+
+static void
+follow_chain(void *data, const LhEvent *to, const LhWait *waits)
+{
+    Chain *chain = data;
+    const LhWait *last;
+    LhPathStep step;
+
+    if (to->rank != chain->rank || to->index != chain->index)
+        return;
+    last = last_wait(chain, to, waits);
+    if (last == NULL)
+        return;
+    step = (LhPathStep){ .from_ps = *time_at(&chain->times, last->rank, last->index),
+                         .to_ps = to->time_ps,
+                         .rank = to->rank,
+                         .op = to->op,
+                         .peer = to->kind == LH_STEP_HOST ? to->rank : last->rank,
+                         .kind = to->kind,
+                         .tiers = to->tiers };
+    if (step.to_ps > step.from_ps)
+        g_array_append_val(chain->path, step);
+    chain->rank = last->rank;
+    chain->index = last->index;
 }
 
 static void
@@ -199,25 +403,16 @@ reverse(GArray *path)
 }
 
 GArray *
-lh_slack_chain(const LhSlackGraph *p, uint32_t event)
+lh_slack_chain(const LhSlackGraph *p, LhEventRef event)
 {
-    GArray *path = g_array_new(FALSE, FALSE, sizeof(LhPathStep));
-    uint32_t before;
+    Chain chain = { .rank = event.rank,
+                    .index = event.index,
+                    .path = g_array_new(FALSE, FALSE, sizeof(LhPathStep)) };
 
-    for (; (before = last_before(p, event)) != LH_NO_EVENT; event = before) {
-        const LhEvent *to = event_at(p, event);
-        const LhEvent *from = event_at(p, before);
-        const LhPathStep step = { .from_ps = from->time_ps,
-                                  .to_ps = to->time_ps,
-                                  .rank = to->rank,
-                                  .op = to->op,
-                                  .peer = to->kind == LH_STEP_HOST ? to->rank : from->rank,
-                                  .kind = to->kind,
-                                  .tiers = to->tiers };
-
-        if (step.to_ps > step.from_ps)
-            g_array_append_val(path, step);
-    }
-    reverse(path);
-    return path;
+    times_init(&chain.times, p);
+    lh_slack_each(p, keep_time, &chain);
+    each_backward(p, follow_chain, &chain);
+    times_clear(&chain.times);
+    reverse(chain.path);
+    return chain.path;
 }
