@@ -32,7 +32,7 @@ find_started(const RunEvents *run, uint32_t wait, uint32_t *rank)
     const LhEvent *event = &g_array_index(run->events, LhEvent, at);
 
     *rank = event->rank;
-    return event->end == LH_EVENT_START;
+    return event->end == LH_EVENT_START || event->end == LH_EVENT_JOINS;
 }
 
 /* Whether an event posts a message: it waits for its sender's op, then for its receiver's. */

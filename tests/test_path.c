@@ -5,6 +5,7 @@
  * and a picosecond more lengthens it, by replaying random programs.
  */
 #include "base/rng.h"
+#include "critical_path/absorbed.h"
 #include "critical_path/critical.h"
 #include "path_events.h"
 #include "program/explicit/explicit.h"
@@ -349,6 +350,103 @@ START_TEST(path_savings_are_found_by_playing_again)
 }
 END_TEST
 
+/* One op that is faster. */
+static double
+share_of_one(void *data, uint32_t rank, uint32_t id, const LhOp *op, const LhOpBuffer *buffer)
+{
+    const LhAbsorbed *one = data;
+
+    (void)op;
+    (void)buffer;
+    return rank == one->rank && id == one->op ? 0.4 : 1;
+}
+
+/* Ops of kernels, one in @every: of LhAbsorbed. */
+static GArray *
+some_kernels(const LhSlackGraph *p, uint64_t seed, uint32_t every)
+{
+    GArray *ops = g_array_new(FALSE, TRUE, sizeof(LhAbsorbed));
+    RunEvents run = run_events_of(p);
+
+    for (guint i = 0; i < run.events->len; i++) {
+        const LhEvent *event = &g_array_index(run.events, LhEvent, i);
+        const LhAbsorbed op = { .rank = event->rank, .op = event->op };
+
+        if (event->end == LH_EVENT_DONE && event->kind == LH_STEP_COMPUTE &&
+            lh_rng_bits(seed, i, 5) % every == 0)
+            g_array_append_val(ops, op);
+    }
+    run_events_clear(&run);
+    return ops;
+}
+
+/* Returns the number of ops that were found absorbed, of @tried. */
+static uint32_t
+check_absorbed(const Case *c, uint64_t seed, const char *what, uint32_t *tried)
+{
+    const LhHooks hooks = { .path = true, .precedence = true };
+    g_autoptr(LhCompareRow) row =
+        lh_compare_run(c->setup, g_ptr_array_index(c->setup->schedules, 0), &hooks);
+    g_autoptr(GArray) ops = NULL;
+    uint32_t absorbed = 0;
+
+    ck_assert_msg(row->result != NULL, "%s", what);
+    ops = some_kernels(row->result->precedence, seed, MAX(1, (uint32_t)(row->result->ops / 400)));
+    lh_absorbed_find(row->result->precedence, ops);
+    for (guint i = 0; i < ops->len; i++) {
+        LhAbsorbed *op = &g_array_index(ops, LhAbsorbed, i);
+        const LhHooks faster = { .time_share = share_of_one, .time_share_data = op };
+        g_autoptr(LhSimResult) result = NULL;
+
+        *tried += 1;
+        if (!op->absorbed)
+            continue;
+        result = lh_setup_simulate(c->setup, row->program, NULL, NULL, &faster, NULL);
+        ck_assert_ptr_nonnull(result);
+        for (uint32_t r = 0; r < result->ranks_count; r++)
+            ck_assert_msg(result->ranks[r].finish_ps == row->result->ranks[r].finish_ps,
+                          "%s: rank %u, if op %u of rank %u is faster", what, r, op->op, op->rank);
+        absorbed++;
+    }
+    return absorbed;
+}
+
+START_TEST(path_absorbed_ops_change_nothing)
+{
+    static const unsigned how[][4] = { /* tensor, pipeline, data, context parallel */
+                                       { 4, 2, 1, 1 },
+                                       { 2, 1, 4, 1 },
+                                       { 8, 1, 1, 1 },
+                                       { 2, 1, 2, 2 },
+                                       { 1, 4, 2, 1 }
+    };
+    static const char *const collectives[] = { "auto", "closed-form", "fluid", "ring", "nccl" };
+    static const char *const boxes[] = { "hgx-h100:1", "dgx-a100-80g:1", "azure-nc96-a100:2" };
+    static const char *const schedules[] = { "ring", "te-a2a", "te-allgather" };
+    uint32_t tried = 0, absorbed = 0;
+
+    for (unsigned i = 0; i < 2 * G_N_ELEMENTS(how) * G_N_ELEMENTS(collectives); i++) {
+        const unsigned *of = how[i % 5];
+        g_autofree char *more = g_strdup_printf(
+            ", \"step\": true, \"seq_length\": \"4K\", \"ranks\": 8, \"num_micro_batches\": 2,"
+            " \"schedule\": [\"%s\"], \"collectives\": \"%s\","
+            " \"tensor_model_parallel_size\": \"%u\", \"pipeline_model_parallel_size\": %u,"
+            " \"data_parallel_size\": %u, \"context_parallel_size\": %u, \"shard\": \"%s\"",
+            schedules[i % 3], collectives[i / 5 % 5], of[0], of[1], of[2], of[3],
+            i % 4 < 2 ? "fsdp" : "ddp");
+        Case c;
+
+        if (!test_takes(i))
+            continue;
+        c = case_with(boxes[(i + i / 5) % 3], i % 2 == 0 ? "gpt3-1.3b" : "llama-3-8b", more);
+        absorbed += check_absorbed(&c, i, more, &tried);
+        case_clear(&c);
+    }
+    ck_assert_uint_gt(absorbed, tried / 20);
+    ck_assert_uint_lt(absorbed, tried / 2);
+}
+END_TEST
+
 /* In a ring over two nodes of eight, the end ranks of each node have a peer in either node. */
 START_TEST(path_exchanges_count_by_their_farthest_message)
 {
@@ -376,4 +474,4 @@ END_TEST
 
 LH_TEST_MAIN("path", path_fills_the_makespan_of_every_schedule, path_fills_the_makespan_of_steps,
              path_slack_is_how_late_an_op_may_be, path_savings_are_found_by_playing_again,
-             path_exchanges_count_by_their_farthest_message)
+             path_absorbed_ops_change_nothing, path_exchanges_count_by_their_farthest_message)

@@ -96,8 +96,10 @@ add_event(Plain *plain, LhSlackGraph *p, bool regular)
         plain->gates[rank] = ref;
     if (draw(plain, 3) == 0)
         lh_slack_over(p, event.tiers = (uint8_t)draw(plain, 256));
-    event.end = (uint8_t)draw(plain, 3);
-    if (event.end == LH_EVENT_START)
+    event.end = (uint8_t)draw(plain, 4);
+    if (event.end == LH_EVENT_JOINS)
+        lh_slack_joins(p);
+    else if (event.end == LH_EVENT_START)
         lh_slack_starts(p);
     else if (event.end == LH_EVENT_DONE)
         lh_slack_ends(p, 0);

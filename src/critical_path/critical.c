@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "critical_path/critical.h"
 
+#include "critical_path/absorbed.h"
 #include "program/cursor.h"
 #include "scenario/setup_simulate.h"
 
@@ -257,6 +258,18 @@ near(LhTime a, LhTime b, LhTime of)
     return (double)ABS(a - b) <= LH_CRITICAL_AGREES * (double)of;
 }
 
+/* Sets the result of a speed-up. @follows_ps: the saving that follows from the dependencies. */
+static void
+judge(LhSpeedUp *what, LhTime follows_ps)
+{
+    if (near(what->saved_ps, what->predicted_ps, what->predicted_ps))
+        what->state = LH_SAVING_AGREES;
+    else if (near(what->saved_ps, follows_ps, what->predicted_ps))
+        what->state = LH_SAVING_OTHER_PATH;
+    else
+        what->state = LH_SAVING_CONTENTION;
+}
+
 static bool
 play_faster(const PathSearch *s, LhSpeedUp *what, GError **error)
 {
@@ -273,13 +286,10 @@ play_faster(const PathSearch *s, LhSpeedUp *what, GError **error)
     if (result == NULL)
         return false;
     what->saved_ps = makespan_ps - result->makespan_ps;
-    if (near(what->saved_ps, what->predicted_ps, what->predicted_ps)) {
-        what->state = LH_SAVING_AGREES;
-        return true;
-    }
-    follows_ps = makespan_ps - lh_slack_replay(s->of.precedence, share_of_event, &faster);
-    what->state = near(what->saved_ps, follows_ps, what->predicted_ps) ? LH_SAVING_OTHER_PATH
-                                                                       : LH_SAVING_CONTENTION;
+    follows_ps = what->saved_ps;
+    if (!near(what->saved_ps, what->predicted_ps, what->predicted_ps))
+        follows_ps = makespan_ps - lh_slack_replay(s->of.precedence, share_of_event, &faster);
+    judge(what, follows_ps);
     return true;
 }
 
@@ -321,12 +331,38 @@ keep_longest(GArray *all)
     }
 }
 
+/* Which single ops save nothing, without a simulation: of LhAbsorbed. */
+static GArray *
+find_absorbed(const PathSearch *s, const GArray *all)
+{
+    GArray *ops = g_array_new(FALSE, TRUE, sizeof(LhAbsorbed));
+
+    g_array_set_size(ops, all->len);
+    if (all->len == 0 || g_array_index(all, LhSpeedUp, 0).op == LH_OP_NONE ||
+        s->of.setup->device->machine_ranks > 0)
+        return ops;
+    for (guint i = 0; i < all->len; i++) {
+        const LhSpeedUp *what = &g_array_index(all, LhSpeedUp, i);
+
+        g_array_index(ops, LhAbsorbed, i) = (LhAbsorbed){ .rank = what->rank, .op = what->op };
+    }
+    lh_absorbed_find(s->of.precedence, ops);
+    return ops;
+}
+
 static bool
 play_speed_ups(const PathSearch *s, GArray *all, GError **error)
 {
-    for (guint i = 0; i < all->len; i++)
-        if (!play_faster(s, &g_array_index(all, LhSpeedUp, i), error))
+    g_autoptr(GArray) absorbed = find_absorbed(s, all);
+
+    for (guint i = 0; i < all->len; i++) {
+        LhSpeedUp *what = &g_array_index(all, LhSpeedUp, i);
+
+        if (g_array_index(absorbed, LhAbsorbed, i).absorbed)
+            judge(what, 0);
+        else if (!play_faster(s, what, error))
             return false;
+    }
     g_array_sort(all, by_saving);
     return true;
 }

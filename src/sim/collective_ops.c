@@ -115,6 +115,8 @@ lh_collective_start(LhEngine *e, LhSimRank *rank, uint32_t id)
         refuse_collective(e, rank, id);
         return;
     }
+    if (e->causes != NULL && (c->algorithm == NULL || c->algorithm == &lh_algorithm_measured))
+        lh_path_recorder_joins(e->causes);
     if (e->contention) {
         node->ctas = MAX(c->neighbours->ctas, lh_transfer_ctas_min(e));
         lh_share_hold(e, rank, (int32_t)node->ctas);

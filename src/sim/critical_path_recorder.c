@@ -176,6 +176,13 @@ lh_path_recorder_issued(LhPathRecorder *c, uint32_t rank, const LhOp *op, const 
 }
 
 void
+lh_path_recorder_joins(LhPathRecorder *c)
+{
+    if (c->waits != NULL)
+        lh_wait_recorder_joins(c->waits);
+}
+
+void
 lh_path_recorder_delivered(LhPathRecorder *c, uint32_t rank, uint32_t id)
 {
     if (c->waits != NULL)

@@ -31,6 +31,9 @@ void lh_path_recorder_issued(LhPathRecorder *causes, uint32_t rank, const LhOp *
 void lh_path_recorder_op_starts(LhPathRecorder *causes, uint32_t rank, uint32_t id, LhNode *node,
                                 LhTime now);
 
+/* The op that started last is a collective that moves data only when all members are there. */
+void lh_path_recorder_joins(LhPathRecorder *causes);
+
 /* The op ends now. A kernel ends because its time is over, any other op because of the current
  * cause. */
 void lh_path_recorder_op_ends(LhPathRecorder *causes, uint32_t rank, uint32_t id, LhNode *node,

@@ -13,7 +13,12 @@
 #include <stdint.h>
 
 /* Which end of its op an event is. */
-typedef enum { LH_EVENT_BETWEEN, LH_EVENT_START, LH_EVENT_DONE } LhEventEnd;
+typedef enum {
+    LH_EVENT_BETWEEN,
+    LH_EVENT_START,
+    LH_EVENT_JOINS, /* the start of a collective that moves data only when all members are there */
+    LH_EVENT_DONE,
+} LhEventEnd;
 
 typedef struct {
     LhTime time_ps;

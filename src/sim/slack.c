@@ -118,6 +118,12 @@ lh_slack_starts(LhSlackGraph *p)
 }
 
 void
+lh_slack_joins(LhSlackGraph *p)
+{
+    p->event.end = LH_EVENT_JOINS;
+}
+
+void
 lh_slack_ends(LhSlackGraph *p, LhTime start_ps)
 {
     LhSlackCalls *calls = &g_array_index(p->calls, LhSlackCalls, p->event.call);

@@ -69,8 +69,10 @@ void lh_slack_wait_host(LhSlackGraph *p, LhEventRef event, LhTime takes_ps);
 /* The waits of the latest event are spent on links of @tiers. */
 void lh_slack_over(LhSlackGraph *p, uint8_t tiers);
 
-/* The latest event is the start of its op. */
+/* The latest event is the start of its op; of a collective that moves data only when all members
+ * are there. */
 void lh_slack_starts(LhSlackGraph *p);
+void lh_slack_joins(LhSlackGraph *p);
 
 /* The latest event is the end of its op, which began at @start_ps. */
 void lh_slack_ends(LhSlackGraph *p, LhTime start_ps);

@@ -250,6 +250,12 @@ lh_wait_recorder_op_starts(LhWaitRecorder *w, uint32_t r, uint32_t id, const LhN
 }
 
 void
+lh_wait_recorder_joins(LhWaitRecorder *w)
+{
+    lh_slack_joins(w->graph);
+}
+
+void
 lh_wait_recorder_op_ends(LhWaitRecorder *w, uint32_t r, uint32_t id, const LhNode *node, LhTime now)
 {
     RankWaits *rank = &w->ranks[r];

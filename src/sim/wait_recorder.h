@@ -22,6 +22,9 @@ void lh_wait_recorder_issued(LhWaitRecorder *w, uint32_t rank, const LhOp *op,
 
 void lh_wait_recorder_op_starts(LhWaitRecorder *w, uint32_t r, uint32_t id, const LhNode *node,
                                 LhTime now);
+/* The op that started last is a collective that moves data only when all members are there. */
+void lh_wait_recorder_joins(LhWaitRecorder *w);
+
 void lh_wait_recorder_op_ends(LhWaitRecorder *w, uint32_t r, uint32_t id, const LhNode *node,
                               LhTime now);
 void lh_wait_recorder_sync_ends(LhWaitRecorder *w, uint32_t r, uint32_t id, const LhNode *sync,
