@@ -11,6 +11,7 @@
 #include <string.h>
 
 #define PART 0.9
+#define REPLAYS 6u
 
 /* A graph as a plain list, and where the next event may take hold. */
 typedef struct {
@@ -107,15 +108,15 @@ add_event(Plain *plain, LhSlackGraph *p, bool regular)
     g_array_append_val(plain->refs, ref);
 }
 
+/* @data: the number of the replay. */
 static double
 share_of(void *data, const LhEvent *event)
 {
-    (void)data;
-    return event->op % 3 == 0 ? PART : 1;
+    return event->op % 3 == *(uint32_t *)data ? PART : 1;
 }
 
 static LhTime
-plain_replay(const RunEvents *run, LhTime *times)
+plain_replay(const RunEvents *run, LhTime *times, uint32_t number)
 {
     LhTime last_ps = 0;
 
@@ -125,7 +126,7 @@ plain_replay(const RunEvents *run, LhTime *times)
         times[i] = 0;
         for (uint32_t w = event->waits_first; w < event->waits_first + event->waits_count; w++) {
             const LhWait *wait = &g_array_index(run->waits, LhWait, w);
-            const double takes_ps = (double)wait->takes_ps * share_of(NULL, event);
+            const double takes_ps = (double)wait->takes_ps * share_of(&number, event);
 
             times[i] =
                 MAX(times[i], times[run_events_place(run, wait)] + lh_time_from_ps(takes_ps));
@@ -201,8 +202,15 @@ check_graph(uint64_t seed, uint32_t ranks, uint32_t events, uint32_t regular_of)
                     .gates = g_new0(LhEventRef, ranks),
                     .ops = g_new0(uint32_t, ranks) };
     g_autofree LhTime *numbers = g_new(LhTime, events);
+    uint32_t replays[REPLAYS];
+    void *data[REPLAYS];
+    LhTime makespans[REPLAYS];
     RunEvents run;
 
+    for (uint32_t i = 0; i < REPLAYS; i++) {
+        replays[i] = i;
+        data[i] = &replays[i];
+    }
     g_array_append_val(plain.refs, plain.gates[0]); /* for the first one to read */
     g_array_set_size(plain.refs, 0);
     for (uint32_t i = 0; i < events; i++)
@@ -212,7 +220,9 @@ check_graph(uint64_t seed, uint32_t ranks, uint32_t events, uint32_t regular_of)
     check_same(&plain, &run);
     plain_slack(&run, numbers);
     ck_assert_mem_eq(run.slack->data, numbers, events * sizeof(LhTime));
-    ck_assert_int_eq(lh_slack_replay(p, share_of, NULL), plain_replay(&run, numbers));
+    lh_slack_replay(p, share_of, data, REPLAYS, makespans);
+    for (uint32_t i = 0; i < REPLAYS; i++)
+        ck_assert_int_eq(makespans[i], plain_replay(&run, numbers, i));
     run_events_clear(&run);
     g_array_unref(plain.events);
     g_array_unref(plain.waits);

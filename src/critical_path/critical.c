@@ -226,7 +226,7 @@ add_slack(void *data, const LhEvent *event, LhTime slack_ps)
 /* The target of a speed-up: an op, or all ops of a group. */
 typedef struct {
     const PathSearch *search;
-    const LhSpeedUp *what;
+    LhSpeedUp *what;
 } Faster;
 
 static double
@@ -253,44 +253,52 @@ share_of_event(void *data, const LhEvent *event)
 }
 
 static bool
-near(LhTime a, LhTime b, LhTime of)
+is_near(const LhSpeedUp *what, LhTime saved_ps)
 {
-    return (double)ABS(a - b) <= LH_CRITICAL_AGREES * (double)of;
-}
-
-/* Sets the result of a speed-up. @follows_ps: the saving that follows from the dependencies. */
-static void
-judge(LhSpeedUp *what, LhTime follows_ps)
-{
-    if (near(what->saved_ps, what->predicted_ps, what->predicted_ps))
-        what->state = LH_SAVING_AGREES;
-    else if (near(what->saved_ps, follows_ps, what->predicted_ps))
-        what->state = LH_SAVING_OTHER_PATH;
-    else
-        what->state = LH_SAVING_CONTENTION;
+    return (double)ABS(what->saved_ps - saved_ps) <=
+           LH_CRITICAL_AGREES * (double)what->predicted_ps;
 }
 
 static bool
 play_faster(const PathSearch *s, LhSpeedUp *what, GError **error)
 {
-    const LhTime makespan_ps = s->answer->makespan_ps;
     Faster faster = { s, what };
     const LhHooks hooks = { .task = s->task != NULL ? *s->task : (LhTask){ 0 },
                             .time_share = share_of_op,
                             .time_share_data = &faster,
                             .time_share_alike = what->op == LH_OP_NONE };
     g_autoptr(LhSimResult) result = NULL;
-    LhTime follows_ps;
 
     result = lh_setup_simulate(s->of.setup, s->of.program, NULL, NULL, &hooks, error);
     if (result == NULL)
         return false;
-    what->saved_ps = makespan_ps - result->makespan_ps;
-    follows_ps = what->saved_ps;
-    if (!near(what->saved_ps, what->predicted_ps, what->predicted_ps))
-        follows_ps = makespan_ps - lh_slack_replay(s->of.precedence, share_of_event, &faster);
-    judge(what, follows_ps);
+    what->saved_ps = s->answer->makespan_ps - result->makespan_ps;
     return true;
+}
+
+/* Sets the reasons of savings that differ from the prediction. */
+static void
+judge(const PathSearch *s, GArray *all, const GArray *absorbed)
+{
+    g_autofree Faster *faster = g_new(Faster, MAX(all->len, 1));
+    g_autofree void **data = g_new(void *, MAX(all->len, 1));
+    g_autofree LhTime *makespans_ps = g_new(LhTime, MAX(all->len, 1));
+    uint32_t count = 0;
+
+    for (guint i = 0; i < all->len; i++) {
+        LhSpeedUp *what = &g_array_index(all, LhSpeedUp, i);
+
+        what->state = is_near(what, what->predicted_ps) ? LH_SAVING_AGREES : LH_SAVING_OTHER_PATH;
+        if (what->state == LH_SAVING_AGREES || g_array_index(absorbed, LhAbsorbed, i).absorbed)
+            continue;
+        faster[count] = (Faster){ s, what };
+        data[count] = &faster[count];
+        count++;
+    }
+    lh_slack_replay(s->of.precedence, share_of_event, data, count, makespans_ps);
+    for (uint32_t i = 0; i < count; i++)
+        if (!is_near(faster[i].what, s->answer->makespan_ps - makespans_ps[i]))
+            faster[i].what->state = LH_SAVING_CONTENTION;
 }
 
 /* Sorts by time on the path, longest first. */
@@ -358,11 +366,10 @@ play_speed_ups(const PathSearch *s, GArray *all, GError **error)
     for (guint i = 0; i < all->len; i++) {
         LhSpeedUp *what = &g_array_index(all, LhSpeedUp, i);
 
-        if (g_array_index(absorbed, LhAbsorbed, i).absorbed)
-            judge(what, 0);
-        else if (!play_faster(s, what, error))
+        if (!g_array_index(absorbed, LhAbsorbed, i).absorbed && !play_faster(s, what, error))
             return false;
     }
+    judge(s, all, absorbed);
     g_array_sort(all, by_saving);
     return true;
 }

@@ -2,6 +2,7 @@
 #include "sim/slack.h"
 
 #include <math.h>
+#include <string.h>
 
 LhSlackGraph *
 lh_slack_new(uint32_t ranks)
@@ -181,11 +182,13 @@ typedef struct {
     LhTime ***pages;  /* by rank, then by index / PAGE; NULL: none of its times is needed */
     uint32_t *counts; /* of pages */
     uint32_t ranks_count;
+    uint32_t each; /* times of an event */
 } Times;
 
 static void
-times_init(Times *times, const LhSlackGraph *p)
+times_init(Times *times, const LhSlackGraph *p, uint32_t each)
 {
+    times->each = each;
     times->ranks_count = p->ranks_count;
     times->pages = g_new(LhTime **, p->ranks_count);
     times->counts = g_new(uint32_t, p->ranks_count);
@@ -207,18 +210,18 @@ times_clear(Times *times)
     g_free(times->counts);
 }
 
-/* A time to set or read; those of a new page are LH_TIME_NEVER. */
+/* The first of the event's times, to set or read; those of a new page are LH_TIME_NEVER. */
 static inline LhTime *
 time_at(Times *times, uint32_t rank, uint32_t index)
 {
     LhTime **page = &times->pages[rank][index / PAGE];
 
     if (*page == NULL) {
-        *page = g_new(LhTime, PAGE);
-        for (uint32_t i = 0; i < PAGE; i++)
+        *page = g_new(LhTime, PAGE * times->each);
+        for (uint32_t i = 0; i < PAGE * times->each; i++)
             (*page)[i] = LH_TIME_NEVER;
     }
-    return &(*page)[index % PAGE];
+    return &(*page)[index % PAGE * times->each];
 }
 
 /* ---- slack ---- */
@@ -257,40 +260,46 @@ lh_slack_of(const LhSlackGraph *p, void (*visit)(void *data, const LhEvent *even
 {
     SlackSearch s = { .graph = p, .visit = visit, .data = data };
 
-    times_init(&s.latest, p);
+    times_init(&s.latest, p, 1);
     each_backward(p, find_slack, &s);
     times_clear(&s.latest);
 }
 
 /* ---- replays ---- */
 
+#define LANES 4u /* replays at once */
+
 /* What a rank's host last waited for. */
 typedef struct {
     uint32_t rank, index;
-    LhTime time_ps;
+    LhTime times_ps[LANES];
 } Gate;
 
 typedef struct {
     double (*share)(void *, const LhEvent *);
-    void *data;
+    void *const *data; /* of each replay */
+    uint32_t count;
     uint32_t reach;
     Times times;
     Gate *gates; /* by rank */
-    LhTime last_ps;
+    LhTime *last_ps;
 } Replay;
 
-/* The new time of an event waited for. Those that hosts wait for may be far back. */
-static LhTime
-time_of_wait(Replay *replay, const LhEvent *event, const LhWait *wait)
+/* The new times of an event waited for. Those that hosts wait for may be far back. */
+static const LhTime *
+times_of_wait(Replay *replay, const LhEvent *event, const LhWait *wait)
 {
     Gate *gate = &replay->gates[event->rank];
 
     if (!wait->host)
-        return *time_at(&replay->times, wait->rank, wait->index);
-    if (gate->rank != wait->rank || gate->index != wait->index)
-        *gate =
-            (Gate){ wait->rank, wait->index, *time_at(&replay->times, wait->rank, wait->index) };
-    return gate->time_ps;
+        return time_at(&replay->times, wait->rank, wait->index);
+    if (gate->rank != wait->rank || gate->index != wait->index) {
+        gate->rank = wait->rank;
+        gate->index = wait->index;
+        memcpy(gate->times_ps, time_at(&replay->times, wait->rank, wait->index),
+               sizeof(gate->times_ps));
+    }
+    return gate->times_ps;
 }
 
 /* Frees the times of @rank that no later event waits for. */
@@ -305,33 +314,57 @@ static void
 replay_event(void *data, const LhEvent *event, const LhWait *waits)
 {
     Replay *replay = data;
-    const double part = replay->share != NULL ? replay->share(replay->data, event) : 1;
-    LhTime time_ps = 0;
+    LhTime times_ps[LANES] = { 0 };
+    double parts[LANES];
+    bool shared = false;
 
     for (uint32_t w = 0; w < event->waits_count; w++) {
-        const LhTime takes_ps = part == 1 || waits[w].takes_ps == 0
-                                    ? waits[w].takes_ps
-                                    : lh_time_from_ps((double)waits[w].takes_ps * part);
+        const LhTime *from_ps = times_of_wait(replay, event, &waits[w]);
+        const LhTime takes_ps = waits[w].takes_ps;
 
-        time_ps = MAX(time_ps, time_of_wait(replay, event, &waits[w]) + takes_ps);
+        for (uint32_t i = 0; takes_ps != 0 && !shared && i < replay->count; i++)
+            parts[i] = replay->share != NULL ? replay->share(replay->data[i], event) : 1;
+        shared |= takes_ps != 0;
+        for (uint32_t i = 0; i < replay->count; i++) {
+            const LhTime part_ps = takes_ps == 0 || parts[i] == 1
+                                       ? takes_ps
+                                       : lh_time_from_ps((double)takes_ps * parts[i]);
+
+            times_ps[i] = MAX(times_ps[i], from_ps[i] + part_ps);
+        }
     }
     forget(replay, event->rank, event->index);
-    *time_at(&replay->times, event->rank, event->index) = time_ps;
-    if (ends_run(event))
-        replay->last_ps = MAX(replay->last_ps, time_ps);
+    memcpy(time_at(&replay->times, event->rank, event->index), times_ps, sizeof(times_ps));
+    for (uint32_t i = 0; ends_run(event) && i < replay->count; i++)
+        replay->last_ps[i] = MAX(replay->last_ps[i], times_ps[i]);
 }
 
-LhTime
-lh_slack_replay(const LhSlackGraph *p, double (*share)(void *, const LhEvent *), void *data)
+/* At most LANES replays. */
+static void
+replay_some(const LhSlackGraph *p, Replay *replay)
 {
-    Replay replay = { .share = share, .data = data, .reach = lh_event_blocks_reach(p->blocks) };
+    replay->reach = lh_event_blocks_reach(p->blocks);
+    replay->gates = g_new0(Gate, p->ranks_count); /* the start of the run, at 0 */
+    times_init(&replay->times, p, LANES);
+    for (uint32_t i = 0; i < replay->count; i++)
+        replay->last_ps[i] = 0;
+    lh_slack_each(p, replay_event, replay);
+    times_clear(&replay->times);
+    g_free(replay->gates);
+}
 
-    replay.gates = g_new0(Gate, p->ranks_count); /* the start of the run, at 0 */
-    times_init(&replay.times, p);
-    lh_slack_each(p, replay_event, &replay);
-    times_clear(&replay.times);
-    g_free(replay.gates);
-    return replay.last_ps;
+void
+lh_slack_replay(const LhSlackGraph *p, double (*share)(void *, const LhEvent *), void *const *data,
+                uint32_t count, LhTime *makespans_ps)
+{
+    for (uint32_t i = 0; i < count; i += LANES) {
+        Replay replay = { .share = share,
+                          .data = data + i,
+                          .count = MIN(count - i, LANES),
+                          .last_ps = makespans_ps + i };
+
+        replay_some(p, &replay);
+    }
 }
 
 /* ---- chains ---- */
@@ -415,7 +448,7 @@ lh_slack_chain(const LhSlackGraph *p, LhEventRef event)
                     .index = event.index,
                     .path = g_array_new(FALSE, FALSE, sizeof(LhPathStep)) };
 
-    times_init(&chain.times, p);
+    times_init(&chain.times, p, 1);
     lh_slack_each(p, keep_time, &chain);
     each_backward(p, follow_chain, &chain);
     times_clear(&chain.times);

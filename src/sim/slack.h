@@ -95,9 +95,10 @@ void lh_slack_each(const LhSlackGraph *p, LhEventVisit visit, void *data);
 void lh_slack_of(const LhSlackGraph *p,
                  void (*visit)(void *data, const LhEvent *event, LhTime slack_ps), void *data);
 
-/* The makespan if the delays that lead to each event were multiplied by @share(data, event).
- * NULL: 1. */
-LhTime lh_slack_replay(const LhSlackGraph *p, double (*share)(void *, const LhEvent *), void *data);
+/* Sets @makespans_ps to the makespans of @count replays, each with its @data: those if the delays
+ * that lead to each event were multiplied by @share(data, event). NULL: 1. */
+void lh_slack_replay(const LhSlackGraph *p, double (*share)(void *, const LhEvent *),
+                     void *const *data, uint32_t count, LhTime *makespans_ps);
 
 /*
  * The chain of latest waits that leads to @event, from the start of the run: of LhPathStep, without
