@@ -349,7 +349,7 @@ static void
 read_times(const RankState *ranks, LhEvent *event, uint32_t mode, LhWait *waits)
 {
     const RankState *own = &ranks[event->rank];
-    LhTime from_ps;
+    LhTime from_ps = 0;
 
     if (mode != EXPLICIT) {
         known_time(ranks, own, &waits[mode], &from_ps);
