@@ -36,6 +36,12 @@ CASES = {
                 "--seq-length", "8K", "--schedule", "zigzag", "--top", "1", "--jobs", "1"],
     "verifier": ["longhaul", "verify", "--schedule", "ring", "--schedule", "zigzag",
                  "--ranks", "4"],
+    "path-schedule": ["longhaul", "sim", "--schedule", "zigzag", "--cluster", "hgx-h100:4",
+                      "--seq-length", "256K", "--critical-path"],
+    "path-step": ["longhaul", "sim", "--step", "--model", "gpt3-125m", "--cluster", "hgx-h100:1",
+                  "--seq-length", "4K", "--tensor-model-parallel-size", "4",
+                  "--pipeline-model-parallel-size", "2", "--num-micro-batches", "4",
+                  "--schedule", "ring", "--critical-path"],
     "start-help": ["longhaul", "help"],
     "start-list": ["longhaul", "list", "schedules"],
 }

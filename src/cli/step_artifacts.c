@@ -7,7 +7,7 @@
 #include "compare/totals.h"
 #include "proof/run_time_estimate.h"
 
-#define CRITICAL_OPS_MAX 4000000 /* largest run whose critical path is analysed: 1.3 GB */
+#define CRITICAL_OPS_MAX 4000000 /* largest run whose critical path is analysed: 100 MB */
 
 static bool
 set_frame(const LhArtifacts *look, LhReportRun *run, GError **error)

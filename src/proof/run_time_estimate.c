@@ -20,6 +20,16 @@
 #define SIMULATE_PAIR_S 18e-6  /* per member of an all-to-all: one message each */
 #define PROVE_OP_S 0.8e-6
 
+/*
+ * Calibration: peak memory of sim --critical-path without that of sim, divided by the counts below.
+ *   --schedule zigzag --cluster hgx-h100:64 --seq-length 4M                51 MB
+ *   --step --model llama-3-70b --cluster hgx-h100:128 --seq-length 8K
+ *       --tensor-model-parallel-size 8 --pipeline-model-parallel-size 8
+ *       --num-micro-batches 16 --data-parallel-size 16                     650 MB
+ */
+#define WAITS_OP_BYTES 24.0
+#define WAITS_MEMBER_BYTES 8.0
+
 #define MINUTE_S 60.0
 #define HOUR_S 3600.0
 #define DAY_S 86400.0
@@ -76,6 +86,14 @@ double
 lh_run_time_prove(const LhProgram *program)
 {
     return count_work(program).ops * PROVE_OP_S;
+}
+
+double
+lh_run_memory_waits(const LhProgram *program)
+{
+    const Counts c = count_work(program);
+
+    return c.ops * WAITS_OP_BYTES + (c.members + c.pairs) * WAITS_MEMBER_BYTES;
 }
 
 double

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Estimates of how long simulations and proofs take, made before they start. The ops of one rank
- * are counted and taken for those of every rank. The constants are those of one 2.5 GHz core
- * (run_time_estimate.c); estimates are correct within a factor of a few.
+ * Estimates of how long simulations and proofs take, and what they keep, made before they start.
+ * The ops of one rank are counted and taken for those of every rank. The constants are those of
+ * one 2.5 GHz core (run_time_estimate.c); estimates are correct within a factor of a few.
  */
 #pragma once
 
@@ -17,6 +17,9 @@ double lh_run_time_ops(const LhProgram *program);
 /* Seconds to simulate @program, and to prove it. */
 double lh_run_time_simulate(const LhProgram *program);
 double lh_run_time_prove(const LhProgram *program);
+
+/* Bytes of memory for all that the program's ops wait for (sim/slack.h). */
+double lh_run_memory_waits(const LhProgram *program);
 
 /* Seconds to compare everything in @setup: its program and its schedules, and then the fastest
  * one with each resource made faster. Schedules that refuse cost nothing. */

@@ -25,6 +25,9 @@
 #include "scenario/setup_step.h"
 
 #include <stddef.h>
+#include <stdio.h>
+
+#define GIB (1024.0 * 1024 * 1024)
 
 typedef struct {
     LhOutputOptions to;
@@ -458,6 +461,18 @@ work_of(const SimOptions *o, const LhSetup *setup)
     return seconds_to_simulate(setup) * (o->critical_path ? 1 + 2 * LH_CRITICAL_TOP : 1);
 }
 
+/* Says beforehand that the critical path needs much memory. */
+static void
+announce_memory(const SimOptions *o, const LhSetup *setup)
+{
+    g_autoptr(LhProgram) made = NULL;
+    const LhProgram *program = o->critical_path ? program_of(setup, &made) : NULL;
+    const double bytes = program == NULL ? 0 : lh_run_memory_waits(program);
+
+    if (bytes >= GIB)
+        fprintf(stderr, "longhaul: --critical-path needs about %.1f GiB of memory\n", bytes / GIB);
+}
+
 static LhAnswer
 run_sim(const LhCommandLine *line, GError **error)
 {
@@ -479,6 +494,7 @@ run_sim(const LhCommandLine *line, GError **error)
         !lh_prove_setup(setup, LH_PROVE_TO_SIMULATE, error) ||
         !lh_run_time_check(work_of(o, setup), o->max_work_ps, error))
         return LH_ANSWER_FAILED;
+    announce_memory(o, setup);
     to = (Watchers){ .timeline = files.run.timeline,
                      .trace = files.run.trace,
                      .memory = files.memory,
