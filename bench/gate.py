@@ -32,6 +32,11 @@ ENGINE = ["bench_engine", "--ranks", "128", "--mode", "jit", "--rounds", "1", "-
 CASES = {
     "engine-ring": [*ENGINE, "ring"],
     "engine-bal": [*ENGINE, "bal"],
+    # Little more than for 128 micro-batches: set-up and simulation skip what repeats.
+    "pipeline": ["longhaul", "sim", "--step", "--schedule", "ring", "--model", "gpt3-1.3b",
+                 "--cluster", "hgx-h100:1", "--ranks", "4", "--seq-length", "4K",
+                 "--context-parallel-size", "1", "--pipeline-model-parallel-size", "4",
+                 "--num-micro-batches", "512"],
     "planner": ["longhaul", "plan", "--model", "llama-7b", "--cluster", "dfa-2node:1",
                 "--seq-length", "8K", "--schedule", "zigzag", "--top", "1", "--jobs", "1"],
     "verifier": ["longhaul", "verify", "--schedule", "ring", "--schedule", "zigzag",
