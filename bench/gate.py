@@ -27,6 +27,7 @@ ALLOWED_PERCENT = 12
 # Arguments of the bare program, equal to the case engine-ring.
 PATTERN = ["128", "ring", "10000", "30", str(64 << 20)]
 ENGINE = ["bench_engine", "--ranks", "128", "--mode", "jit", "--rounds", "1", "--pattern"]
+VERIFY = ["longhaul", "verify", "--schedule", "zigzag", "--pass", "both", "--mask", "causal"]
 
 # Commands by case.
 CASES = {
@@ -47,6 +48,9 @@ CASES = {
                   "--seq-length", "4K", "--tensor-model-parallel-size", "4",
                   "--pipeline-model-parallel-size", "2", "--num-micro-batches", "4",
                   "--schedule", "ring", "--critical-path"],
+    # The cost per op must not grow with the ranks: ops are ranks squared.
+    "verifier-64": [*VERIFY, "--ranks", "64"],
+    "verifier-128": [*VERIFY, "--ranks", "128"],
     "start-help": ["longhaul", "help"],
     "start-list": ["longhaul", "list", "schedules"],
 }

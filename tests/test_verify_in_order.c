@@ -456,5 +456,48 @@ START_TEST(verify_in_order_proves_no_changed_program)
 }
 END_TEST
 
+/* Lets the calls that use received data read an input instead, and frees and allocates the
+ * data. */
+static uint32_t
+lose_unused(Recording *recording, uint32_t rank)
+{
+    const LhSlot *slots = recording->program.slots;
+    uint16_t input = 0;
+    uint32_t lost = 0;
+
+    while (slots[input].kind != LH_TENSOR_HIDDEN || slots[input].role != LH_SLOT_INPUT)
+        input++;
+    for (uint32_t id = 0; id < recording_count(recording, rank); id++) {
+        LhOp *op = recording_op(recording, rank, id);
+        LhOp alloc = { .kind = LH_OP_ALLOC }, release = { .kind = LH_OP_FREE };
+
+        if (op->kind != LH_OP_COMPUTE ||
+            lh_kernels[op->compute.kernel]->effect != LH_EFFECT_OUTSIDE)
+            continue;
+        alloc.memory.region = release.memory.region = op->compute.regions[0];
+        op->compute.regions[0] = (LhRegion){ .slot = input, .count = 1 };
+        insert(recording, rank, id + 1, alloc);
+        insert(recording, rank, id + 1, release);
+        lost++;
+    }
+    return lost;
+}
+
+/* Data that nothing has used must be missed, even where it has been freed. */
+START_TEST(verify_in_order_misses_unused_data)
+{
+    const LhProgramParams params = params_of(4, LH_PASS_BOTH, true, true, false);
+    g_autoptr(LhProgram) program =
+        fitting_program(lh_schedule_find("megatron-tp-sp", NULL), &params);
+    Recording *changed = recording_new(program);
+    bool in_order;
+
+    ck_assert_uint_gt(lose_unused(changed, 2), 0);
+    ck_assert(!compare(&changed->program, "unused data", &in_order));
+    ck_assert(!in_order);
+    recording_free(changed);
+}
+END_TEST
+
 LH_TEST_MAIN("verify_in_order", verify_in_order_proves_all_schedules,
-             verify_in_order_proves_no_changed_program)
+             verify_in_order_proves_no_changed_program, verify_in_order_misses_unused_data)
