@@ -137,38 +137,23 @@ may_start(const LhSimRank *rank, const LhLookahead *ahead, uint32_t stream)
             (after < rank->nodes.issued && lh_node_is_done(&rank->nodes, after)));
 }
 
-/* Reads as far as the host may. Returns whether some queue is not empty. */
-static bool
-read_on(LhEngine *e, const LhSimRank *rank, LhLookahead *ahead)
-{
-    bool idle, busy = false;
-
-    do {
-        idle = false;
-        for (uint32_t s = 0; s < e->streams_count; s++) {
-            busy |= lh_queue(rank, s)->head != LH_NO_NODE;
-            idle |= is_idle(rank, ahead, s);
-        }
-        idle = idle && !ahead->ended && !ahead->sync &&
-               lh_nodes_in_window(&rank->nodes, ahead->next_id);
-        if (idle)
-            read_step(e, rank, ahead);
-    } while (idle);
-    return busy;
-}
-
+/* One step at a time, as a host that issues it: streams look for work in between. */
 bool
 lh_lookahead_pull(LhEngine *e, LhSimRank *rank)
 {
     LhLookahead *ahead = lookahead_of(e, rank);
-    const bool busy = read_on(e, rank, ahead);
+    bool idle = false, busy = false;
 
+    for (uint32_t s = 0; s < e->streams_count; s++) {
+        busy |= lh_queue(rank, s)->head != LH_NO_NODE;
+        idle |= is_idle(rank, ahead, s);
+    }
     if (!busy || ahead->sync)
         return lh_host_pull_step(e, rank);
-    for (uint32_t s = 0; s < e->streams_count; s++)
-        if (lh_queue(rank, s)->head == LH_NO_NODE && may_start(rank, ahead, s))
-            return true;
-    return false;
+    if (!idle || ahead->ended || !lh_nodes_in_window(&rank->nodes, ahead->next_id))
+        return false;
+    read_step(e, rank, ahead);
+    return !ahead->ended;
 }
 
 uint32_t

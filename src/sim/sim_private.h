@@ -283,7 +283,8 @@ bool lh_host_pull_step(LhEngine *e, LhSimRank *rank);
 void lh_lookahead_init(LhEngine *e);
 void lh_lookahead_clear(LhEngine *e);
 
-/* lh_host_pull() for a host that reads ahead, with some empty queue. */
+/* lh_host_pull() for a host that reads ahead, with some empty queue: reads a step, or issues one if
+ * it must. */
 bool lh_lookahead_pull(LhEngine *e, LhSimRank *rank);
 
 /* The first op that was read ahead for a stream whose queue is empty: issues it if it may be able
