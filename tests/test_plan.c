@@ -147,6 +147,9 @@ check_estimates(const LhPlanSpace *space, guint point)
     whole = lh_plan_estimate_close(&c, program, LH_TIME_NEVER, &close);
     ck_assert_msg(whole && truth.time_ps > 0, "%s: not refused, but it does not run", text);
     ck_assert_int_le(quick.time_ps, lh_plan_estimate_messages(&c));
+    ck_assert_msg(lh_plan_estimate_refined(&c) <= truth.time_ps,
+                  "%s: with exchanges %" G_GINT64_FORMAT " ps, simulated %" G_GINT64_FORMAT, text,
+                  lh_plan_estimate_refined(&c), truth.time_ps);
     ck_assert_msg(quick.time_ps <= truth.time_ps && close.time_ps <= truth.time_ps &&
                       lh_plan_estimate_messages(&c) <= truth.time_ps,
                   "%s: estimates %" G_GINT64_FORMAT ", %" G_GINT64_FORMAT

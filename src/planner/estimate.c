@@ -148,15 +148,21 @@ of_layer(const LhStepParams *p, const ProgramSums *sums, const ProgramSums *next
     return of;
 }
 
+static LhStepLayerTimes
+layer_times(const OfLayer *of)
+{
+    return (LhStepLayerTimes){ .forward_ps = of->forward_ps,
+                               .recompute_ps =
+                                   of->times_ps[0] - of->forward_ps - of->backward_ps,
+                               .backward_ps = of->backward_ps,
+                               .accumulate_ps = of->accumulate_ps };
+}
+
 /* Lower bound of a pipeline: the order of the first stream; only sums for the other streams. */
 static LhTime
 stages_time(const LhStepParams *p, const OfLayer *of)
 {
-    const LhStepLayerTimes times = { .forward_ps = of->forward_ps,
-                                     .recompute_ps =
-                                         of->times_ps[0] - of->forward_ps - of->backward_ps,
-                                     .backward_ps = of->backward_ps,
-                                     .accumulate_ps = of->accumulate_ps };
+    const LhStepLayerTimes times = layer_times(of);
     LhTime time_ps = lh_step_pipeline_least(p, &times), work;
 
     for (uint32_t stage = 0; stage < lh_step_stages(p); stage++) {
@@ -269,6 +275,61 @@ lh_plan_estimate_parts(const LhPlanCase *c, const LhAttentionPart *attention,
     return estimate;
 }
 
+/* ---- estimate with exchanges ---- */
+
+/* Lower bounds of the messages from each stage to the next one, or to the previous one, along the
+ * ranks that represent their stages. Caller frees. */
+static LhTime *
+messages_from_stages(const LhPlanCase *c, const LhStepParams *p, bool backward)
+{
+    const LhAttention *a = &p->module.attention;
+    const uint32_t stages = lh_step_stages(p), of_stage = (uint32_t)lh_step_stage_ranks(p);
+    const uint64_t rows = (uint64_t)a->batch * (a->seq_length / p->module.ranks);
+    LhPart part = { .send = true,
+                    .wire_bytes = rows / p->tensor_parallel * p->model->hidden_size *
+                                  lh_dtype_bytes(a->dtype) };
+    LhTime *times_ps = g_new0(LhTime, stages);
+    LhLowerBoundCalls *calls;
+
+    if (c->setup.cost != LH_COST_DEVICE) /* messages take no time */
+        return times_ps;
+    calls = lh_bound_cache_take(c->calls);
+    for (uint32_t stage = 0; stage < stages; stage++) {
+        const uint32_t to = (stage + (backward ? stages - 1 : 1)) % stages;
+
+        part.peer = to * of_stage + lh_plan_group_rank(p, 1, 2);
+        times_ps[stage] = lh_lower_bound_message(
+            calls, stage * of_stage + lh_plan_group_rank(p, 1, 2), &part);
+    }
+    lh_bound_cache_give_back(c->calls, calls);
+    return times_ps;
+}
+
+LhTime
+lh_plan_estimate_exchanges(const LhPlanCase *c, const LhAttentionPart *attention,
+                           const LhPlanAround *around)
+{
+    LhStepParams p = c->step.params;
+    g_autofree LhTime *forward_ps = NULL, *backward_ps = NULL;
+    ProgramSums few, next;
+    LhStepStageTimes ends;
+    LhStepLayerTimes times;
+    OfLayer of;
+
+    if (lh_step_stages(&p) == 1 || !around->continued)
+        return 0;
+    p.model = &c->step.model;
+    few = sum_parts(attention, &around->few, 0);
+    next = sum_parts(attention, &around->next, 0);
+    of = of_layer(&p, &few, &next);
+    times = layer_times(&of);
+    forward_ps = messages_from_stages(c, &p, false);
+    backward_ps = messages_from_stages(c, &p, true);
+    ends = (LhStepStageTimes){ .head_ps = around->few.times.watched_ps,
+                               .message_ps = { forward_ps, backward_ps } };
+    return lh_step_pipeline_exchanged(&p, &times, &ends) + lh_step_overhead_ps(&c->setup);
+}
+
 static bool
 estimate_alone(const LhPlanCase *c, bool communication, LhPlanEstimate *found, GError **error)
 {
@@ -298,6 +359,20 @@ lh_plan_estimate_messages(const LhPlanCase *c)
     LhPlanEstimate with;
 
     return estimate_alone(c, true, &with, NULL) ? with.time_ps : 0;
+}
+
+LhTime
+lh_plan_estimate_refined(const LhPlanCase *c)
+{
+    LhAttentionPart attention = { 0 };
+    LhPlanAround around;
+    LhTime time_ps = 0;
+
+    if (lh_plan_case_check(c, NULL) && lh_plan_attention(c, true, &attention, NULL) &&
+        lh_plan_around(c, &attention.hollow, true, &around, NULL))
+        time_ps = lh_plan_estimate_exchanges(c, &attention, &around);
+    lh_attention_part_clear(&attention);
+    return time_ps;
 }
 
 /* ---- close estimate ---- */

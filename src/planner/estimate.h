@@ -50,6 +50,15 @@ LhTime lh_plan_estimate_messages(const LhPlanCase *c);
 LhPlanEstimate lh_plan_estimate_parts(const LhPlanCase *c, const LhAttentionPart *attention,
                                       const LhPlanAround *around);
 
+/* Lower bound of the time of a pipeline whose stages wait for each other's rows and gradients, from
+ * the parts of the estimate with messages, for a case that is not rejected. It takes time in
+ * proportion to the exchanges. 0 where it adds nothing: one stage, or layers that differ. */
+LhTime lh_plan_estimate_exchanges(const LhPlanCase *c, const LhAttentionPart *attention,
+                                  const LhPlanAround *around);
+
+/* The same for a case alone; 0 for a rejected point. */
+LhTime lh_plan_estimate_refined(const LhPlanCase *c);
+
 /* Memory limit of a rank in a step; 0: no limit. */
 uint64_t lh_plan_limit_bytes(const LhSetup *setup);
 

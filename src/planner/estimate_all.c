@@ -9,8 +9,8 @@
 /* Consecutive points with the same shape and arrangement of a schedule. */
 typedef struct {
     guint first, count;
-    guint attention; /* index in Table.attentions */
-    guint arounds;   /* index in Table.arounds of the first of POLICIES */
+    guint attention; /* index in LhPlanEstimateTable.attentions */
+    guint arounds;   /* index in LhPlanEstimateTable.arounds of the first of POLICIES */
 } PointRun;
 
 /* What the attention part depends on. */
@@ -34,31 +34,31 @@ typedef struct {
     char *refusal; /* owned; NULL: none */
 } Around;
 
-typedef struct {
-    const LhPlanEstimates *query;
+struct _LhPlanEstimateTable {
+    LhPlanEstimates query;
     GArray *runs, *attentions, *arounds;
-} Table;
+};
 
 static const LhPlanPoint *
-point_of(const Table *table, guint point)
+point_of(const LhPlanEstimateTable *table, guint point)
 {
-    return lh_plan_point(table->query->space, point);
+    return lh_plan_point(table->query.space, point);
 }
 
 static const LhSetup *
-setup_of(const Table *table, guint point)
+setup_of(const LhPlanEstimateTable *table, guint point)
 {
     const uint32_t shape = point_of(table, point)->shape;
 
-    if (table->query->setups != NULL)
-        return table->query->setups[shape];
-    return lh_plan_shape(table->query->space, point_of(table, point))->setup;
+    if (table->query.setups != NULL)
+        return table->query.setups[shape];
+    return lh_plan_shape(table->query.space, point_of(table, point))->setup;
 }
 
 static bool
-estimate_goes_on(const Table *table)
+estimate_goes_on(const LhPlanEstimateTable *table)
 {
-    return lh_task_tell(&table->query->task, &(LhProgress){ 0 });
+    return lh_task_tell(&table->query.task, &(LhProgress){ 0 });
 }
 
 /* ---- find the distinct parts ---- */
@@ -83,10 +83,10 @@ key_equal(gconstpointer a, gconstpointer b)
 }
 
 static guint
-attention_of(Table *table, GHashTable *known, guint point)
+attention_of(LhPlanEstimateTable *table, GHashTable *known, guint point)
 {
     const LhPlanPoint *p = point_of(table, point);
-    const LhPlanShape *shape = lh_plan_shape(table->query->space, p);
+    const LhPlanShape *shape = lh_plan_shape(table->query.space, p);
     const AttentionKey key = { .schedule = p->schedule,
                                .variant = p->variant,
                                .tensor = shape->sizes.tensor,
@@ -104,10 +104,10 @@ attention_of(Table *table, GHashTable *known, guint point)
 }
 
 static void
-find_runs(Table *table)
+find_runs(LhPlanEstimateTable *table)
 {
     g_autoptr(GHashTable) known = g_hash_table_new_full(key_hash, key_equal, g_free, NULL);
-    const guint points = table->query->space->points->len;
+    const guint points = table->query.space->points->len;
 
     for (guint i = 0; i < points;) {
         const LhPlanPoint *first = point_of(table, i);
@@ -126,7 +126,7 @@ find_runs(Table *table)
 
 /* Finds the parts around attention: distinct by shape and signature. */
 static void
-find_arounds(Table *table)
+find_arounds(LhPlanEstimateTable *table)
 {
     g_autoptr(GHashTable) known = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
 
@@ -190,15 +190,15 @@ signature_of(const LhStepAttention *hollow)
 static void
 look_at_attention(void *data, guint index)
 {
-    const Table *table = data;
+    const LhPlanEstimateTable *table = data;
     Attention *attention = &g_array_index(table->attentions, Attention, index);
     g_autoptr(GError) error = NULL;
     LhPlanCase c;
 
     if (!estimate_goes_on(table))
         return;
-    lh_plan_case_of(&c, table->query->space, attention->point, setup_of(table, attention->point));
-    if (lh_plan_attention(&c, table->query->messages, &attention->part, &error))
+    lh_plan_case_of(&c, table->query.space, attention->point, setup_of(table, attention->point));
+    if (lh_plan_attention(&c, table->query.messages, &attention->part, &error))
         attention->signature = signature_of(&attention->part.hollow);
     else
         attention->refusal = g_strdup(error->message);
@@ -207,27 +207,35 @@ look_at_attention(void *data, guint index)
 static void
 look_around(void *data, guint index)
 {
-    const Table *table = data;
+    const LhPlanEstimateTable *table = data;
     Around *around = &g_array_index(table->arounds, Around, index);
     g_autoptr(GError) error = NULL;
     LhPlanCase c;
 
     if (!around->wanted || !estimate_goes_on(table))
         return;
-    lh_plan_case_of(&c, table->query->space, around->point, setup_of(table, around->point));
+    lh_plan_case_of(&c, table->query.space, around->point, setup_of(table, around->point));
     if (!lh_plan_around(&c,
                         &g_array_index(table->attentions, Attention, around->attention).part.hollow,
-                        table->query->messages, &around->around, &error))
+                        table->query.messages, &around->around, &error))
         around->refusal = g_strdup(error->message);
 }
 
 /* ---- combine them ---- */
 
-static void
-put_together(const Table *table, const PointRun *run, const LhPlanCase *c, guint point)
+static const Around *
+around_of(const LhPlanEstimateTable *table, const PointRun *run, guint point)
 {
     const LhPlanPoint *p = point_of(table, point);
-    const LhPlanEstimates *query = table->query;
+
+    return &g_array_index(table->arounds, Around,
+                          run->arounds + p->checkpoint * LH_SHARDS + p->shard);
+}
+
+static void
+put_together(const LhPlanEstimateTable *table, const PointRun *run, const LhPlanCase *c, guint point)
+{
+    const LhPlanEstimates *query = &table->query;
     const Attention *attention = &g_array_index(table->attentions, Attention, run->attention);
     const Around *around = NULL;
     const char *refusal = attention->refusal;
@@ -237,8 +245,7 @@ put_together(const Table *table, const PointRun *run, const LhPlanCase *c, guint
     if (!lh_plan_case_check(c, &error)) {
         refusal = error->message;
     } else if (refusal == NULL) {
-        around = &g_array_index(table->arounds, Around,
-                                run->arounds + p->checkpoint * LH_SHARDS + p->shard);
+        around = around_of(table, run, point);
         refusal = around->refusal;
     }
     if (refusal == NULL)
@@ -249,8 +256,8 @@ put_together(const Table *table, const PointRun *run, const LhPlanCase *c, guint
 static void
 find_run(void *data, guint index)
 {
-    const Table *table = data;
-    const LhPlanEstimates *query = table->query;
+    const LhPlanEstimateTable *table = data;
+    const LhPlanEstimates *query = &table->query;
     const PointRun *run = &g_array_index(table->runs, PointRun, index);
     const LhSetup *setup = setup_of(table, run->first);
     LhPlanCase c;
@@ -270,9 +277,11 @@ find_run(void *data, guint index)
     }
 }
 
-static void
-clear_table(Table *table)
+void
+lh_plan_estimate_table_free(LhPlanEstimateTable *table)
 {
+    if (table == NULL)
+        return;
     for (guint i = 0; i < table->attentions->len; i++) {
         Attention *attention = &g_array_index(table->attentions, Attention, i);
 
@@ -285,23 +294,60 @@ clear_table(Table *table)
     g_array_unref(table->runs);
     g_array_unref(table->attentions);
     g_array_unref(table->arounds);
+    g_free(table);
+}
+
+LhPlanEstimateTable *
+lh_plan_estimate_table_new(const LhPlanEstimates *query)
+{
+    LhPlanEstimateTable *table = g_new(LhPlanEstimateTable, 1);
+
+    *table = (LhPlanEstimateTable){ .query = *query,
+                                    .runs = g_array_new(FALSE, FALSE, sizeof(PointRun)),
+                                    .attentions = g_array_new(FALSE, TRUE, sizeof(Attention)),
+                                    .arounds = g_array_new(FALSE, TRUE, sizeof(Around)) };
+    find_runs(table);
+    lh_on_threads_each("attention", query->task.jobs, table->attentions->len, look_at_attention,
+                       table);
+    if (estimate_goes_on(table))
+        find_arounds(table);
+    lh_on_threads_each("around", query->task.jobs, table->arounds->len, look_around, table);
+    if (estimate_goes_on(table))
+        lh_on_threads_each("estimate", query->task.jobs, table->runs->len, find_run, table);
+    return table;
 }
 
 void
 lh_plan_estimate_all(const LhPlanEstimates *query)
 {
-    Table table = { .query = query,
-                    .runs = g_array_new(FALSE, FALSE, sizeof(PointRun)),
-                    .attentions = g_array_new(FALSE, TRUE, sizeof(Attention)),
-                    .arounds = g_array_new(FALSE, TRUE, sizeof(Around)) };
+    lh_plan_estimate_table_free(lh_plan_estimate_table_new(query));
+}
 
-    find_runs(&table);
-    lh_on_threads_each("attention", query->task.jobs, table.attentions->len, look_at_attention,
-                       &table);
-    if (estimate_goes_on(&table))
-        find_arounds(&table);
-    lh_on_threads_each("around", query->task.jobs, table.arounds->len, look_around, &table);
-    if (estimate_goes_on(&table))
-        lh_on_threads_each("estimate", query->task.jobs, table.runs->len, find_run, &table);
-    clear_table(&table);
+/* The run of a point. */
+static const PointRun *
+run_of(const LhPlanEstimateTable *table, guint point)
+{
+    guint low = 0, high = table->runs->len;
+
+    while (high - low > 1) {
+        const guint middle = low + (high - low) / 2;
+
+        if (g_array_index(table->runs, PointRun, middle).first <= point)
+            low = middle;
+        else
+            high = middle;
+    }
+    return &g_array_index(table->runs, PointRun, low);
+}
+
+LhTime
+lh_plan_estimate_table_refine(const LhPlanEstimateTable *table, guint point)
+{
+    const PointRun *run = run_of(table, point);
+    LhPlanCase c;
+
+    lh_plan_case_of(&c, table->query.space, point, setup_of(table, point));
+    return lh_plan_estimate_exchanges(
+        &c, &g_array_index(table->attentions, Attention, run->attention).part,
+        &around_of(table, run, point)->around);
 }

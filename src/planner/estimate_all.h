@@ -25,3 +25,15 @@ typedef struct {
 } LhPlanEstimates;
 
 void lh_plan_estimate_all(const LhPlanEstimates *query);
+
+/* The parts of all estimates, kept to refine single points. */
+typedef struct _LhPlanEstimateTable LhPlanEstimateTable;
+
+/* Estimates all points as above and keeps the parts. @query is copied, what it names borrowed.
+ * Caller frees. */
+LhPlanEstimateTable *lh_plan_estimate_table_new(const LhPlanEstimates *query);
+void lh_plan_estimate_table_free(LhPlanEstimateTable *table);
+
+/* Lower bound of a point that is not rejected, with the exchanges of its pipeline
+ * (lh_plan_estimate_exchanges()); 0 where that adds nothing. From any thread. */
+LhTime lh_plan_estimate_table_refine(const LhPlanEstimateTable *table, guint point);

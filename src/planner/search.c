@@ -73,7 +73,7 @@ agree_to_go_on(LhSearchPool *pool)
 static void
 estimate_all(LhSearchPool *pool)
 {
-    lh_plan_estimate_all(&(LhPlanEstimates){
+    pool->table = lh_plan_estimate_table_new(&(LhPlanEstimates){
         .space = pool->search->space,
         .task = { .jobs = pool->threads, .progress = search_goes_on, .data = pool },
         .messages = true,
@@ -235,6 +235,7 @@ lh_plan_search(const LhPlanSpace *space, const LhPlanSearchOptions *options)
     search->ran = g_array_new(FALSE, FALSE, sizeof(guint));
     search->misses = g_array_new(FALSE, FALSE, sizeof(guint));
     pool.queue = g_array_new(FALSE, FALSE, sizeof(guint));
+    pool.refined = g_array_new(FALSE, FALSE, sizeof(guint));
     pool.close = g_array_new(FALSE, FALSE, sizeof(guint));
     pthread_mutex_init(&pool.lock, NULL);
     estimate_all(&pool);
@@ -244,7 +245,9 @@ lh_plan_search(const LhPlanSpace *space, const LhPlanSearchOptions *options)
         ;
     lh_lookahead_pool_free(pool.turns);
     pthread_mutex_destroy(&pool.lock);
+    lh_plan_estimate_table_free(pool.table);
     g_array_unref(pool.queue);
+    g_array_unref(pool.refined);
     g_array_unref(pool.close);
     count_points(&pool);
     return search;

@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include "planner/estimate_all.h"
 #include "planner/lookahead_pool.h"
 #include "planner/search.h"
 
@@ -15,9 +16,10 @@ typedef struct {
     const LhPlanSearchOptions *options;
     guint threads;
     _Atomic LhTime cut_ps; /* the cutoff: only faster points are wanted */
-    /* Open points in the order of their bounds: `queue` without close estimates (those before
-     * `queue_at` are done), `close` with them. */
-    GArray *queue, *close;
+    LhPlanEstimateTable *table; /* parts of all estimates */
+    /* Open points in the order of their bounds: `queue` with quick estimates (those before
+     * `queue_at` have gone), `refined` with exchanges as well, `close` with close estimates. */
+    GArray *queue, *refined, *close;
     guint queue_at;
     const guint *round; /* points of the current round */
     LhLookaheadPool *turns;

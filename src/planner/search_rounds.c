@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "planner/search_rounds.h"
 
+#include "base/threads.h"
 #include "planner/distributed_search.h"
 #include "planner/lookahead_pool.h"
 #include "planner/pareto_front.h"
 #include "planner/search.h"
 
 #include <pthread.h>
+#include <string.h>
 
 static int
 by_bound(gconstpointer a, gconstpointer b, gpointer data)
@@ -38,28 +40,6 @@ lh_search_fill_queue(LhSearchPool *pool)
     g_array_sort_with_data(pool->queue, by_bound, pool->search->outcomes);
 }
 
-/* Moves the first points of the queue that are still wanted to its head, at most one round; returns
- * their number. A point that is not wanted never will be again: cutoffs only fall and bounds only
- * rise. */
-static guint
-peek(LhSearchPool *pool)
-{
-    guint *queue = (guint *)(void *)pool->queue->data;
-    guint wanted[LH_PLAN_ROUND] = { 0 };
-    guint count = 0, at = pool->queue_at;
-
-    for (; at < pool->queue->len && count < LH_PLAN_ROUND; at++) {
-        if (is_wanted(pool, queue[at]))
-            wanted[count++] = queue[at];
-        else if (!pool->options->front) /* all later ones are not wanted either */
-            g_array_set_size(pool->queue, at);
-    }
-    pool->queue_at = MIN(at, pool->queue->len) - count;
-    for (guint i = 0; i < count; i++)
-        queue[pool->queue_at + i] = wanted[i];
-    return count;
-}
-
 static void
 forget_unwanted(const LhSearchPool *pool, GArray *points)
 {
@@ -72,47 +52,6 @@ forget_unwanted(const LhSearchPool *pool, GArray *points)
             g_array_index(points, guint, kept++) = index;
     }
     g_array_set_size(points, kept);
-}
-
-/* Copies @count points from @points, starting at @at. */
-static GArray *
-take_first(const GArray *points, guint at, guint count)
-{
-    GArray *taken = g_array_new(FALSE, FALSE, sizeof(guint));
-
-    if (count > 0)
-        g_array_append_vals(taken, &g_array_index(points, guint, at), count);
-    return taken;
-}
-
-/*
- * Chooses the points of the next round. If the first wanted points all have close estimates, they
- * are simulated; else the first without one get theirs. Until `top` points are simulated, points
- * with close estimates are simulated at once: the cutoff they give makes estimates cheaper.
- */
-static GArray *
-choose_round(LhSearchPool *pool)
-{
-    const guint top = pool->options->top, ran = pool->search->ran->len, others = peek(pool);
-    GArray *close = pool->close, *round;
-    guint first = 0, count;
-
-    forget_unwanted(pool, close);
-    while (first < close->len &&
-           (others == 0 || by_bound(&g_array_index(close, guint, first),
-                                    &g_array_index(pool->queue, guint, pool->queue_at),
-                                    pool->search->outcomes) < 0))
-        first++;
-    if ((ran >= top || close->len == 0) && first < MIN(close->len + others, LH_PLAN_ROUND)) {
-        round = take_first(pool->queue, pool->queue_at, others);
-        pool->queue_at += others;
-        return round;
-    }
-    count = MIN(close->len, ran < top ? MIN(top - ran, LH_PLAN_ROUND) : LH_PLAN_SIMULATED);
-    round = take_first(close, 0, count);
-    if (count > 0)
-        g_array_remove_range(close, 0, count);
-    return round;
 }
 
 /* Inserts after points that are equally fast. */
@@ -130,6 +69,116 @@ insert(const LhPlanSearch *search, GArray *points, guint index)
             high = middle;
     }
     g_array_insert_val(points, low, index);
+}
+
+/* ---- bounds with exchanges ---- */
+
+/* Points refined at once: enough for all threads, few enough that nearly all are needed. */
+#define REFINED_AT_ONCE 64
+
+typedef struct {
+    LhSearchPool *pool;
+    guint points[REFINED_AT_ONCE], count;
+    LhTime times_ps[REFINED_AT_ONCE];
+} Refinement;
+
+static void
+refine_point(void *data, guint index)
+{
+    Refinement *r = data;
+
+    if (lh_search_report(r->pool))
+        r->times_ps[index] = lh_plan_estimate_table_refine(r->pool->table, r->points[index]);
+}
+
+/* Whether a point of the queue comes before the last of the next round. */
+static bool
+comes_soon(const LhSearchPool *pool, guint index)
+{
+    return pool->refined->len < LH_PLAN_ROUND ||
+           by_bound(&index, &g_array_index(pool->refined, guint, LH_PLAN_ROUND - 1),
+                    pool->search->outcomes) < 0;
+}
+
+/* Takes the next points of the queue that are wanted and come soon. A point that is not wanted never
+ * will be again: cutoffs only fall and bounds only rise. */
+static void
+take_unrefined(LhSearchPool *pool, Refinement *r)
+{
+    r->count = 0;
+    for (; pool->queue_at < pool->queue->len && r->count < REFINED_AT_ONCE; pool->queue_at++) {
+        const guint index = g_array_index(pool->queue, guint, pool->queue_at);
+
+        if (!comes_soon(pool, index))
+            break;
+        if (is_wanted(pool, index))
+            r->points[r->count++] = index;
+        else if (!pool->options->front) /* all later ones are not wanted either */
+            g_array_set_size(pool->queue, pool->queue_at);
+    }
+}
+
+/* Refines points until the first of `refined` are the first of all without close estimates; returns
+ * how many of these make a round. */
+static guint
+refine_next(LhSearchPool *pool)
+{
+    Refinement r = { .pool = pool };
+
+    forget_unwanted(pool, pool->refined);
+    for (take_unrefined(pool, &r); r.count > 0 && !pool->interrupted; take_unrefined(pool, &r)) {
+        memset(r.times_ps, 0, sizeof(r.times_ps));
+        lh_on_threads_each("refine", pool->threads, r.count, refine_point, &r);
+        for (guint i = 0; i < r.count; i++) {
+            LhPlanOutcome *outcome = lh_search_outcome(pool, r.points[i]);
+
+            outcome->time_ps = MAX(outcome->time_ps, r.times_ps[i]);
+            if (is_wanted(pool, r.points[i]))
+                insert(pool->search, pool->refined, r.points[i]);
+        }
+    }
+    return MIN(pool->refined->len, LH_PLAN_ROUND);
+}
+
+/* Copies the first @count points. */
+static GArray *
+take_first(const GArray *points, guint count)
+{
+    GArray *taken = g_array_new(FALSE, FALSE, sizeof(guint));
+
+    if (count > 0)
+        g_array_append_vals(taken, points->data, count);
+    return taken;
+}
+
+/*
+ * Chooses the points of the next round. If the first wanted points all have close estimates, they
+ * are simulated; else the first without one get theirs. Until `top` points are simulated, points
+ * with close estimates are simulated at once: the cutoff they give makes estimates cheaper.
+ */
+static GArray *
+choose_round(LhSearchPool *pool)
+{
+    const guint top = pool->options->top, ran = pool->search->ran->len, others = refine_next(pool);
+    GArray *close = pool->close, *round;
+    guint first = 0, count;
+
+    forget_unwanted(pool, close);
+    while (first < close->len &&
+           (others == 0 || by_bound(&g_array_index(close, guint, first),
+                                    &g_array_index(pool->refined, guint, 0),
+                                    pool->search->outcomes) < 0))
+        first++;
+    if ((ran >= top || close->len == 0) && first < MIN(close->len + others, LH_PLAN_ROUND)) {
+        round = take_first(pool->refined, others);
+        g_array_remove_range(pool->refined, 0, others);
+        return round;
+    }
+    count = MIN(close->len, ran < top ? MIN(top - ran, LH_PLAN_ROUND) : LH_PLAN_SIMULATED);
+    round = take_first(close, count);
+    if (count > 0)
+        g_array_remove_range(close, 0, count);
+    return round;
 }
 
 static void

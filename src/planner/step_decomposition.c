@@ -139,6 +139,7 @@ lh_around_part(const LhPlanCase *of, uint64_t layers, const LhStepAttention *hol
     calls = lh_bound_cache_take(c.calls);
     least = lh_lower_bound_new(&params, calls);
     lh_lower_bound_await(least, is_of_layer);
+    lh_lower_bound_watch(least, (uint32_t)layers); /* the head's label */
     part->times = lh_lower_bound_of(least, rank, communication);
     lh_bound_cache_give_back(c.calls, calls);
     walk_rank(program, rank, part);

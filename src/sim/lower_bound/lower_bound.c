@@ -28,6 +28,7 @@ struct _LhLowerBound {
     LhLowerBoundCalls *own;   /* `calls`, if created here; else NULL */
     bool free_network;
     bool (*awaited)(const LhOp *op); /* NULL: no op is awaited */
+    uint32_t watched;                /* layer; UINT32_MAX: none */
 };
 
 /* A collective as called by one rank, and the lower bound of its time. */
@@ -83,6 +84,12 @@ lh_lower_bound_calls_free(LhLowerBoundCalls *calls)
     g_free(calls);
 }
 
+LhTime
+lh_lower_bound_message(LhLowerBoundCalls *calls, uint32_t rank, const LhPart *part)
+{
+    return lh_exchange_least(calls->loads, rank, part, 1);
+}
+
 LhLowerBound *
 lh_lower_bound_new(const LhSimParams *params, LhLowerBoundCalls *calls)
 {
@@ -90,6 +97,7 @@ lh_lower_bound_new(const LhSimParams *params, LhLowerBoundCalls *calls)
 
     least->params = params;
     least->calls = calls;
+    least->watched = UINT32_MAX;
     least->free_network = params->cost != LH_COST_DEVICE;
     lh_cost_init(&least->cost, params->cost, params->device);
     least->cost.framework = params->framework;
@@ -102,6 +110,12 @@ void
 lh_lower_bound_await(LhLowerBound *least, bool (*awaited)(const LhOp *op))
 {
     least->awaited = awaited;
+}
+
+void
+lh_lower_bound_watch(LhLowerBound *least, uint32_t layer)
+{
+    least->watched = layer;
 }
 
 void
@@ -382,6 +396,14 @@ add_op(Walk *walk, const LhOp *op, LhTime takes_ps, LhTime once_ps)
         lh_remaining_path_add(walk->tails, op, takes_ps);
 }
 
+static void
+add_watched(Walk *walk, const LhOp *op, LhTime takes_ps)
+{
+    if (op->layer == walk->least->watched && op->micro_batch == 0 && op->stream == 0 &&
+        op->phase != LH_PHASE_OPTIMIZER && op->compute.kernel != LH_KERNEL_ID_accumulate)
+        walk->times.watched_ps += takes_ps;
+}
+
 static LhTime
 run_on_stream(Walk *walk, const LhOp *op, LhTime issued_ps)
 {
@@ -393,6 +415,7 @@ run_on_stream(Walk *walk, const LhOp *op, LhTime issued_ps)
         takes_ps = compute_ps(walk, op, &occupancy);
         once_ps = only_first_ps(walk, op, takes_ps);
         add_op(walk, op, takes_ps, once_ps);
+        add_watched(walk, op, takes_ps - once_ps);
         add_busy(walk, op, LH_LEAST_SMS, (LhTime)((double)takes_ps * occupancy),
                  (LhTime)((double)once_ps * occupancy));
     } else {

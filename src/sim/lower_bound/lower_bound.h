@@ -30,11 +30,17 @@ typedef struct {
      * recomputation. */
     LhTime forward_ps, backward_ps;
     LhTime accumulate_ps; /* part of backward_ps: accumulating reduced gradients */
+    /* Part of first_ps of stream 0: kernels of one layer, without accumulating
+     * (lh_lower_bound_watch()). */
+    LhTime watched_ps;
 } LhLowerBoundTimes;
 
 /* For the network of @params, its models and its device, which are borrowed. Caller frees. */
 LhLowerBoundCalls *lh_lower_bound_calls_new(const LhSimParams *params);
 void lh_lower_bound_calls_free(LhLowerBoundCalls *calls);
+
+/* Lower bound of a message of @rank, @part, from the start of its later end. */
+LhTime lh_lower_bound_message(LhLowerBoundCalls *calls, uint32_t rank, const LhPart *part);
 
 /* @params as in lh_simulate(), borrowed; sinks and limits are ignored. @calls: cache for this
  * network, borrowed and extended; NULL: none yet. Caller frees. */
@@ -45,6 +51,9 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhLowerBound, lh_lower_bound_free)
 /* From now on the first stream's sums include its waiting for ops for which @awaited is true
  * (sim/lower_bound/stream_lower_bound.h). */
 void lh_lower_bound_await(LhLowerBound *least, bool (*awaited)(const LhOp *op));
+
+/* From now on times include those of the kernels that are labelled with @layer. */
+void lh_lower_bound_watch(LhLowerBound *least, uint32_t layer);
 
 /* The times of @rank. Without @communication, messages and collectives take no time. */
 LhLowerBoundTimes lh_lower_bound_of(LhLowerBound *least, uint32_t rank, bool communication);
