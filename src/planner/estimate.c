@@ -152,8 +152,7 @@ static LhStepLayerTimes
 layer_times(const OfLayer *of)
 {
     return (LhStepLayerTimes){ .forward_ps = of->forward_ps,
-                               .recompute_ps =
-                                   of->times_ps[0] - of->forward_ps - of->backward_ps,
+                               .recompute_ps = of->times_ps[0] - of->forward_ps - of->backward_ps,
                                .backward_ps = of->backward_ps,
                                .accumulate_ps = of->accumulate_ps };
 }
@@ -298,8 +297,8 @@ messages_from_stages(const LhPlanCase *c, const LhStepParams *p, bool backward)
         const uint32_t to = (stage + (backward ? stages - 1 : 1)) % stages;
 
         part.peer = to * of_stage + lh_plan_group_rank(p, 1, 2);
-        times_ps[stage] = lh_lower_bound_message(
-            calls, stage * of_stage + lh_plan_group_rank(p, 1, 2), &part);
+        times_ps[stage] = lh_lower_bound_calls_exchange(
+            calls, stage * of_stage + lh_plan_group_rank(p, 1, 2), &part, 1);
     }
     lh_bound_cache_give_back(c->calls, calls);
     return times_ps;

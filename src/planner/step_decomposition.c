@@ -2,7 +2,6 @@
 #include "planner/step_decomposition.h"
 
 #include "planner/plan_point.h"
-#include "program/cursor.h"
 #include "scenario/setup_simulate.h"
 #include "step/modules.h"
 
@@ -77,35 +76,27 @@ count_call(LhAttentionCalls *calls, const LhOp *op, bool joined, uint64_t held_b
     calls->held_bytes = MAX(calls->held_bytes, held_bytes);
 }
 
-/* Measures memory and counts calls along a rank's program; the attention stub is everything that
- * belongs to a module. */
-static void
-walk_rank(const LhProgram *program, uint32_t rank, LhAroundPart *part)
-{
-    LhOpBuffer buffer = { 0 };
-    bool joined = false;
-    LhCursor cursor;
+/* A walk over a rank's program that measures memory and counts calls; the attention stub is
+ * everything that belongs to a module. */
+typedef struct {
+    const LhProgram *program;
+    LhAroundPart *part;
     LhLive live;
+    bool joined;
+} AroundWalk;
 
-    lh_live_init(&live, program, rank);
-    part->states_bytes = live.bytes;
-    lh_cursor_init(&cursor, program, rank);
-    while (lh_cursor_step(&cursor, &buffer)) {
-        for (uint32_t i = 0; i < buffer.ops_count; i++) {
-            const LhOp *op = &buffer.ops[i];
+static void
+walk_op(void *data, const LhOp *op)
+{
+    AroundWalk *walk = data;
 
-            if (op->kind == LH_OP_ALLOC || op->kind == LH_OP_FREE)
-                lh_live_change(&live, program, op->memory.region, op->kind == LH_OP_ALLOC);
-            if (op->module > 0)
-                count_call(&part->calls[(op->module - 1) / 2][(op->module - 1) % 2], op, joined,
-                           live.bytes);
-            if (op->kind == LH_OP_COMPUTE && op->stream == 0)
-                joined = op->module > 0;
-        }
-    }
-    lh_op_buffer_clear(&buffer);
-    part->peak_bytes = live.peak_bytes;
-    part->saved_bytes = live.most_saved;
+    if (op->kind == LH_OP_ALLOC || op->kind == LH_OP_FREE)
+        lh_live_change(&walk->live, walk->program, op->memory.region, op->kind == LH_OP_ALLOC);
+    if (op->module > 0)
+        count_call(&walk->part->calls[(op->module - 1) / 2][(op->module - 1) % 2], op, walk->joined,
+                   walk->live.bytes);
+    if (op->kind == LH_OP_COMPUTE && op->stream == 0)
+        walk->joined = op->module > 0;
 }
 
 /* Whether a collective follows its layer's matrix products, and the layer may wait for it, in any
@@ -123,6 +114,7 @@ lh_around_part(const LhPlanCase *of, uint64_t layers, const LhStepAttention *hol
 {
     LhPlanCase c = *of;
     const uint32_t rank = lh_plan_group_rank(&c.step.params, 1, 2);
+    AroundWalk walk = { .part = part };
     g_autoptr(LhProgram) program = NULL;
     g_autoptr(LhLowerBound) least = NULL;
     LhLowerBoundCalls *calls;
@@ -140,8 +132,13 @@ lh_around_part(const LhPlanCase *of, uint64_t layers, const LhStepAttention *hol
     least = lh_lower_bound_new(&params, calls);
     lh_lower_bound_await(least, is_of_layer);
     lh_lower_bound_watch(least, (uint32_t)layers); /* the head's label */
+    lh_live_init(&walk.live, program, rank);
+    part->states_bytes = walk.live.bytes;
+    walk.program = program;
+    lh_lower_bound_visit(least, walk_op, &walk);
     part->times = lh_lower_bound_of(least, rank, communication);
     lh_bound_cache_give_back(c.calls, calls);
-    walk_rank(program, rank, part);
+    part->peak_bytes = walk.live.peak_bytes;
+    part->saved_bytes = walk.live.most_saved;
     return true;
 }

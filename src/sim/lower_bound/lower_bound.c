@@ -10,16 +10,9 @@
 #include "sim/cost/call_cost.h"
 #include "sim/cost/cost.h"
 #include "sim/lower_bound/stream_lower_bound.h"
-#include "sim/network/collectives/collective_least.h"
 #include "sim/remaining_path.h"
 
 #define PARTS_MAX 8 /* of an exchange that is matched with other walks */
-
-struct _LhLowerBoundCalls {
-    LhCollectives *collectives;
-    LhLinkLoads *loads;
-    GHashTable *known; /* set of Call: memoised collectives */
-};
 
 struct _LhLowerBound {
     const LhSimParams *params;
@@ -27,68 +20,11 @@ struct _LhLowerBound {
     LhLowerBoundCalls *calls; /* NULL: not needed yet */
     LhLowerBoundCalls *own;   /* `calls`, if created here; else NULL */
     bool free_network;
-    bool (*awaited)(const LhOp *op); /* NULL: no op is awaited */
-    uint32_t watched;                /* layer; UINT32_MAX: none */
+    bool (*awaited)(const LhOp *op);           /* NULL: no op is awaited */
+    uint32_t watched;                          /* layer; UINT32_MAX: none */
+    void (*visit)(void *data, const LhOp *op); /* NULL: none */
+    void *visit_data;
 };
-
-/* A collective as called by one rank, and the lower bound of its time. */
-typedef struct {
-    uint32_t rank;
-    LhCollectiveKind kind;
-    LhGroup group;
-    uint64_t wire_bytes;
-    LhTime least_ps;
-} Call;
-
-static guint
-call_hash(gconstpointer key)
-{
-    const Call *c = key;
-    const uint64_t bits = c->wire_bytes * UINT64_C(0x9E3779B97F4A7C15);
-
-    return (guint)(bits >> 32) ^ (c->rank * UINT32_C(0x85EBCA6B)) ^
-           (c->group.count * UINT32_C(0xC2B2AE35)) ^ (c->group.stride << 8) ^ (guint)c->kind;
-}
-
-static gboolean
-call_equal(gconstpointer a, gconstpointer b)
-{
-    const Call *x = a, *y = b;
-
-    return x->rank == y->rank && x->kind == y->kind && x->wire_bytes == y->wire_bytes &&
-           x->group.base == y->group.base && x->group.stride == y->group.stride &&
-           x->group.count == y->group.count && x->group.outer_stride == y->group.outer_stride &&
-           x->group.outer_count == y->group.outer_count;
-}
-
-LhLowerBoundCalls *
-lh_lower_bound_calls_new(const LhSimParams *params)
-{
-    LhLowerBoundCalls *calls = g_new(LhLowerBoundCalls, 1);
-
-    calls->collectives = lh_collectives_new(params->network, params->device, params->collectives,
-                                            params->network_model == LH_NETWORK_FAIR, NULL);
-    calls->loads = lh_link_loads_new(params->network, params->network_model);
-    calls->known = g_hash_table_new_full(call_hash, call_equal, g_free, NULL);
-    return calls;
-}
-
-void
-lh_lower_bound_calls_free(LhLowerBoundCalls *calls)
-{
-    if (calls == NULL)
-        return;
-    lh_collectives_free(calls->collectives);
-    lh_link_loads_free(calls->loads);
-    g_hash_table_unref(calls->known);
-    g_free(calls);
-}
-
-LhTime
-lh_lower_bound_message(LhLowerBoundCalls *calls, uint32_t rank, const LhPart *part)
-{
-    return lh_exchange_least(calls->loads, rank, part, 1);
-}
 
 LhLowerBound *
 lh_lower_bound_new(const LhSimParams *params, LhLowerBoundCalls *calls)
@@ -110,6 +46,13 @@ void
 lh_lower_bound_await(LhLowerBound *least, bool (*awaited)(const LhOp *op))
 {
     least->awaited = awaited;
+}
+
+void
+lh_lower_bound_visit(LhLowerBound *least, void (*visit)(void *data, const LhOp *op), void *data)
+{
+    least->visit = visit;
+    least->visit_data = data;
 }
 
 void
@@ -144,6 +87,9 @@ typedef struct {
     LhRankMap map;     /* embedded programs: where their ranks are */
     LhTime outside_ps; /* likewise: end of the last op that touches inputs or outputs, on streams
                           other than the first */
+    /* Likewise: kernels of each stream so far, weighted by the share of the SMs that they fill; and
+     * those of them that end before its last op that touches inputs or outputs does. */
+    LhTime sms_ps[LH_STREAMS_MAX], outside_sms_ps[LH_STREAMS_MAX];
     const uint32_t *others; /* ranks walked side by side, including this one; in any order */
     uint32_t others_count;
     GHashTable *channels; /* of Channel, between these ranks; NULL: none */
@@ -190,30 +136,6 @@ only_first_ps(const Walk *walk, const LhOp *op, LhTime takes_ps)
 }
 
 static LhTime
-collective_ps(const Walk *walk, const LhOp *op)
-{
-    const LhLowerBound *least = walk->least;
-    LhLowerBoundCalls *calls = least->calls;
-    const Call key = { .rank = walk->rank,
-                       .kind = op->collective.kind,
-                       .group = op->collective.group,
-                       .wire_bytes = op->collective.wire_bytes };
-    Call *known = op->collective.uneven ? NULL : g_hash_table_lookup(calls->known, &key);
-    LhTime least_ps;
-
-    if (known != NULL)
-        return known->least_ps;
-    least_ps = lh_collective_least(calls->collectives, calls->loads, least->params->program,
-                                   walk->rank, op, walk->buffer.counts);
-    if (!op->collective.uneven) {
-        known = g_memdup2(&key, sizeof(key));
-        known->least_ps = least_ps;
-        g_hash_table_add(calls->known, known);
-    }
-    return least_ps;
-}
-
-static LhTime
 communication_ps(const Walk *walk, const LhOp *op)
 {
     LhLowerBound *least = walk->least;
@@ -223,10 +145,11 @@ communication_ps(const Walk *walk, const LhOp *op)
     if (least->calls == NULL)
         least->calls = least->own = lh_lower_bound_calls_new(least->params);
     if (op->kind == LH_OP_EXCHANGE)
-        return lh_exchange_least(least->calls->loads, walk->rank,
-                                 &walk->buffer.parts[op->exchange.parts_first],
-                                 op->exchange.parts_count);
-    return collective_ps(walk, op);
+        return lh_lower_bound_calls_exchange(least->calls, walk->rank,
+                                             &walk->buffer.parts[op->exchange.parts_first],
+                                             op->exchange.parts_count);
+    return lh_lower_bound_calls_collective(least->calls, least->params->program, walk->rank, op,
+                                           walk->buffer.counts);
 }
 
 static LhTime
@@ -358,7 +281,7 @@ meet(Walk *walk, const LhOp *op)
             return LH_TIME_NEVER;
         start_ps = MAX(walk->posted_ps, g_array_index(other, LhTime, walk->numbers[i]));
         if (!walk->least->free_network)
-            start_ps += lh_exchange_least(walk->least->calls->loads, walk->rank, part, 1);
+            start_ps += lh_lower_bound_calls_exchange(walk->least->calls, walk->rank, part, 1);
         end_ps = MAX(end_ps, start_ps);
     }
     walk->posted = false;
@@ -416,6 +339,7 @@ run_on_stream(Walk *walk, const LhOp *op, LhTime issued_ps)
         once_ps = only_first_ps(walk, op, takes_ps);
         add_op(walk, op, takes_ps, once_ps);
         add_watched(walk, op, takes_ps - once_ps);
+        walk->sms_ps[op->stream] += (LhTime)((double)takes_ps * occupancy);
         add_busy(walk, op, LH_LEAST_SMS, (LhTime)((double)takes_ps * occupancy),
                  (LhTime)((double)once_ps * occupancy));
     } else {
@@ -432,8 +356,10 @@ end(Walk *walk, const LhOp *op, LhTime end_ps)
         walk->stream_ps[op->stream] = end_ps;
         walk->latest_ps = MAX(walk->latest_ps, end_ps);
         if (walk->embedded && op->stream != 0 &&
-            lh_subprogram_touches_outside(walk->least->params->program, op, walk->buffer.parts))
+            lh_subprogram_touches_outside(walk->least->params->program, op, walk->buffer.parts)) {
             walk->outside_ps = MAX(walk->outside_ps, end_ps);
+            walk->outside_sms_ps[op->stream] = walk->sms_ps[op->stream];
+        }
     }
     g_array_append_val(walk->ends, end_ps);
 }
@@ -500,6 +426,8 @@ walk_on(Walk *walk)
         }
         if (!run_op(walk, &walk->buffer.ops[walk->at]))
             return moved;
+        if (walk->least->visit != NULL)
+            walk->least->visit(walk->least->visit_data, &walk->buffer.ops[walk->at]);
         walk->at++;
         moved = true;
     }
@@ -539,6 +467,17 @@ lh_lower_bound_tails(LhLowerBound *least, uint32_t rank)
     return lh_remaining_path_end(walk.tails);
 }
 
+/* Time that the SMs need for all kernels between the first stream's arrival and its departure. */
+static LhTime
+needed_sms_ps(const Walk *walk)
+{
+    LhTime sum_ps = walk->sms_ps[0];
+
+    for (int s = 1; s < LH_STREAMS_MAX; s++)
+        sum_ps += walk->outside_sms_ps[s];
+    return sum_ps;
+}
+
 LhLowerBoundTimes
 lh_lower_bound_embedded(LhLowerBound *least, uint32_t rank, LhRankMap map, bool communication,
                         LhTime *passes_ps)
@@ -551,7 +490,7 @@ lh_lower_bound_embedded(LhLowerBound *least, uint32_t rank, LhRankMap map, bool 
     walk.rank = lh_rank_map(map, rank);
     walk_on(&walk);
     walk_end(&walk);
-    *passes_ps = MAX(walk.stream_ps[0], walk.outside_ps);
+    *passes_ps = MAX(MAX(walk.stream_ps[0], walk.outside_ps), needed_sms_ps(&walk));
     return walk.times;
 }
 

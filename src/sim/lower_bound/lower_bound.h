@@ -8,13 +8,9 @@
  */
 #pragma once
 
-#include "sim/sim.h"
+#include "sim/lower_bound/lower_bound_calls.h"
 
 typedef struct _LhLowerBound LhLowerBound;
-
-/* Cache of lower bounds of collectives and messages on one network, for any program. For one thread
- * at a time. */
-typedef struct _LhLowerBoundCalls LhLowerBoundCalls;
 
 /* Sums of busy time per stream, and two more: the host, and all kernels together, each weighted by
  * the share of the SMs that it fills. Messages between ranks walked side by side are in no sum. The
@@ -35,13 +31,6 @@ typedef struct {
     LhTime watched_ps;
 } LhLowerBoundTimes;
 
-/* For the network of @params, its models and its device, which are borrowed. Caller frees. */
-LhLowerBoundCalls *lh_lower_bound_calls_new(const LhSimParams *params);
-void lh_lower_bound_calls_free(LhLowerBoundCalls *calls);
-
-/* Lower bound of a message of @rank, @part, from the start of its later end. */
-LhTime lh_lower_bound_message(LhLowerBoundCalls *calls, uint32_t rank, const LhPart *part);
-
 /* @params as in lh_simulate(), borrowed; sinks and limits are ignored. @calls: cache for this
  * network, borrowed and extended; NULL: none yet. Caller frees. */
 LhLowerBound *lh_lower_bound_new(const LhSimParams *params, LhLowerBoundCalls *calls);
@@ -51,6 +40,10 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhLowerBound, lh_lower_bound_free)
 /* From now on the first stream's sums include its waiting for ops for which @awaited is true
  * (sim/lower_bound/stream_lower_bound.h). */
 void lh_lower_bound_await(LhLowerBound *least, bool (*awaited)(const LhOp *op));
+
+/* From now on @visit is called for each op of a walk, in program order. */
+void lh_lower_bound_visit(LhLowerBound *least, void (*visit)(void *data, const LhOp *op),
+                          void *data);
 
 /* From now on times include those of the kernels that are labelled with @layer. */
 void lh_lower_bound_watch(LhLowerBound *least, uint32_t layer);
