@@ -29,6 +29,9 @@ lh_memory_try(uint64_t bytes, const char *what, GError **error)
     return memory;
 }
 
+/* Most memory that lh_memory_keep_freed() keeps at the end of each heap. */
+#define KEPT_BYTES (8 << 20)
+
 void
 lh_memory_keep(void)
 {
@@ -37,5 +40,14 @@ lh_memory_keep(void)
     mallopt(M_ARENA_MAX, 1);
     mallopt(M_MMAP_MAX, 0); /* a buffer with a mapping of its own would be returned with it */
     mallopt(M_TRIM_THRESHOLD, INT_MAX);
+#endif
+}
+
+void
+lh_memory_keep_freed(void)
+{
+#ifdef __GLIBC__
+    mallopt(M_TRIM_THRESHOLD, KEPT_BYTES);
+    mallopt(M_MMAP_THRESHOLD, KEPT_BYTES);
 #endif
 }

@@ -18,3 +18,8 @@ void lh_memory_fail(uint64_t bytes, const char *what, GError **error);
 /* Makes the process keep freed memory for later runs, so that timed runs do not get their buffers
  * from the system again, page by page. Only with GNU's C library. */
 void lh_memory_keep(void);
+
+/* Makes the process keep a few freed MiB for each thread, so that a loop that makes and frees small
+ * structures does not get their memory from the system again each time. Only with GNU's C
+ * library. */
+void lh_memory_keep_freed(void);

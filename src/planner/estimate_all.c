@@ -27,8 +27,8 @@ typedef struct {
 } Attention;
 
 typedef struct {
-    bool wanted;
-    guint point; /* a point that has it */
+    bool wanted, scout, known; /* a point has it; a scout; it is estimated */
+    guint point;               /* a point that has it: a scout, if there is one */
     guint attention;
     LhPlanAround around;
     char *refusal; /* owned; NULL: none */
@@ -37,6 +37,7 @@ typedef struct {
 struct _LhPlanEstimateTable {
     LhPlanEstimates query;
     GArray *runs, *attentions, *arounds;
+    bool scouts; /* points to estimate now: all with this lh_plan_is_scout() */
 };
 
 static const LhPlanPoint *
@@ -59,6 +60,25 @@ static bool
 estimate_goes_on(const LhPlanEstimateTable *table)
 {
     return lh_task_tell(&table->query.task, &(LhProgress){ 0 });
+}
+
+bool
+lh_plan_is_scout(const LhPlanSpace *space, guint index)
+{
+    const LhPlanPoint *point = lh_plan_point(space, index);
+    const LhPlanShape *shape = lh_plan_shape(space, point);
+    const LhStepSizes *sizes = &shape->sizes, *before;
+
+    if (point->shard == LH_SHARD_DDP || point->shard == LH_SHARD_FSDP
+            ? point->checkpoint != LH_CHECKPOINT_REMAT || point->shard == LH_SHARD_DDP
+            : point->checkpoint > LH_CHECKPOINT_SELECTIVE)
+        return false;
+    if (point->shape ==
+        0) /* shapes of the same sizes follow each other, small micro-batches first */
+        return true;
+    before = &((const LhPlanShape *)g_ptr_array_index(space->shapes, point->shape - 1))->sizes;
+    return before->tensor != sizes->tensor || before->context != sizes->context ||
+           before->data != sizes->data || before->pipeline != sizes->pipeline;
 }
 
 /* ---- find the distinct parts ---- */
@@ -150,10 +170,14 @@ find_arounds(LhPlanEstimateTable *table)
         run->arounds = GPOINTER_TO_UINT(first);
         for (guint k = run->first; k < run->first + run->count; k++) {
             const LhPlanPoint *p = point_of(table, k);
+            const bool scout = lh_plan_is_scout(table->query.space, k);
+            Around *around = &g_array_index(table->arounds, Around,
+                                            run->arounds + p->checkpoint * LH_SHARDS + p->shard);
 
-            g_array_index(table->arounds, Around,
-                          run->arounds + p->checkpoint * LH_SHARDS + p->shard) =
-                (Around){ .wanted = true, .point = k, .attention = run->attention };
+            if (!around->wanted || scout)
+                *around = (Around){
+                    .wanted = true, .scout = scout, .point = k, .attention = run->attention
+                };
         }
     }
 }
@@ -212,8 +236,10 @@ look_around(void *data, guint index)
     g_autoptr(GError) error = NULL;
     LhPlanCase c;
 
-    if (!around->wanted || !estimate_goes_on(table))
+    if (!around->wanted || around->known || (table->scouts && !around->scout) ||
+        !estimate_goes_on(table))
         return;
+    around->known = true;
     lh_plan_case_of(&c, table->query.space, around->point, setup_of(table, around->point));
     if (!lh_plan_around(&c,
                         &g_array_index(table->attentions, Attention, around->attention).part.hollow,
@@ -233,7 +259,8 @@ around_of(const LhPlanEstimateTable *table, const PointRun *run, guint point)
 }
 
 static void
-put_together(const LhPlanEstimateTable *table, const PointRun *run, const LhPlanCase *c, guint point)
+put_together(const LhPlanEstimateTable *table, const PointRun *run, const LhPlanCase *c,
+             guint point)
 {
     const LhPlanEstimates *query = &table->query;
     const Attention *attention = &g_array_index(table->attentions, Attention, run->attention);
@@ -267,6 +294,8 @@ find_run(void *data, guint index)
     if (setup != NULL)
         lh_plan_case_of(&c, query->space, run->first, setup);
     for (guint i = run->first; i < run->first + run->count; i++) {
+        if (lh_plan_is_scout(query->space, i) != table->scouts)
+            continue;
         if (setup == NULL) {
             query->found(query->data, i, NULL,
                          lh_plan_shape(query->space, point_of(table, i))->refusal);
@@ -300,7 +329,7 @@ lh_plan_estimate_table_free(LhPlanEstimateTable *table)
 LhPlanEstimateTable *
 lh_plan_estimate_table_new(const LhPlanEstimates *query)
 {
-    LhPlanEstimateTable *table = g_new(LhPlanEstimateTable, 1);
+    LhPlanEstimateTable *table = g_new0(LhPlanEstimateTable, 1);
 
     *table = (LhPlanEstimateTable){ .query = *query,
                                     .runs = g_array_new(FALSE, FALSE, sizeof(PointRun)),
@@ -311,16 +340,29 @@ lh_plan_estimate_table_new(const LhPlanEstimates *query)
                        table);
     if (estimate_goes_on(table))
         find_arounds(table);
-    lh_on_threads_each("around", query->task.jobs, table->arounds->len, look_around, table);
-    if (estimate_goes_on(table))
-        lh_on_threads_each("estimate", query->task.jobs, table->runs->len, find_run, table);
     return table;
+}
+
+void
+lh_plan_estimate_table_add(LhPlanEstimateTable *table, bool scouts)
+{
+    const guint jobs = table->query.task.jobs;
+
+    table->scouts = scouts;
+    if (estimate_goes_on(table))
+        lh_on_threads_each("around", jobs, table->arounds->len, look_around, table);
+    if (estimate_goes_on(table))
+        lh_on_threads_each("estimate", jobs, table->runs->len, find_run, table);
 }
 
 void
 lh_plan_estimate_all(const LhPlanEstimates *query)
 {
-    lh_plan_estimate_table_free(lh_plan_estimate_table_new(query));
+    LhPlanEstimateTable *table = lh_plan_estimate_table_new(query);
+
+    lh_plan_estimate_table_add(table, true);
+    lh_plan_estimate_table_add(table, false);
+    lh_plan_estimate_table_free(table);
 }
 
 /* The run of a point. */

@@ -26,14 +26,21 @@ typedef struct {
 
 void lh_plan_estimate_all(const LhPlanEstimates *query);
 
-/* The parts of all estimates, kept to refine single points. */
+/* The parts of all estimates, kept to estimate further points and to refine single ones. */
 typedef struct _LhPlanEstimateTable LhPlanEstimateTable;
 
-/* Estimates all points as above and keeps the parts. @query is copied, what it names borrowed.
- * Caller frees. */
+/* Estimates what all points share. @query is copied, what it names borrowed. Caller frees. */
 LhPlanEstimateTable *lh_plan_estimate_table_new(const LhPlanEstimates *query);
 void lh_plan_estimate_table_free(LhPlanEstimateTable *table);
 
-/* Lower bound of a point that is not rejected, with the exchanges of its pipeline
+/* Estimates all points with @scouts as given that are not estimated yet; see
+ * lh_plan_is_scout(). */
+void lh_plan_estimate_table_add(LhPlanEstimateTable *table, bool scouts);
+
+/* Whether a point is one of a few that are likely to be fast or to fit, for each division of the
+ * GPUs: small micro-batches, usual sharding and little recomputation. */
+bool lh_plan_is_scout(const LhPlanSpace *space, guint point);
+
+/* Lower bound of a point that is estimated and not rejected, with the exchanges of its pipeline
  * (lh_plan_estimate_exchanges()); 0 where that adds nothing. From any thread. */
 LhTime lh_plan_estimate_table_refine(const LhPlanEstimateTable *table, guint point);

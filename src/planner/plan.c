@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "planner/plan.h"
 
+#include "base/allocation.h"
 #include "base/error.h"
 #include "compare/step_plan.h"
 #include "planner/search_log.h"
@@ -545,6 +546,7 @@ lh_plan(const LhPlanQuery *query, GError **error)
     Plan plan = { .query = query, .answer = a };
     bool answered;
 
+    lh_memory_keep_freed(); /* estimates make and free a hundred thousand programs */
     a->clusters = g_ptr_array_new_with_free_func(cluster_free);
     a->best = G_MAXUINT;
     answered = answer(&plan, error);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * First, the quick estimate of every point, with messages. Then rounds: the points with the lowest
+ * First, the quick estimate of every point, with messages; scouts among them are searched ahead of
+ * the others. Then rounds: the points with the lowest
  * bounds get close estimates, which may move them back in the order or show that they do not fit;
  * once all of a round have them, they are simulated. Outcomes are merged at the end of a round, in
  * its order.
@@ -71,6 +72,16 @@ agree_to_go_on(LhSearchPool *pool)
 
 /* Every process estimates all points, since most of them share parts. */
 static void
+estimate(LhSearchPool *pool, bool scouts)
+{
+    lh_plan_estimate_table_add(pool->table, scouts);
+    if (agree_to_go_on(pool))
+        lh_search_fill_queue(pool, scouts);
+}
+
+/* Estimates all points. Scouts come first, and the fastest of them are simulated, so that there is
+ * soon a good point and a cutoff. */
+static void
 estimate_all(LhSearchPool *pool)
 {
     pool->table = lh_plan_estimate_table_new(&(LhPlanEstimates){
@@ -79,7 +90,10 @@ estimate_all(LhSearchPool *pool)
         .messages = true,
         .found = take_estimate,
         .data = pool });
-    agree_to_go_on(pool);
+    estimate(pool, true);
+    while (!pool->interrupted && pool->search->ran->len == 0 && lh_search_next_round(pool))
+        ;
+    estimate(pool, false);
 }
 
 /* ---- one evaluation ---- */
@@ -238,9 +252,8 @@ lh_plan_search(const LhPlanSpace *space, const LhPlanSearchOptions *options)
     pool.refined = g_array_new(FALSE, FALSE, sizeof(guint));
     pool.close = g_array_new(FALSE, FALSE, sizeof(guint));
     pthread_mutex_init(&pool.lock, NULL);
-    estimate_all(&pool);
-    lh_search_fill_queue(&pool);
     pool.turns = lh_lookahead_pool_new(pool.threads, take_turn, &pool);
+    estimate_all(&pool);
     while (!pool.interrupted && lh_search_next_round(&pool))
         ;
     lh_lookahead_pool_free(pool.turns);

@@ -15,7 +15,7 @@ typedef struct {
     LhPlanSearch *search;
     const LhPlanSearchOptions *options;
     guint threads;
-    _Atomic LhTime cut_ps; /* the cutoff: only faster points are wanted */
+    _Atomic LhTime cut_ps;      /* the cutoff: only faster points are wanted */
     LhPlanEstimateTable *table; /* parts of all estimates */
     /* Open points in the order of their bounds: `queue` with quick estimates (those before
      * `queue_at` have gone), `refined` with exchanges as well, `close` with close estimates. */

@@ -31,10 +31,15 @@ is_wanted(const LhSearchPool *pool, guint index)
 }
 
 void
-lh_search_fill_queue(LhSearchPool *pool)
+lh_search_fill_queue(LhSearchPool *pool, bool scouts)
 {
-    for (guint i = 0; i < pool->search->space->points->len; i++) {
-        if (lh_search_outcome(pool, i)->state == LH_POINT_OPEN)
+    const LhPlanSpace *space = pool->search->space;
+
+    g_array_remove_range(pool->queue, 0, MIN(pool->queue_at, pool->queue->len));
+    pool->queue_at = 0;
+    for (guint i = 0; i < space->points->len; i++) {
+        if (lh_search_outcome(pool, i)->state == LH_POINT_OPEN &&
+            lh_plan_is_scout(space, i) == scouts)
             g_array_append_val(pool->queue, i);
     }
     g_array_sort_with_data(pool->queue, by_bound, pool->search->outcomes);
@@ -100,8 +105,8 @@ comes_soon(const LhSearchPool *pool, guint index)
                     pool->search->outcomes) < 0;
 }
 
-/* Takes the next points of the queue that are wanted and come soon. A point that is not wanted never
- * will be again: cutoffs only fall and bounds only rise. */
+/* Takes the next points of the queue that are wanted and come soon. A point that is not wanted
+ * never will be again: cutoffs only fall and bounds only rise. */
 static void
 take_unrefined(LhSearchPool *pool, Refinement *r)
 {
@@ -164,10 +169,9 @@ choose_round(LhSearchPool *pool)
     guint first = 0, count;
 
     forget_unwanted(pool, close);
-    while (first < close->len &&
-           (others == 0 || by_bound(&g_array_index(close, guint, first),
-                                    &g_array_index(pool->refined, guint, 0),
-                                    pool->search->outcomes) < 0))
+    while (first < close->len && (others == 0 || by_bound(&g_array_index(close, guint, first),
+                                                          &g_array_index(pool->refined, guint, 0),
+                                                          pool->search->outcomes) < 0))
         first++;
     if ((ran >= top || close->len == 0) && first < MIN(close->len + others, LH_PLAN_ROUND)) {
         round = take_first(pool->refined, others);

@@ -6,8 +6,8 @@
 
 #include "planner/search_pool.h"
 
-/* Queues the open points in the order of their lower bounds. */
-void lh_search_fill_queue(LhSearchPool *pool);
+/* Queues the open points with this lh_plan_is_scout(), in the order of their lower bounds. */
+void lh_search_fill_queue(LhSearchPool *pool, bool scouts);
 
 /* Chooses the points of the next round, evaluates them and merges the outcomes. False if none are
  * left. */

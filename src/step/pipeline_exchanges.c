@@ -26,10 +26,10 @@ typedef struct {
     const LhStepLayerTimes *of;
     const LhStepStageTimes *ends;
     uint32_t stages, places, micro_batches;
-    bool overlap;       /* gradients of a layer are reduced right after it */
-    uint32_t *layers;   /* [places] */
-    Message *messages;  /* [2][places of the sender][micro-batches] */
-    StageTurns *stage;  /* [stages] */
+    bool overlap;      /* gradients of a layer are reduced right after it */
+    uint32_t *layers;  /* [places] */
+    Message *messages; /* [2][places of the sender][micro-batches] */
+    StageTurns *stage; /* [stages] */
 } Exchanges;
 
 static Message *
@@ -197,8 +197,8 @@ lh_step_pipeline_exchanged(const LhStepParams *params, const LhStepLayerTimes *o
                           .stages = stages,
                           .places = places,
                           .micro_batches = params->micro_batches,
-                          .overlap = params->behaviour.overlap_reduce &&
-                                     !params->behaviour.unit_is_model,
+                          .overlap =
+                              params->behaviour.overlap_reduce && !params->behaviour.unit_is_model,
                           .layers = layers,
                           .messages = messages,
                           .stage = stage };
