@@ -61,6 +61,10 @@ draw_positions(Case *c, uint64_t seed)
     a->stride = draw(seed, 5, 1, 2) == 1 ? 1 : 3;
     a->q_at = (LhRowsPosition){ (int64_t)draw(seed, 6, 0, 40), (int64_t)draw(seed, 7, 150, 200) };
     a->k_at = (LhRowsPosition){ (int64_t)draw(seed, 8, 0, 40), (int64_t)draw(seed, 9, 150, 200) };
+    if (draw(seed, 18, 0, 2) == 0) /* parts that follow each other */
+        a->k_at.part_step = (int64_t)(a->nk / c->k_parts * a->stride);
+    if (draw(seed, 19, 0, 2) == 0)
+        a->q_at.part_step = (int64_t)(a->nq / c->q_parts * a->stride);
     c->document_ends[0] = draw(seed, 10, 1, 60);
     c->document_ends[1] = draw(seed, 11, 61, 120);
     c->document_ends[2] = 1000;

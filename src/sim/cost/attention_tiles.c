@@ -8,11 +8,14 @@
 #include "sim/cost/attention_tiles.h"
 
 #include <math.h>
+#include <string.h>
 
 const char *const lh_tile_orders[] = { "linear", "longest_first", NULL };
 
 /* Larger than any sequence. */
 #define POSITION_END (UINT64_C(1) << 62)
+
+#define NO_TILE UINT64_MAX
 
 /* ---- blocks of a tile ---- */
 
@@ -27,7 +30,11 @@ typedef struct {
     const LhTiling *tiling;
     const LhKernelArgs *args;
     Rows tile, other; /* sides of the tiles and of the blocks */
-    GArray *touched;  /* of LhInterval: columns of the current tile */
+    /* Of LhInterval: columns that a tile touches, by part, some empty; the tile that they are of,
+     * or NO_TILE. */
+    GArray *touched;
+    uint64_t touched_of;
+    GArray *current;  /* of LhInterval: those of the current tile */
     uint64_t packed;  /* rows of the tile's side per token: query heads, or 1 */
     uint64_t rows;    /* tokens of the tile's side */
     uint64_t columns; /* tokens of the other side */
@@ -62,8 +69,7 @@ touch_columns(Geometry *g, uint32_t part, uint64_t first, uint64_t end)
     const uint64_t base = part * g->other.part_rows;
     const LhInterval columns = { base + first, base + end };
 
-    if (first < end)
-        g_array_append_val(g->touched, columns);
+    g_array_append_val(g->touched, columns);
 }
 
 /* Adds the keys that queries at positions [from, last] attend to. */
@@ -114,17 +120,18 @@ compare_intervals(gconstpointer a, gconstpointer b)
     return x->first < y->first ? -1 : x->first > y->first;
 }
 
-/* The number of distinct blocks that contain touched columns. */
+/* The number of distinct blocks that contain the current tile's columns. */
 static uint64_t
-count_touched(Geometry *g)
+count_blocks(Geometry *g)
 {
     uint64_t blocks = 0, next = 0; /* first block not counted yet */
 
-    g_array_sort(g->touched, compare_intervals);
-    for (guint i = 0; i < g->touched->len; i++) {
-        const LhInterval *columns = &g_array_index(g->touched, LhInterval, i);
+    g_array_sort(g->current, compare_intervals);
+    for (guint i = 0; i < g->current->len; i++) {
+        const LhInterval *columns = &g_array_index(g->current, LhInterval, i);
         const uint64_t first = MAX(columns->first / g->tiling->columns, next);
-        const uint64_t end = (columns->end - 1) / g->tiling->columns + 1;
+        const uint64_t end =
+            columns->end > columns->first ? (columns->end - 1) / g->tiling->columns + 1 : 0;
 
         if (end <= first)
             continue;
@@ -134,16 +141,30 @@ count_touched(Geometry *g)
     return blocks;
 }
 
-/* Under LH_MASK_POSITIONS: blocks of the tokens [first, end) of the tile's side. */
-static uint64_t
-blocks_by_position(Geometry *g, uint64_t first, uint64_t end)
+/* Tokens of the tile's side. */
+static LhInterval
+rows_of_tile(const Geometry *g, uint64_t tile)
+{
+    const uint64_t rows = g->tiling->rows;
+
+    return (LhInterval){ tile * rows / g->packed,
+                         MIN(ceil_quotient((tile + 1) * rows, g->packed), g->rows) };
+}
+
+/* Finds the columns that a tile touches by position. */
+static void
+touch(Geometry *g, uint64_t tile)
 {
     const uint64_t part_rows = g->tile.part_rows;
+    const LhInterval rows = rows_of_tile(g, tile);
 
+    if (g->touched_of == tile)
+        return;
+    g->touched_of = tile;
     g_array_set_size(g->touched, 0);
-    for (uint64_t row = first; row < end;) {
+    for (uint64_t row = rows.first; row < rows.end;) {
         const uint32_t part = (uint32_t)(row / part_rows);
-        const uint64_t next = MIN((part + 1) * part_rows, end);
+        const uint64_t next = MIN((part + 1) * part_rows, rows.end);
         const uint64_t from = position(&g->tile, part, row - part * part_rows);
         const uint64_t last = position(&g->tile, part, next - 1 - part * part_rows);
 
@@ -153,7 +174,40 @@ blocks_by_position(Geometry *g, uint64_t first, uint64_t end)
             touch_keys(g, from, last);
         row = next;
     }
-    return count_touched(g);
+}
+
+/* Whether @tile touches the current tile's columns. */
+static bool
+is_alike(Geometry *g, uint64_t tile)
+{
+    touch(g, tile);
+    return g->touched->len == g->current->len &&
+           memcmp(g->touched->data, g->current->data, g->current->len * sizeof(LhInterval)) == 0;
+}
+
+/*
+ * The number of tiles from @tile on, of @tiles, that touch its columns, which become the current
+ * ones. Within a part both ends of the columns never decrease from row to row. So if two tiles are
+ * alike, those between are too, and the last one is found by steps that double, then halve. Most
+ * keys of a long sequence come before all queries of a rank.
+ */
+static uint64_t
+count_alike(Geometry *g, uint64_t tile, uint64_t tiles)
+{
+    const uint64_t part = rows_of_tile(g, tile).first / g->tile.part_rows;
+    const uint64_t part_end = (part + 1) * g->tile.part_rows * g->packed / g->tiling->rows;
+    const uint64_t end = MIN(part_end, tiles); /* of the tiles within this part */
+    uint64_t last = tile, step = 1;
+
+    touch(g, tile);
+    g_array_set_size(g->current, 0);
+    g_array_append_vals(g->current, g->touched->data, g->touched->len);
+    for (; last + step < end && is_alike(g, last + step); step *= 2)
+        last += step;
+    while ((step /= 2) > 0)
+        if (last + step < end && is_alike(g, last + step))
+            last += step;
+    return last - tile + 1;
 }
 
 /* Query i attends to key j if j <= i + shift. */
@@ -173,16 +227,15 @@ blocks_of_triangle(const Geometry *g, uint64_t first, uint64_t end)
                          g->tiling->columns);
 }
 
+/* Not under LH_MASK_POSITIONS. */
 static uint64_t
-blocks_of(Geometry *g, uint64_t first, uint64_t end)
+blocks_of(const Geometry *g, LhInterval rows)
 {
     switch (g->args->mask) {
     case LH_MASK_FULL:
         return ceil_quotient(g->columns, g->tiling->columns);
     case LH_MASK_CAUSAL:
-        return blocks_of_triangle(g, first, end);
-    case LH_MASK_POSITIONS:
-        return blocks_by_position(g, first, end);
+        return blocks_of_triangle(g, rows.first, rows.end);
     default:
         return 0;
     }
@@ -208,32 +261,48 @@ append(GArray *runs, uint64_t blocks, uint64_t tiles)
         g_array_append_val(runs, run);
 }
 
+/* Parts that follow each other in the sequence are one. */
+static Rows
+rows_of(LhRowsPosition at, uint64_t stride, uint64_t rows, uint32_t parts)
+{
+    const uint64_t part_rows = rows / parts;
+    const bool joined = at.part_step >= 0 && (uint64_t)at.part_step == part_rows * stride;
+
+    return joined ? (Rows){ at, stride, part_rows * parts, 1 }
+                  : (Rows){ at, stride, part_rows, parts };
+}
+
 GArray *
 lh_tiles_runs(const LhTiling *tiling, const LhKernelArgs *args, uint32_t q_parts, uint32_t k_parts)
 {
-    const Rows queries = { args->q_at, args->stride, args->nq / q_parts, q_parts };
-    const Rows keys = { args->k_at, args->stride, args->nk / k_parts, k_parts };
+    const Rows queries = rows_of(args->q_at, args->stride, args->nq, q_parts);
+    const Rows keys = rows_of(args->k_at, args->stride, args->nk, k_parts);
     g_autoptr(GArray) touched = g_array_new(FALSE, FALSE, sizeof(LhInterval));
+    g_autoptr(GArray) current = g_array_new(FALSE, FALSE, sizeof(LhInterval));
     GArray *runs = g_array_new(FALSE, FALSE, sizeof(LhTileRun));
     Geometry g = { .tiling = tiling,
                    .args = args,
                    .tile = tiling->of_keys ? keys : queries,
                    .other = tiling->of_keys ? queries : keys,
                    .touched = touched,
+                   .touched_of = NO_TILE,
+                   .current = current,
                    .packed = packed_heads(tiling, args),
                    .rows = tiling->of_keys ? args->nk : args->nq,
                    .columns = tiling->of_keys ? args->nq : args->nk };
     const uint64_t tiles = ceil_quotient(g.rows * g.packed, tiling->rows);
 
     if (args->mask == LH_MASK_FULL) {
-        append(runs, blocks_of(&g, 0, g.rows), tiles);
+        append(runs, blocks_of(&g, (LhInterval){ 0, g.rows }), tiles);
         return runs;
     }
-    for (uint64_t i = 0; i < tiles; i++) {
-        const uint64_t first = i * tiling->rows / g.packed;
-        const uint64_t end = MIN(ceil_quotient((i + 1) * tiling->rows, g.packed), g.rows);
-
-        append(runs, blocks_of(&g, first, end), 1);
+    for (uint64_t i = 0, alike = 1; i < tiles; i += alike) {
+        if (args->mask != LH_MASK_POSITIONS) {
+            append(runs, blocks_of(&g, rows_of_tile(&g, i)), 1);
+            continue;
+        }
+        alike = count_alike(&g, i, tiles);
+        append(runs, count_blocks(&g), alike);
     }
     return runs;
 }

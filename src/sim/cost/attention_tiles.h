@@ -42,7 +42,8 @@ typedef struct {
  * The tiles of one head (packed: of one key-value head) of one sequence, in the order of their
  * rows: of LhTileRun, without tiles that have no pair. Rows are in @q_parts and @k_parts equal
  * parts laid end to end, which matters only under LH_MASK_POSITIONS; there, keys between those that
- * a tile's rows attend to count as well. O(tiles); with positions times parts and log(documents).
+ * a tile's rows attend to count as well. O(tiles); with positions O(tiles that differ) times parts,
+ * log(tiles) and log(documents).
  * Caller unrefs.
  */
 GArray *lh_tiles_runs(const LhTiling *tiling, const LhKernelArgs *args, uint32_t q_parts,
