@@ -59,11 +59,19 @@ travel(LhSynthAssignment *s, const Need *need, int64_t sign)
     }
 }
 
+/* The first and the last round that need the chunk, and so its transfers, change only when a round
+ * gets its first block or loses its last one. */
 static void
 count(LhSynthAssignment *s, Need need, uint32_t turn, int sign)
 {
+    const uint32_t counted = need.counts[turn] + (uint32_t)sign;
+
+    if (need.counts[turn] > 0 && counted > 0) {
+        need.counts[turn] = counted;
+        return;
+    }
     travel(s, &need, -1);
-    need.counts[turn] += (uint32_t)sign;
+    need.counts[turn] = counted;
     travel(s, &need, 1);
 }
 
