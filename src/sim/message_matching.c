@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A hash table of lists, each in order of posting. */
+/*
+ * A hash table of lines. The unmatched posts of a pair on a communicator are of one side and form a
+ * line in order of posting, so that a post is matched or joins in constant time, however many
+ * messages of its pair are outstanding.
+ */
 #include "sim/message_matching.h"
 
 #include <glib.h>
@@ -51,11 +55,27 @@ bucket_of(const LhMatcher *m, const LhPost *post)
 }
 
 static inline bool
-belong_together(const LhPost *a, const LhPost *b)
+are_of_one_pair(const LhPost *a, const LhPost *b)
 {
-    return a->send != b->send && a->communicator == b->communicator &&
-           lh_post_source(a) == lh_post_source(b) &&
+    return a->communicator == b->communicator && lh_post_source(a) == lh_post_source(b) &&
            lh_post_destination(a) == lh_post_destination(b);
+}
+
+/* Takes the front of the line that @link refers to. */
+static inline void
+take_front(LhMatcher *m, uint32_t *link)
+{
+    const uint32_t index = *link;
+    const LhPost *front = &m->posts[index];
+
+    if (front->next == LH_NO_POST) {
+        *link = front->bucket_next;
+    } else {
+        m->posts[front->next].bucket_next = front->bucket_next;
+        m->posts[front->next].last = front->last;
+        *link = front->next;
+    }
+    release(m, index);
 }
 
 const LhPost *
@@ -64,19 +84,24 @@ lh_matcher_post(LhMatcher *m, uint32_t index)
     LhPost *own = &m->posts[index];
     uint32_t *link = &m->buckets[bucket_of(m, own)];
 
-    while (*link != LH_NO_POST) {
-        const uint32_t found = *link;
-        LhPost *candidate = &m->posts[found];
+    for (; *link != LH_NO_POST; link = &m->posts[*link].bucket_next) {
+        LhPost *front = &m->posts[*link];
 
-        if (belong_together(candidate, own)) {
-            *link = candidate->bucket_next;
-            release(m, found);
+        if (!are_of_one_pair(front, own))
+            continue;
+        if (front->send != own->send) {
+            take_front(m, link);
             release(m, index);
-            return candidate;
+            return front;
         }
-        link = &candidate->bucket_next;
+        m->posts[front->last].next = index;
+        front->last = index;
+        own->next = LH_NO_POST;
+        return NULL;
     }
+    own->next = LH_NO_POST;
     own->bucket_next = LH_NO_POST;
+    own->last = index;
     *link = index;
     return NULL;
 }

@@ -16,15 +16,16 @@ typedef struct {
     uint32_t peer;
     uint8_t communicator;
     bool send;
-    uint32_t next;        /* next post of the same op, or LH_NO_POST */
-    uint32_t bucket_next; /* next post in the same bucket, once posted */
+    uint32_t next;        /* next post of the same op, or LH_NO_POST; once posted, that behind it */
+    uint32_t bucket_next; /* once posted, in front of its line: next line in the same bucket ... */
+    uint32_t last;        /* ... and the last post of its line */
     uint64_t bytes;
 } LhPost;
 
 typedef struct {
     LhPost *posts;
     uint32_t count, capacity, free;
-    uint32_t *buckets; /* unmatched posts, by source and destination */
+    uint32_t *buckets; /* unmatched posts, in lines by source and destination */
     uint32_t mask;
 } LhMatcher;
 
