@@ -256,6 +256,93 @@ START_TEST(path_slack_is_how_late_an_op_may_be)
 }
 END_TEST
 
+/* --- the host's window --------------------------------------------------------------------------
+ */
+
+#define LONG_OPS 3500u
+#define NEIGHBOURS 300u /* ops at the edge of the window that are checked */
+
+/* Many short kernels beside fewer long ones, which hold up the host; of some, others wait. */
+static void
+draw_lines(Line *lines, uint64_t seed)
+{
+    for (uint32_t i = 0; i < LONG_OPS; i++) {
+        const bool is_long = lh_rng_bits(seed, i, 0) % 7 == 0;
+        const uint32_t back = 1 + (uint32_t)(lh_rng_bits(seed, i, 1) % 1500);
+
+        lines[i] = (Line){ .kind = LH_OP_COMPUTE,
+                           .stream = is_long ? COMPUTE2 : COMPUTE,
+                           .time_ps = is_long ? 60 * US : US };
+        if (back <= i && lh_rng_bits(seed, i, 2) % 40 == seed % 40)
+            lines[i].after[0] = 1 + i - back;
+    }
+}
+
+/* The latest times of events if each op waits for those at the edge of its window. Sets the slack
+ * of each event. */
+static void
+slack_with_windows(const RunEvents *run, LhTime makespan_ps, LhTime *slack)
+{
+    uint32_t done[LONG_OPS], window = 0;
+    g_autofree uint32_t *windows = g_new0(uint32_t, run->events->len);
+
+    for (guint i = 0; i < run->events->len; i++) {
+        const LhEvent *event = &g_array_index(run->events, LhEvent, i);
+
+        slack[i] = event->kind == LH_STEP_HOST ? LH_TIME_LONGEST : makespan_ps - event->time_ps;
+        if (event->end == LH_EVENT_DONE)
+            done[event->op] = i;
+        if (event->end == LH_EVENT_START && event->op > LH_HOST_WINDOW)
+            windows[i] = window = MAX(window, event->op - LH_HOST_WINDOW);
+    }
+    for (guint i = run->events->len; i-- > 0;) {
+        const LhEvent *event = &g_array_index(run->events, LhEvent, i);
+
+        for (uint32_t w = event->waits_first; w < event->waits_first + event->waits_count; w++) {
+            const LhWait *wait = &g_array_index(run->waits, LhWait, w);
+            const uint32_t before = run_events_place(run, wait);
+            const LhTime early_ps = event->time_ps - wait->takes_ps -
+                                    g_array_index(run->events, LhEvent, before).time_ps;
+
+            slack[before] = MIN(slack[before], slack[i] + early_ps);
+        }
+        for (uint32_t op = windows[i] - MIN(windows[i], NEIGHBOURS); op < windows[i]; op++) {
+            const LhTime early_ps =
+                event->time_ps - g_array_index(run->events, LhEvent, done[op]).time_ps;
+
+            ck_assert_int_ge(early_ps, 0);
+            slack[done[op]] = MIN(slack[done[op]], slack[i] + early_ps);
+        }
+    }
+}
+
+START_TEST(path_slack_counts_the_window_of_the_host)
+{
+    g_autofree Line *lines = g_new(Line, LONG_OPS);
+    const uint64_t programs = test_share(6);
+
+    for (uint64_t seed = 1; seed <= programs; seed++) {
+        Script script = { .lines = lines, .count = LONG_OPS };
+        g_autoptr(LhSimResult) result = NULL;
+        g_autofree LhTime *slack = NULL;
+        RunEvents run;
+        World w;
+
+        draw_lines(lines, seed);
+        script_init(&w, &script, 1);
+        w.device.kernel_launch_ps = seed % 2 == 0 ? 0 : US / 2;
+        w.params.path = w.params.precedence = true;
+        result = world_run(&w);
+        run = run_events_of(result->precedence);
+        slack = g_new(LhTime, run.events->len);
+        slack_with_windows(&run, result->makespan_ps, slack);
+        ck_assert_mem_eq(run.slack->data, slack, run.slack->len * sizeof(LhTime));
+        run_events_clear(&run);
+        world_clear(&w);
+    }
+}
+END_TEST
+
 /* --- savings ------------------------------------------------------------------------------------
  */
 
@@ -474,5 +561,6 @@ START_TEST(path_exchanges_count_by_their_farthest_message)
 END_TEST
 
 LH_TEST_MAIN("path", path_fills_the_makespan_of_every_schedule, path_fills_the_makespan_of_steps,
-             path_slack_is_how_late_an_op_may_be, path_savings_are_found_by_playing_again,
-             path_absorbed_ops_change_nothing, path_exchanges_count_by_their_farthest_message)
+             path_slack_is_how_late_an_op_may_be, path_slack_counts_the_window_of_the_host,
+             path_savings_are_found_by_playing_again, path_absorbed_ops_change_nothing,
+             path_exchanges_count_by_their_farthest_message)
