@@ -182,11 +182,13 @@ rows_of(const LhPlacement *placement, uint32_t rank, LhRegion parts)
 static LhRegion
 range_of(uint32_t parts)
 {
+    uint32_t first, end;
+
     if (parts == 0)
         return (LhRegion){ 0 };
-    return (LhRegion){ .part = (uint32_t)__builtin_ctz(parts),
-                       .count =
-                           32 - (uint32_t)__builtin_clz(parts) - (uint32_t)__builtin_ctz(parts) };
+    first = (uint32_t)__builtin_ctz(parts);
+    end = 32 - (uint32_t)__builtin_clz(parts);
+    return (LhRegion){ .part = first, .count = end - first };
 }
 
 /* The smallest ranges of parts that have pairs with the other rank's tokens, of the queries of
