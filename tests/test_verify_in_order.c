@@ -499,5 +499,52 @@ START_TEST(verify_in_order_misses_unused_data)
 }
 END_TEST
 
+static void
+append(Recording *recording, LhOp op)
+{
+    op.id = recording_count(recording, 0);
+    g_array_append_val(recording->ops[0], op);
+}
+
+/* A program of attention that computes the layer outside attention is refused in order, too. */
+START_TEST(verify_in_order_knows_attention)
+{
+    const LhProgramParams params = params_of(2, LH_PASS_FWD, true, true, false);
+    g_autoptr(LhProgram) program = fitting_program(lh_schedule_find("ring", NULL), &params);
+    Recording *changed = recording_new(program);
+    const uint32_t count = program->slots_count, last = count - 1;
+    g_autofree LhSlot *slots = g_new0(LhSlot, count + 2);
+    LhOp alloc = { .kind = LH_OP_ALLOC }, release = { .kind = LH_OP_FREE };
+    LhOp add = { .kind = LH_OP_COMPUTE,
+                 .compute = { .kernel = LH_KERNEL_ID_add_hidden,
+                              .args = { .first = true, .elements.count = 32 },
+                              .regions_count = 2 } };
+    bool in_order;
+
+    memcpy(slots, program->slots, count * sizeof(LhSlot));
+    for (uint32_t i = count; i < count + 2; i++)
+        slots[i] = (LhSlot){ .name = "hidden",
+                             .kind = LH_TENSOR_HIDDEN,
+                             .role = i == count ? LH_SLOT_INPUT : LH_SLOT_TEMP,
+                             .dtype = LH_DTYPE_BF16,
+                             .head_dim = program->params.attention.head_dim,
+                             .parts = 1,
+                             .first_cell = slots[last].first_cell + slots[last].parts + i - count,
+                             .part_bytes = 64 };
+    changed->program.slots = slots;
+    changed->program.slots_count = count + 2;
+    add.compute.regions[0] = (LhRegion){ .slot = (uint16_t)count, .count = 1 };
+    add.compute.regions[1] = (LhRegion){ .slot = (uint16_t)(count + 1), .count = 1 };
+    alloc.memory.region = release.memory.region = add.compute.regions[1];
+    append(changed, alloc);
+    append(changed, add);
+    append(changed, release);
+    ck_assert(!compare(&changed->program, "layer", &in_order));
+    ck_assert(!in_order);
+    recording_free(changed);
+}
+END_TEST
+
 LH_TEST_MAIN("verify_in_order", verify_in_order_proves_all_schedules,
-             verify_in_order_proves_no_changed_program, verify_in_order_misses_unused_data)
+             verify_in_order_proves_no_changed_program, verify_in_order_misses_unused_data,
+             verify_in_order_knows_attention)
