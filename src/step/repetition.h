@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Repetition of micro-batches in a pipeline. In 1F1B, from its warm-up to its cool-down, a stage
- * does the same again and again, with the next micro-batches. Such turns are left out before a
- * stage is recorded, so that recording takes time and memory for a few micro-batches only, and the
- * stage's list repeats a run of chunks in their place (LhStepRepeat).
+ * Repetition of micro-batches in a pipeline. In 1F1B, between warm-up and cool-down, the turns of a
+ * stage repeat with later micro-batches. Most of them are left out before the stage is recorded, so
+ * that recording takes time and memory for a few micro-batches only, and the stage's list repeats a
+ * run of chunks in their place (LhStepRepeat).
  *
  * Tensors take the lowest free place of their shape, so places repeat only when every micro-batch
  * in flight has been replaced: after as many micro-batches as are in flight (with several chunks,
