@@ -28,6 +28,9 @@ static const Question questions[] = {
     { "7B, 16 GPUs, search",
       "\"model\": \"llama-7b\", \"cluster\": \"dfa-2node:2\", \"seq_length\": \"512K\"", 1, true,
       30 },
+    { "7B, 16 GPUs, batch 16, search",
+      "\"model\": \"llama-7b\", \"cluster\": \"dfa-2node:2\", \"seq_length\": \"32K\"", 16, true,
+      40 },
 };
 
 static double

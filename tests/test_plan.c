@@ -602,6 +602,37 @@ START_TEST(searches_end_when_they_are_told_to)
 }
 END_TEST
 
+/* Ends the search with its first simulated point; notes how many points were estimated then. */
+static bool
+end_with_first(void *data, const LhProgress *at)
+{
+    const LhPlanProgress *found = at->more;
+    uint64_t *estimated = data;
+
+    if (found == NULL || found->counts[LH_POINT_RAN] == 0)
+        return true;
+    *estimated = at->done;
+    return false;
+}
+
+START_TEST(searches_have_a_point_before_all_are_estimated)
+{
+    Case c = case_of_few(SMALL ", \"micro_batch_size\": 1", 4);
+    uint64_t estimated = UINT64_MAX;
+    const LhPlanSearchOptions options = {
+        .top = 3, .task = { .jobs = THREADS, .progress = end_with_first, .data = &estimated }
+    };
+    g_autoptr(LhPlanSearch) search = lh_plan_search(c.space, &options);
+    const Truth truth = simulate(c.space, g_array_index(search->ran, guint, 0));
+
+    ck_assert(search->interrupted);
+    ck_assert_uint_lt(estimated, c.space->points->len);
+    ck_assert_int_eq(search->outcomes[g_array_index(search->ran, guint, 0)].time_ps, truth.time_ps);
+    g_clear_pointer(&search, lh_plan_search_free);
+    case_clear(&c);
+}
+END_TEST
+
 /* ---- longest sequences ---- */
 
 static bool
@@ -906,6 +937,7 @@ main(void)
     tcase_add_test(plan, any_schedule_stands_for_all_that_spread_nothing);
     tcase_add_test(plan, searches_do_not_depend_on_threads);
     tcase_add_test(plan, searches_end_when_they_are_told_to);
+    tcase_add_test(plan, searches_have_a_point_before_all_are_estimated);
     tcase_add_loop_test(plan, longest_sequence_fits_and_no_longer_one_does, 0, 3);
     tcase_add_test(plan, smallest_cluster_is_the_smallest);
     tcase_add_test(plan, points_go_on_from_any_byte);

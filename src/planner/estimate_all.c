@@ -69,9 +69,11 @@ lh_plan_is_scout(const LhPlanSpace *space, guint index)
     const LhPlanShape *shape = lh_plan_shape(space, point);
     const LhStepSizes *sizes = &shape->sizes, *before;
 
-    if (point->shard == LH_SHARD_DDP || point->shard == LH_SHARD_FSDP
-            ? point->checkpoint != LH_CHECKPOINT_REMAT || point->shard == LH_SHARD_DDP
-            : point->checkpoint > LH_CHECKPOINT_SELECTIVE)
+    if (point->chunks > 1) /* their bounds are loosest */
+        return false;
+    if (point->shard == LH_SHARD_DDP ||
+        (point->shard == LH_SHARD_FSDP ? point->checkpoint != LH_CHECKPOINT_REMAT
+                                       : point->checkpoint > LH_CHECKPOINT_SELECTIVE))
         return false;
     if (point->shape ==
         0) /* shapes of the same sizes follow each other, small micro-batches first */

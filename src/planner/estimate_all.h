@@ -38,7 +38,7 @@ void lh_plan_estimate_table_free(LhPlanEstimateTable *table);
 void lh_plan_estimate_table_add(LhPlanEstimateTable *table, bool scouts);
 
 /* Whether a point is one of a few that are likely to be fast or to fit, for each division of the
- * GPUs: small micro-batches, usual sharding and little recomputation. */
+ * GPUs: small micro-batches, one chunk per stage, usual sharding and little recomputation. */
 bool lh_plan_is_scout(const LhPlanSpace *space, guint point);
 
 /* Lower bound of a point that is estimated and not rejected, with the exchanges of its pipeline
