@@ -2,7 +2,7 @@
 /* Shared by tests: all events of a dependence graph at once, with their slack. */
 #pragma once
 
-#include "sim/slack.h"
+#include "sim/causes/slack.h"
 
 typedef struct {
     GArray *events;  /* of LhEvent */

@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "sim/slack.h"
+#include "sim/causes/slack.h"
 
 typedef struct {
     uint32_t rank, op;

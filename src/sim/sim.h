@@ -8,7 +8,7 @@
 #include "program/timeline.h"
 #include "sim/exposed.h"
 #include "sim/sim_params.h"
-#include "sim/slack.h"
+#include "sim/causes/slack.h"
 
 /* Why a rank was not computing; see docs/reference/model.md. The parts add up to the idle time
  * exactly. */

@@ -11,8 +11,7 @@
  *     lookahead.c    hosts that read ahead of the ops in queues
  *     memory_account.c    memory of ranks over time
  *     fast_forward.c, run_counts.c, state_hash.c    skipping of repeated layers and micro-batches
- *     critical_path_recorder.c    causes, for the critical path
- *     wait_recorder.c    all waits, for slack
+ *     causes/     causes, for the critical path and slack
  *     sm_sharing.c     kernels that share the SMs of a device, ranks that share the cores of a
  * machine messages.c  messages of exchanges, from posting to arrival collective_ops.c collectives
  * simulated as hops; dispatch to the other kinds: measured_collectives.c, closed_form_collectives.c
@@ -27,7 +26,7 @@
 #include "program/cursor.h"
 #include "program/live_states.h"
 #include "sim/cost/cost.h"
-#include "sim/critical_path_recorder.h"
+#include "sim/causes/critical_path_recorder.h"
 #include "sim/exposed.h"
 #include "sim/fast_forward.h"
 #include "sim/idle_accounting.h"

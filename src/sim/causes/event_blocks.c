@@ -4,7 +4,7 @@
  * relative to the rank's last, and the events waited for relative to the last of their ranks. Both
  * directions of reading decode a block from its beginning, from the states of all ranks there.
  */
-#include "sim/event_blocks.h"
+#include "sim/causes/event_blocks.h"
 
 #include "base/mix.h"
 

@@ -8,7 +8,7 @@
 #include "program/program.h"
 #include "sim/inflight_ops.h"
 #include "sim/network/network.h"
-#include "sim/slack.h"
+#include "sim/causes/slack.h"
 
 typedef struct _LhWaitRecorder LhWaitRecorder;
 

@@ -12,7 +12,7 @@
 #pragma once
 
 #include "base/wide.h"
-#include "sim/event_blocks.h"
+#include "sim/causes/event_blocks.h"
 #include "sim/network/path.h"
 
 #include <stdbool.h>

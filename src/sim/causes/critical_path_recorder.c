@@ -5,10 +5,10 @@
  * and for the step after which its host last went on. That suffices, because an op starts either
  * when something of its rank ends or when its host has issued it.
  */
-#include "sim/critical_path_recorder.h"
+#include "sim/causes/critical_path_recorder.h"
 
 #include "program/program.h"
-#include "sim/wait_recorder.h"
+#include "sim/causes/wait_recorder.h"
 
 typedef struct {
     LhPathStep step;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sim/slack.h"
+#include "sim/causes/slack.h"
 
 #include <math.h>
 #include <string.h>

@@ -4,7 +4,7 @@
  * shrink. That an op waits for all ops before its host's window follows for each stream whose last
  * op there is complete before something that the op waits for anyway.
  */
-#include "sim/wait_recorder.h"
+#include "sim/causes/wait_recorder.h"
 
 #define OPS_MIN 64u
 #define NO_STREAM UINT8_MAX
