@@ -51,6 +51,14 @@ CASES = {
     # The cost per op must not grow with the ranks: ops are ranks squared.
     "verifier-64": [*VERIFY, "--ranks", "64"],
     "verifier-128": [*VERIFY, "--ranks", "128"],
+    # Twice the ranks: four times the ops. Its backward pass leaves a stream idle.
+    "idle-stream-128": ["longhaul", "sim", "--schedule", "te-p2p", "--cluster", "hgx-h100:16",
+                        "--seq-length", "256K", "--model", "llama-3-8b"],
+    "idle-stream-256": ["longhaul", "sim", "--schedule", "te-p2p", "--cluster", "hgx-h100:32",
+                        "--seq-length", "512K", "--model", "llama-3-8b"],
+    # Kernels with the keys of all ranks.
+    "gathered-keys": ["longhaul", "sim", "--schedule", "te-allgather", "--cluster",
+                      "hgx-h100:64", "--seq-length", "1M", "--model", "llama-3-8b"],
     "start-help": ["longhaul", "help"],
     "start-list": ["longhaul", "list", "schedules"],
 }
