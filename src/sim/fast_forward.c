@@ -8,11 +8,11 @@
 
 #include <string.h>
 
-#define WINDOWS 8192    /* windows remembered */
-#define PERIOD_MAX 4096 /* longest period, in windows */
-#define REST_MAX 64     /* most windows to wait after a failed attempt */
-#define PERIODS_MAX 4   /* most periods recorded as one, until the state recurs */
-#define AHEAD 16        /* periods to look ahead at first */
+#define WINDOWS 1024   /* windows remembered */
+#define PERIOD_MAX 256 /* longest period, in windows */
+#define REST_MAX 64    /* most windows to wait after a failed attempt */
+#define PERIODS_MAX 4  /* most periods recorded as one, until the state recurs */
+#define AHEAD 16       /* periods to look ahead at first */
 #define KINDS_OF_EVENTS 8
 
 /* An alloc or a free as it was issued in the recorded period. */
@@ -433,8 +433,7 @@ close_window(LhEngine *e)
     } else if (p->recorded % p->period == 0 &&
                (leave_out(e) || p->recorded == PERIODS_MAX * p->period)) {
         end_period(p);
-        if (p->left_out)
-            p->windows = 0;
+        p->windows = 0;
     }
 }
 
