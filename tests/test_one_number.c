@@ -12,7 +12,7 @@
 #include "report/text/describe_plan.h"
 #include "run_tests.h"
 #include "scenario/setting.h"
-#include "step/pipeline.h"
+#include "step/pipeline/pipeline.h"
 
 #include <string.h>
 

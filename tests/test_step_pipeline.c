@@ -11,7 +11,7 @@
 #include "scenario/setup_simulate.h"
 #include "scenario/setup_step.h"
 #include "step/formulas.h"
-#include "step/pipeline.h"
+#include "step/pipeline/pipeline.h"
 #include "steps.h"
 
 #include <string.h>

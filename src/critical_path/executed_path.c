@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An executed run is a graph of events like a simulated one (sim/causes/slack.h): the issue, start and end
- * of each op. An event happens after the last of the events that it waits for, plus a measured
- * delay. Not modelled: what happens between start and end of a message, since the links that its
- * bytes shared are not recorded.
+ * An executed run is a graph of events like a simulated one (sim/causes/slack.h): the issue, start
+ * and end of each op. An event happens after the last of the events that it waits for, plus a
+ * measured delay. Not modelled: what happens between start and end of a message, since the links
+ * that its bytes shared are not recorded.
  */
 #include "critical_path/executed_path.h"
 

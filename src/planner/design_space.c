@@ -13,7 +13,7 @@
 #include "scenario/setup_step.h"
 #include "step/legality.h"
 #include "step/modules.h"
-#include "step/pipeline.h"
+#include "step/pipeline/pipeline.h"
 
 #include <inttypes.h>
 #include <string.h>

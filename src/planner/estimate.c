@@ -11,7 +11,7 @@
 #include "sim/lower_bound/lower_bound.h"
 #include "step/formulas.h"
 #include "step/peak_memory.h"
-#include "step/pipeline_exchanges.h"
+#include "step/pipeline/pipeline_exchanges.h"
 
 /* Layers of the quick estimate: enough that prefetches and reductions of a layer lie within
  * them. */

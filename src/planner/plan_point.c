@@ -5,7 +5,7 @@
 #include "planner/plan_shapes.h"
 #include "scenario/setup_step.h"
 #include "step/legality.h"
-#include "step/pipeline.h"
+#include "step/pipeline/pipeline.h"
 
 /* ---- points ---- */
 

@@ -4,7 +4,7 @@
 #include "model/framework.h"
 #include "scenario/scenario.h"
 #include "scenario/scenario_options.h"
-#include "step/pipeline.h"
+#include "step/pipeline/pipeline.h"
 #include "step/step.h"
 
 #include <stddef.h>

@@ -6,7 +6,7 @@
 
 #include "step/formulas.h"
 #include "step/legality.h"
-#include "step/repetition.h"
+#include "step/pipeline/repetition.h"
 #include "step/step_private.h"
 
 #include <inttypes.h>

@@ -7,9 +7,8 @@
  *     layer_info.c       queries about a step that do not need its program
  *     tensor_sizes.c     rows, widths and bytes of everything in the tables
  *     modules.c          the attention of a layer as embedded programs, forward and backward
- *     pipeline.c         work of each pipeline stage, and exchanges of rows and gradients
- *     repetition.c       micro-batches that repeat in a pipeline
- *     pipeline_exchanges.c   lower bound of a pipeline with its exchanges
+ *     pipeline/          work of each pipeline stage, exchanges of rows and gradients,
+ *                        micro-batches that repeat
  *     stage_calls.c      records one micro-batch call by call (recorder.c) ...
  *     table_rows.c       ... row by row; recomputation follows from what is kept
  *     kernel_args.c      arguments of the kernel that a row calls

@@ -7,7 +7,7 @@
 #include "program/subprogram.h"
 #include "step/layer_info.h"
 #include "step/modules.h"
-#include "step/pipeline.h"
+#include "step/pipeline/pipeline.h"
 #include "step/tensor_sizes.h"
 
 #define LH_STEP_NONE UINT32_MAX
@@ -19,7 +19,7 @@
 #define LH_STEP_KEPT_BITS 64
 extern const uint64_t lh_step_kept[LH_CHECKPOINTS];
 
-/* ---- pipeline.c ---- */
+/* ---- pipeline/pipeline.c ---- */
 
 /* A message of a stage: the output rows of one of its chunks, or the input rows; backward, their
  * gradient. */

@@ -16,7 +16,7 @@
 #include "framework_config/common/config_words.h"
 #include "framework_config/torchtitan/torchtitan_keys.h"
 #include "model/framework.h"
-#include "step/pipeline.h"
+#include "step/pipeline/pipeline.h"
 
 #include <inttypes.h>
 #include <string.h>

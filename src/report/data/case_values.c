@@ -5,7 +5,7 @@
 #include "report/data/notes.h"
 #include "scenario/scenario_fields.h"
 #include "scenario/setup_weights.h"
-#include "step/pipeline.h"
+#include "step/pipeline/pipeline.h"
 
 #include <math.h>
 

@@ -6,7 +6,7 @@
 #include "planner/pareto_front.h"
 #include "report/base/field_cells.h"
 #include "report/data/notes.h"
-#include "step/pipeline.h"
+#include "step/pipeline/pipeline.h"
 
 #include <math.h>
 

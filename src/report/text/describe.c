@@ -18,7 +18,7 @@
 #include "scenario/setup_weights.h"
 #include "sim/network/fabric.h"
 #include "sim/network/sends.h"
-#include "step/pipeline.h"
+#include "step/pipeline/pipeline.h"
 
 void
 lh_describe_model(const LhSetup *setup, GString *out)

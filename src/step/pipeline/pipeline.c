@@ -8,7 +8,7 @@
  * else running beside them. A stage receives as late as possible, as Megatron-LM does without
  * overlap.
  */
-#include "step/pipeline.h"
+#include "step/pipeline/pipeline.h"
 
 #include "step/step_private.h"
 

@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "step/pipeline.h"
+#include "step/pipeline/pipeline.h"
 
 /* What a stage does besides its layers, for each micro-batch. */
 typedef struct {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "step/repetition.h"
+#include "step/pipeline/repetition.h"
 
 #include <string.h>
 

@@ -5,7 +5,7 @@
  * once both of its ends have started. Left out: hosts, links shared with others, the embedding, the
  * optimizer.
  */
-#include "step/pipeline_exchanges.h"
+#include "step/pipeline/pipeline_exchanges.h"
 
 #include "step/step_private.h"
 
