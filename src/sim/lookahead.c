@@ -153,6 +153,8 @@ lh_lookahead_pull(LhEngine *e, LhSimRank *rank)
     if (!idle || ahead->ended || !lh_nodes_in_window(&rank->nodes, ahead->next_id))
         return false;
     read_step(e, rank, ahead);
+    if ((ahead->sync || ahead->ended) && !lh_lookahead_has(e, rank))
+        return lh_host_pull_step(e, rank); /* nothing is left to read */
     return !ahead->ended;
 }
 

@@ -6,9 +6,9 @@
 #pragma once
 
 #include "program/timeline.h"
+#include "sim/causes/slack.h"
 #include "sim/exposed.h"
 #include "sim/sim_params.h"
-#include "sim/causes/slack.h"
 
 /* Why a rank was not computing; see docs/reference/model.md. The parts add up to the idle time
  * exactly. */

@@ -7,9 +7,9 @@
  */
 #pragma once
 
+#include "sim/causes/slack.h"
 #include "sim/inflight_ops.h"
 #include "sim/network/saturated_links.h"
-#include "sim/causes/slack.h"
 
 /* No cause: the step starts at time 0. */
 #define LH_NO_STEP UINT32_MAX

@@ -6,9 +6,9 @@
 #pragma once
 
 #include "program/program.h"
+#include "sim/causes/slack.h"
 #include "sim/inflight_ops.h"
 #include "sim/network/network.h"
-#include "sim/causes/slack.h"
 
 typedef struct _LhWaitRecorder LhWaitRecorder;
 
