@@ -370,6 +370,17 @@ START_TEST(bound_is_what_saves_most_on_random_clusters)
 }
 END_TEST
 
+/* Asserts that two ranks have the same results. */
+static void
+check_same_rank(const LhRankResult *a, const LhRankResult *b)
+{
+    LhRankResult own = *a, other = *b;
+
+    ck_assert_mem_eq(a->peak, b->peak, sizeof(*a->peak));
+    own.peak = other.peak = NULL;
+    ck_assert_mem_eq(&own, &other, sizeof(own));
+}
+
 /* Recording the critical path changes no result. */
 START_TEST(path_leaves_the_run_alone)
 {
@@ -388,8 +399,8 @@ START_TEST(path_leaves_the_run_alone)
             ck_assert_ptr_null(without->result->path);
             ck_assert_int_eq(without->result->makespan_ps, with->result->makespan_ps);
             ck_assert_uint_eq(without->result->events, with->result->events);
-            ck_assert_mem_eq(without->result->ranks, with->result->ranks,
-                             sizeof(LhRankResult) * with->result->ranks_count);
+            for (uint32_t r = 0; r < with->result->ranks_count; r++)
+                check_same_rank(&without->result->ranks[r], &with->result->ranks[r]);
         }
         case_clear(&c);
     }

@@ -69,6 +69,7 @@ check_path(const LhExecutedPath *path, LhTime makespan_ps, const char *what)
     ck_assert_int_eq(sum_of_phases(path->critical), makespan_ps);
     ck_assert_int_eq(sum_of_ranks(path->critical), makespan_ps);
     ck_assert(!path->critical->played);
+    run_events_clear(&run);
 }
 
 static void

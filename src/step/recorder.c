@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "step/recorder.h"
 
-#include "base/mix.h"
-
-#include <string.h>
-
 uint32_t
 lh_step_add_tensor(LhStepRecorder *r, LhStepTensor tensor)
 {
@@ -36,12 +32,13 @@ void
 lh_step_set_args(LhStepRecorder *r, LhStepCall *call, const LhKernelArgs *args)
 {
     GArray *all = r->plan->args;
-    const gpointer hash = (gpointer)(guintptr)lh_mix_bytes(0, args, sizeof(*args));
+    const LhArgsKind kind = lh_kernels[call->kernel]->args;
+    const gpointer hash = (gpointer)(guintptr)lh_kernel_args_mix(kind, kind, args);
     gpointer at;
 
     if (g_hash_table_lookup_extended(r->plan->args_at, hash, NULL, &at)) {
         call->args = GPOINTER_TO_UINT(at);
-        if (memcmp(&g_array_index(all, LhKernelArgs, call->args), args, sizeof(*args)) == 0)
+        if (lh_kernel_args_equal(kind, &g_array_index(all, LhKernelArgs, call->args), args))
             return;
     }
     g_array_append_val(all, *args);

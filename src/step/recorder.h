@@ -29,7 +29,7 @@ uint32_t lh_step_add_tensor(LhStepRecorder *r, LhStepTensor tensor);
 LhStepCall *lh_step_add_call(LhStepRecorder *r, LhStepCallKind does, LhStepStream stream,
                              uint32_t layer);
 
-/* Stores @args and assigns them to @call. */
+/* Stores @args and assigns them to @call, whose kernel is set. */
 void lh_step_set_args(LhStepRecorder *r, LhStepCall *call, const LhKernelArgs *args);
 
 /* Adds a use to @call, which must be the latest call with any. */

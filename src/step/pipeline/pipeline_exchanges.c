@@ -189,7 +189,7 @@ lh_step_pipeline_exchanged(const LhStepParams *params, const LhStepLayerTimes *o
     const uint32_t stages = lh_step_stages(params), places = stages * lh_step_chunks(params);
     const size_t messages_count = (size_t)2 * places * params->micro_batches;
     g_autoptr(GPtrArray) turns = lh_step_turns(params);
-    g_autofree uint32_t *layers = g_new(uint32_t, places);
+    g_autofree uint32_t *layers = g_new0(uint32_t, places);
     g_autofree Message *messages = g_new(Message, messages_count);
     g_autofree StageTurns *stage = g_new0(StageTurns, stages);
     const Exchanges x = { .of = of,

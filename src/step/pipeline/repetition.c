@@ -144,8 +144,8 @@ same_args(const LhStepPlan *plan, const LhStepCall *a, const LhStepCall *b)
     const LhArgsKind kind = lh_kernels[a->kernel]->args;
 
     return a->does != LH_STEP_CALL_COMPUTE || a->args == b->args ||
-           lh_kernel_args_mix(0, kind, &g_array_index(plan->args, LhKernelArgs, a->args)) ==
-               lh_kernel_args_mix(0, kind, &g_array_index(plan->args, LhKernelArgs, b->args));
+           lh_kernel_args_equal(kind, &g_array_index(plan->args, LhKernelArgs, a->args),
+                                &g_array_index(plan->args, LhKernelArgs, b->args));
 }
 
 /* Whether @b is @a, @unit micro-batches later. */
