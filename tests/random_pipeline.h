@@ -17,11 +17,10 @@ random_pipeline(uint64_t seed)
     static const char *const checkpoints[] = { "none", "selective", "layer", "remat", NULL };
     static const char *const schedules[] = { "ring", "zigzag", "te-a2a", NULL };
     static const char *const frameworks[] = { "pytorch-fsdp", "megatron-lm", "deepspeed", NULL };
-    static const char *const ends[] = { "", "",
-                                        ", \"account_for_embedding_in_pipeline_split\": true",
-                                        ", \"account_for_embedding_in_pipeline_split\": true, "
-                                        "\"account_for_loss_in_pipeline_split\": true",
-                                        NULL };
+    static const char embedding[] = ", \"account_for_embedding_in_pipeline_split\": true";
+    static const char both[] = ", \"account_for_embedding_in_pipeline_split\": true, "
+                               "\"account_for_loss_in_pipeline_split\": true";
+    static const char *const ends[] = { "", "", embedding, both, NULL };
     static const uint32_t tensor[] = { 1, 1, 1, 2 }, context[] = { 1, 1, 1, 2 };
     static const uint32_t data[] = { 1, 1, 2 }, stages[] = { 2, 2, 3, 4, 4, 6 };
     static const uint32_t layers[] = { 0, 0, 1, 2, 3 }, rounds[] = { 6, 10, 16, 24 };

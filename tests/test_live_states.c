@@ -7,7 +7,6 @@
 
 #include "run_tests.h"
 
-#include <string.h>
 
 enum { SLOTS = 9, PARTS = 5, RANKS = 24, CHANGES_OF_RANK = 3000 };
 
@@ -49,40 +48,74 @@ random_region(GRand *random)
                        .count = (uint32_t)g_rand_int_range(random, 0, (int)(PARTS - part)) + 1 };
 }
 
-/* Ranks change in turns; of each `same` changes one is the rank's own. */
+/* The same ranks twice. */
+typedef struct {
+    LhProgram *program;
+    LhLiveStates *states;
+    uint32_t state[RANKS];
+    LhLive alone[RANKS];
+} Ranks;
+
+static void
+ranks_init(Ranks *ranks, GRand *random)
+{
+    ranks->program = make_program(random);
+    ranks->states = lh_live_states_new(ranks->program);
+    for (uint32_t r = 0; r < RANKS; r++) {
+        ranks->state[r] = lh_live_states_begin(ranks->states, r);
+        lh_live_init(&ranks->alone[r], ranks->program, r);
+    }
+}
+
+static void
+ranks_clear(Ranks *ranks)
+{
+    lh_live_states_free(ranks->states);
+    lh_program_free(ranks->program);
+}
+
+static void
+check_rank(const Ranks *ranks, uint32_t r)
+{
+    ck_assert_mem_eq(lh_live_states_get(ranks->states, ranks->state[r]), &ranks->alone[r],
+                     sizeof(LhLive));
+}
+
+static void
+change(Ranks *ranks, uint32_t r, LhRegion region, bool alloc)
+{
+    bool peak;
+
+    ranks->state[r] = lh_live_states_change(ranks->states, ranks->state[r], region, alloc, &peak);
+    ck_assert(peak == lh_live_change(&ranks->alone[r], ranks->program, region, alloc));
+    check_rank(ranks, r);
+}
+
+/* Ranks change in turns; of each @same changes one is the rank's own. */
 static void
 check_ranks(uint32_t seed, int same)
 {
     g_autoptr(GRand) random = g_rand_new_with_seed(seed);
-    LhProgram *program = make_program(random);
-    LhLiveStates *states = lh_live_states_new(program);
-    uint32_t state[RANKS];
-    LhLive alone[RANKS];
+    Ranks ranks;
 
-    for (uint32_t r = 0; r < RANKS; r++) {
-        state[r] = lh_live_states_begin(states, r);
-        lh_live_init(&alone[r], program, r);
-    }
+    ranks_init(&ranks, random);
     for (int i = 0; i < CHANGES_OF_RANK; i++) {
         LhRegion region = random_region(random);
-        bool alloc = g_rand_boolean(random), peak;
+        bool alloc = g_rand_boolean(random);
 
         for (uint32_t r = 0; r < RANKS; r++) {
             if (g_rand_int_range(random, 0, same) == 0) {
                 region = random_region(random);
                 alloc = g_rand_boolean(random);
             }
-            state[r] = lh_live_states_change(states, state[r], region, alloc, &peak);
-            ck_assert(peak == lh_live_change(&alone[r], program, region, alloc));
-            ck_assert_mem_eq(lh_live_states_get(states, state[r]), &alone[r], sizeof(LhLive));
+            change(&ranks, r, region, alloc);
         }
     }
     for (uint32_t r = 0; r < RANKS; r++)
-        ck_assert_mem_eq(lh_live_states_get(states, state[r]), &alone[r], sizeof(LhLive));
-    ck_assert_uint_le(lh_live_states_count(states), lh_live_states_end(states));
-    ck_assert_uint_le(lh_live_states_end(states), 1100); /* unused states are dropped */
-    lh_live_states_free(states);
-    lh_program_free(program);
+        check_rank(&ranks, r);
+    ck_assert_uint_le(lh_live_states_count(ranks.states), lh_live_states_end(ranks.states));
+    ck_assert_uint_le(lh_live_states_end(ranks.states), 1100); /* unused states are dropped */
+    ranks_clear(&ranks);
 }
 
 START_TEST(shared_memory_is_that_of_each_rank)
@@ -95,24 +128,19 @@ END_TEST
 START_TEST(equal_ranks_share_a_state)
 {
     g_autoptr(GRand) random = g_rand_new_with_seed(7);
-    LhProgram *program = make_program(random);
-    LhLiveStates *states = lh_live_states_new(program);
-    uint32_t state[RANKS];
-    bool peak;
+    Ranks ranks;
 
-    for (uint32_t r = 0; r < RANKS; r++)
-        state[r] = lh_live_states_begin(states, r);
+    ranks_init(&ranks, random);
     for (int i = 0; i < 100; i++) {
         const LhRegion region = random_region(random);
         const bool alloc = g_rand_boolean(random);
 
         for (uint32_t r = 0; r < RANKS; r++) {
-            state[r] = lh_live_states_change(states, state[r], region, alloc, &peak);
-            ck_assert_uint_eq(state[r], state[0]);
+            change(&ranks, r, region, alloc);
+            ck_assert_uint_eq(ranks.state[r], ranks.state[0]);
         }
     }
-    lh_live_states_free(states);
-    lh_program_free(program);
+    ranks_clear(&ranks);
 }
 END_TEST
 

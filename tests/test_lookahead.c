@@ -56,8 +56,8 @@ check_same(const LhSimResult *a, const LhSimResult *b)
         check_rank(r, &a->ranks[r], &b->ranks[r]);
     ck_assert_uint_eq(a->events, b->events);
     ck_assert_uint_eq(a->ops, b->ops);
-    ck_assert(memcmp(&a->compute_error, &b->compute_error, sizeof(double)) == 0);
-    ck_assert(memcmp(&a->compute_judged, &b->compute_judged, sizeof(double)) == 0);
+    ck_assert_double_eq(a->compute_error, b->compute_error);
+    ck_assert_double_eq(a->compute_judged, b->compute_judged);
     ck_assert_mem_eq(&a->beyond, &b->beyond, sizeof(a->beyond));
     ck_assert_int_eq((int)a->provenance, (int)b->provenance);
     ck_assert_double_eq(a->busiest_link_utilisation, b->busiest_link_utilisation);

@@ -283,7 +283,7 @@ draw_lines(Line *lines, uint64_t seed)
 static void
 slack_with_windows(const RunEvents *run, LhTime makespan_ps, LhTime *slack)
 {
-    uint32_t done[LONG_OPS], window = 0;
+    uint32_t done[LONG_OPS] = { 0 }, window = 0;
     g_autofree uint32_t *windows = g_new0(uint32_t, run->events->len);
 
     for (guint i = 0; i < run->events->len; i++) {
@@ -334,7 +334,7 @@ START_TEST(path_slack_counts_the_window_of_the_host)
         w.params.path = w.params.precedence = true;
         result = world_run(&w);
         run = run_events_of(result->precedence);
-        slack = g_new(LhTime, run.events->len);
+        slack = g_new0(LhTime, run.events->len);
         slack_with_windows(&run, result->makespan_ps, slack);
         ck_assert_mem_eq(run.slack->data, slack, run.slack->len * sizeof(LhTime));
         run_events_clear(&run);
