@@ -7,7 +7,6 @@
 
 #include "run_tests.h"
 
-
 enum { SLOTS = 9, PARTS = 5, RANKS = 24, CHANGES_OF_RANK = 3000 };
 
 static LhProgram *

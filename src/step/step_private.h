@@ -19,35 +19,6 @@
 #define LH_STEP_KEPT_BITS 64
 extern const uint64_t lh_step_kept[LH_CHECKPOINTS];
 
-/* ---- pipeline/pipeline.c ---- */
-
-/* A message of a stage: the output rows of one of its chunks, or the input rows; backward, their
- * gradient. */
-typedef struct {
-    bool send, backward;
-    uint16_t chunk, micro_batch;
-} LhStepMessage;
-
-#define LH_STEP_MESSAGES_MAX 4
-
-/* One action of a stage: an exchange of messages, or work on a micro-batch with one of its
- * chunks. */
-typedef struct {
-    uint8_t messages_count;                       /* 0: work */
-    LhStepMessage messages[LH_STEP_MESSAGES_MAX]; /* in the same order at both ends */
-    bool backward;
-    uint16_t chunk, micro_batch;
-} LhStepTurn;
-
-/* Layers per chunk, including the embedding and the loss where they count as layers. */
-uint32_t lh_step_places_of_chunk(const LhStepParams *params);
-
-/* Number of forward works of a stage before its first backward work, minus one. */
-uint32_t lh_step_warmup(const LhStepParams *params, uint32_t stage);
-
-/* The turns of every stage, a GArray of LhStepTurn for each. Caller unrefs. */
-GPtrArray *lh_step_turns(const LhStepParams *params);
-
 /* ---- ranks ---- */
 
 /* Coordinates of a rank. */
