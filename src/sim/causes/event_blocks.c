@@ -112,7 +112,7 @@ lh_event_blocks_reach(const LhEventBlocks *b)
 static inline uint64_t
 folded(int64_t value)
 {
-    return (uint64_t)value << 1 ^ (uint64_t)(value >> 63);
+    return (uint64_t)value << 1 ^ (value < 0 ? UINT64_MAX : 0);
 }
 
 static inline int64_t
