@@ -256,6 +256,8 @@ lh_host_pull_step(LhEngine *e, LhSimRank *rank)
         rank->ended = true;
         return false;
     }
+    if (read)
+        e->read[rank->index] = e->ahead[rank->index]->cursor.own.step > cursor->own.step;
     for (uint32_t i = 0; i < e->buffer.ops_count; i++) {
         LhOp *op = &e->buffer.ops[i];
 

@@ -23,6 +23,8 @@ lh_lookahead_init(LhEngine *e)
     if (!p->at_once && e->repeat == NULL && e->causes == NULL && p->memory == NULL &&
         p->steps_max == 0 && p->compute_time == NULL && p->time_share == NULL)
         e->ahead = g_new0(LhLookahead *, e->ranks_count);
+    if (e->ahead != NULL)
+        e->read = g_new0(bool, e->ranks_count);
 }
 
 void
@@ -31,6 +33,7 @@ lh_lookahead_clear(LhEngine *e)
     for (uint32_t r = 0; e->ahead != NULL && r < e->ranks_count; r++)
         g_free(e->ahead[r]);
     g_free(e->ahead);
+    g_free(e->read);
 }
 
 /* The lookahead of the rank, from its next step on if there was none. */
@@ -109,6 +112,7 @@ read_step(LhEngine *e, const LhSimRank *rank, LhLookahead *ahead)
         ahead->cursor = before;
         return;
     }
+    e->read[rank->index] = true;
     for (uint32_t i = 0; i < e->buffer.ops_count; i++) {
         const LhOp *op = &e->buffer.ops[i];
 

@@ -164,6 +164,7 @@ typedef struct {
     LhPathRecorder *causes; /* NULL: the critical path is not requested */
     LhFastForward *repeat;  /* NULL: no fast-forward */
     LhLookahead **ahead;    /* [ranks] NULL: the host is not ahead of its ops; NULL: it never is */
+    bool *read;             /* [ranks] the next step has been read ahead; NULL with `ahead` */
     LhNews news;
     LhOpBuffer buffer;
     uint32_t tiers_used; /* bit set of LhTier */
@@ -297,8 +298,7 @@ void lh_lookahead_issue(LhEngine *e, const LhSimRank *rank, const LhOp *op);
 static inline bool
 lh_lookahead_has(const LhEngine *e, const LhSimRank *rank)
 {
-    return e->ahead != NULL && e->ahead[rank->index] != NULL &&
-           e->ahead[rank->index]->cursor.own.step > lh_engine_cursor(e, rank->index)->own.step;
+    return e->read != NULL && e->read[rank->index];
 }
 
 /* Bit set of streams that may have an op to start: their head waits, or their queue is empty and
