@@ -11,7 +11,7 @@
 #include "scenario/setup_simulate.h"
 #include "scenario/setup_step.h"
 #include "step/formulas.h"
-#include "step/pipeline/pipeline.h"
+#include "step/pipeline/pipeline_exchanges.h"
 #include "steps.h"
 
 #include <string.h>
@@ -169,6 +169,65 @@ START_TEST(bubbles_are_as_published)
 }
 END_TEST
 
+/* A single micro-batch goes through all layers, the head and back; its rows and gradients cross the
+ * borders between stages. Only the last layer of a stage may be recomputed before its gradient
+ * arrives, and accumulation follows the gradient that is sent. */
+START_TEST(one_micro_batch_crosses_all_borders)
+{
+    const LhTime rows_ps[] = { 7, 11, 13, 1000 }, gradients_ps[] = { 1000, 17, 19, 23 };
+    const LhStepStageTimes ends = { .head_ps = 29, .message_ps = { rows_ps, gradients_ps } };
+    const LhStepLayerTimes of = {
+        .forward_ps = 3, .recompute_ps = 2, .backward_ps = 50, .accumulate_ps = 4
+    };
+    const LhTime p = 4;
+
+    for (int64_t n = 1; n <= 3; n++) {
+        for (uint32_t overlap = 0; overlap < 2; overlap++) {
+            const LhModel model = { .num_layers = (uint64_t)(p * n) };
+            const LhStepParams params = { .model = &model,
+                                          .pipeline_parallel = (uint32_t)p,
+                                          .micro_batches = 1,
+                                          .chunks = 1,
+                                          .behaviour.overlap_reduce = overlap == 1 };
+            const LhTime after_ps = (overlap == 1 ? 1 : n) * 4;
+            const LhTime there_ps = p * n * 3 + 7 + 11 + 13 + 29;
+            const LhTime back_ps =
+                n * 52 + (p - 1) * (n * 50 + (n - 1) * 2 - after_ps) + 17 + 19 + 23;
+
+            ck_assert_int_eq(lh_step_pipeline_exchanged(&params, &of, &ends), there_ps + back_ps);
+        }
+    }
+}
+END_TEST
+
+/* Messages only add to a pipeline, by no more than if nothing else went on during any of them. If
+ * they take no time, nothing is added to 1F1B without chunks. */
+START_TEST(messages_add_to_pipelines)
+{
+    const LhTime none_ps[6] = { 0 }, some_ps[6] = { 5, 1, 4, 2, 3, 6 };
+    const LhStepLayerTimes of = { .forward_ps = 3, .recompute_ps = 1, .backward_ps = 5 };
+
+    for (uint32_t seed = 0; seed < 6 * 3 * 2 * 6; seed++) {
+        const uint32_t p = 2 + seed % 5, v = 1 + seed / 6 % 3, rounds = 1 + seed / 36;
+        const LhModel model = { .num_layers = (uint64_t)p * v * (1 + seed / 18 % 2) };
+        const LhStepParams params = {
+            .model = &model, .pipeline_parallel = p, .micro_batches = p * rounds, .chunks = v
+        };
+        const LhStepStageTimes none = { .message_ps = { none_ps, none_ps } };
+        const LhStepStageTimes some = { .message_ps = { some_ps, some_ps } };
+        const LhTime least_ps = lh_step_pipeline_least(&params, &of);
+        const LhTime at_once_ps = lh_step_pipeline_exchanged(&params, &of, &none);
+        const LhTime with_ps = lh_step_pipeline_exchanged(&params, &of, &some);
+
+        ck_assert_int_ge(at_once_ps, least_ps);
+        if (v == 1)
+            ck_assert_int_eq(at_once_ps, least_ps);
+        ck_assert_int_ge(with_ps, at_once_ps);
+        ck_assert_int_le(with_ps, at_once_ps + 2 * 6 * (LhTime)(p * v * p * rounds));
+    }
+}
+END_TEST
+
 /* The first stage has the embedding, the last one the head. Together the stages have every
  * parameter once, or the embedding twice if it is tied to the head. */
 START_TEST(stages_share_the_weights)
@@ -264,5 +323,6 @@ START_TEST(what_cannot_be_cut_is_refused)
 END_TEST
 
 LH_TEST_MAIN("step_pipeline", equal_stages_idle_as_they_must, stages_hold_what_is_in_flight,
-             stages_in_flight_are_as_published, bubbles_are_as_published, stages_share_the_weights,
-             ends_count_as_layers, what_cannot_be_cut_is_refused)
+             stages_in_flight_are_as_published, bubbles_are_as_published,
+             one_micro_batch_crosses_all_borders, messages_add_to_pipelines,
+             stages_share_the_weights, ends_count_as_layers, what_cannot_be_cut_is_refused)
