@@ -79,6 +79,22 @@ run_events_place(const RunEvents *run, const LhWait *wait)
     return g_array_index(run->places[wait->rank], uint32_t, wait->index);
 }
 
+/* Lowers the slack of the events that event @i waits for, according to its own. */
+static inline void
+run_events_pass_slack(const RunEvents *run, guint i, LhTime *slack)
+{
+    const LhEvent *event = &g_array_index(run->events, LhEvent, i);
+
+    for (uint32_t w = event->waits_first; w < event->waits_first + event->waits_count; w++) {
+        const LhWait *wait = &g_array_index(run->waits, LhWait, w);
+        const uint32_t before = run_events_place(run, wait);
+        const LhTime early_ps =
+            event->time_ps - wait->takes_ps - g_array_index(run->events, LhEvent, before).time_ps;
+
+        slack[before] = MIN(slack[before], slack[i] + early_ps);
+    }
+}
+
 /* The slack of an op; false if it never ended. */
 static inline bool
 run_events_slack(const RunEvents *run, uint32_t rank, uint32_t op, LhTime *slack_ps)

@@ -298,14 +298,7 @@ slack_with_windows(const RunEvents *run, LhTime makespan_ps, LhTime *slack)
     for (guint i = run->events->len; i-- > 0;) {
         const LhEvent *event = &g_array_index(run->events, LhEvent, i);
 
-        for (uint32_t w = event->waits_first; w < event->waits_first + event->waits_count; w++) {
-            const LhWait *wait = &g_array_index(run->waits, LhWait, w);
-            const uint32_t before = run_events_place(run, wait);
-            const LhTime early_ps = event->time_ps - wait->takes_ps -
-                                    g_array_index(run->events, LhEvent, before).time_ps;
-
-            slack[before] = MIN(slack[before], slack[i] + early_ps);
-        }
+        run_events_pass_slack(run, i, slack);
         for (uint32_t op = windows[i] - MIN(windows[i], NEIGHBOURS); op < windows[i]; op++) {
             const LhTime early_ps =
                 event->time_ps - g_array_index(run->events, LhEvent, done[op]).time_ps;
@@ -532,6 +525,8 @@ START_TEST(path_absorbed_ops_change_nothing)
     }
     ck_assert_uint_gt(absorbed, tried / 20);
     ck_assert_uint_lt(absorbed, tried);
+    if (test_every() == 1) /* a selection may have many ranks that wait */
+        ck_assert_uint_lt(absorbed, tried / 2);
 }
 END_TEST
 

@@ -150,18 +150,8 @@ plain_slack(const RunEvents *run, LhTime *slack)
         slack[i] = g_array_index(run->events, LhEvent, i).kind == LH_STEP_HOST
                        ? LH_TIME_LONGEST
                        : makespan_ps - g_array_index(run->events, LhEvent, i).time_ps;
-    for (guint i = run->events->len; i-- > 0;) {
-        const LhEvent *event = &g_array_index(run->events, LhEvent, i);
-
-        for (uint32_t w = event->waits_first; w < event->waits_first + event->waits_count; w++) {
-            const LhWait *wait = &g_array_index(run->waits, LhWait, w);
-            const uint32_t before = run_events_place(run, wait);
-            const LhTime early_ps = event->time_ps - wait->takes_ps -
-                                    g_array_index(run->events, LhEvent, before).time_ps;
-
-            slack[before] = MIN(slack[before], slack[i] + early_ps);
-        }
-    }
+    for (guint i = run->events->len; i-- > 0;)
+        run_events_pass_slack(run, i, slack);
 }
 
 static void

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * First, the quick estimate of every point, with messages; scouts among them are searched ahead of
- * the others. Then rounds: the points with the lowest
- * bounds get close estimates, which may move them back in the order or show that they do not fit;
- * once all of a round have them, they are simulated. Outcomes are merged at the end of a round, in
- * its order.
+ * the others. Then rounds: the points with the lowest bounds get close estimates, which may move
+ * them back in the order or show that they do not fit; once all of a round have them, they are
+ * simulated. Outcomes are merged at the end of a round, in its order.
  */
 #include "planner/search.h"
 

@@ -56,7 +56,7 @@ add_wait(LhExposed *x, const LhExposedOp *op)
     for (uint32_t i = 0; i < op->after_count; i++) {
         const LhLateOp *late = late_op(x, op->after[i]);
 
-        if (late != NULL && late->end_ps > latest_ps && late->end_ps <= op->start_ps) {
+        if (late != NULL && late->end_ps > latest_ps) {
             latest_ps = late->end_ps;
             dimension = late->dimension;
         }

@@ -20,11 +20,11 @@ lh_lookahead_init(LhEngine *e)
 {
     const LhSimParams *p = e->params;
 
-    if (!p->at_once && e->repeat == NULL && e->causes == NULL && p->memory == NULL &&
-        p->steps_max == 0 && p->compute_time == NULL && p->time_share == NULL)
-        e->ahead = g_new0(LhLookahead *, e->ranks_count);
-    if (e->ahead != NULL)
-        e->read = g_new0(bool, e->ranks_count);
+    if (p->at_once || e->repeat != NULL || e->causes != NULL || p->memory != NULL ||
+        p->steps_max > 0 || p->compute_time != NULL || p->time_share != NULL)
+        return;
+    e->ahead = g_new0(LhLookahead *, e->ranks_count);
+    e->read = g_new0(bool, e->ranks_count);
 }
 
 void
