@@ -55,11 +55,12 @@ typedef struct {
     LhLive alone[RANKS];
 } Ranks;
 
+/* @few: as for so few ranks that each has a state of its own. */
 static void
-ranks_init(Ranks *ranks, GRand *random)
+ranks_init(Ranks *ranks, GRand *random, bool few)
 {
     ranks->program = make_program(random);
-    ranks->states = lh_live_states_new(ranks->program);
+    ranks->states = lh_live_states_new(ranks->program, few ? 1 : 1000);
     for (uint32_t r = 0; r < RANKS; r++) {
         ranks->state[r] = lh_live_states_begin(ranks->states, r);
         lh_live_init(&ranks->alone[r], ranks->program, r);
@@ -92,12 +93,12 @@ change(Ranks *ranks, uint32_t r, LhRegion region, bool alloc)
 
 /* Ranks change in turns; of each @same changes one is the rank's own. */
 static void
-check_ranks(uint32_t seed, int same)
+check_ranks(uint32_t seed, int same, bool few)
 {
     g_autoptr(GRand) random = g_rand_new_with_seed(seed);
     Ranks ranks;
 
-    ranks_init(&ranks, random);
+    ranks_init(&ranks, random, few);
     for (int i = 0; i < CHANGES_OF_RANK; i++) {
         LhRegion region = random_region(random);
         bool alloc = g_rand_boolean(random);
@@ -119,7 +120,8 @@ check_ranks(uint32_t seed, int same)
 
 START_TEST(shared_memory_is_that_of_each_rank)
 {
-    check_ranks((uint32_t)_i, 1 << _i);
+    check_ranks((uint32_t)_i, 1 << _i, false);
+    check_ranks((uint32_t)_i, 1 << _i, true);
 }
 END_TEST
 
@@ -129,7 +131,7 @@ START_TEST(equal_ranks_share_a_state)
     g_autoptr(GRand) random = g_rand_new_with_seed(7);
     Ranks ranks;
 
-    ranks_init(&ranks, random);
+    ranks_init(&ranks, random, false);
     for (int i = 0; i < 100; i++) {
         const LhRegion region = random_region(random);
         const bool alloc = g_rand_boolean(random);

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#define SHARED_FROM 64  /* ranks */
 #define CHANGES 1024    /* remembered; a power of two */
 #define UNUSED_MAX 1024 /* states that no rank is in, kept for ranks that are behind */
 #define NO_STATE UINT32_MAX
@@ -25,6 +26,7 @@ typedef struct {
 
 struct _LhLiveStates {
     const LhProgram *program;
+    bool shared;       /* else each rank has a state of its own, which is not in `known` */
     GPtrArray *states; /* of State, by number: the addresses do not change */
     GArray *free;      /* of uint32_t: numbers without a state */
     GHashTable *known; /* of State by content; the value is the number */
@@ -65,11 +67,12 @@ forget_changes(LhLiveStates *s)
 }
 
 LhLiveStates *
-lh_live_states_new(const LhProgram *program)
+lh_live_states_new(const LhProgram *program, uint32_t ranks)
 {
     LhLiveStates *s = g_new0(LhLiveStates, 1);
 
     s->program = program;
+    s->shared = ranks >= SHARED_FROM;
     s->states = g_ptr_array_new_with_free_func(g_free);
     s->free = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     s->known = g_hash_table_new(hash_of, is_equal);
@@ -129,32 +132,38 @@ sweep(LhLiveStates *s)
     forget_changes(s);
 }
 
+/* Adds a state; returns its number. */
+static uint32_t
+add(LhLiveStates *s, const State *added)
+{
+    uint32_t number = s->states->len;
+
+    if (s->free->len > 0) {
+        number = g_array_index(s->free, uint32_t, s->free->len - 1);
+        g_array_set_size(s->free, s->free->len - 1);
+    } else {
+        g_ptr_array_add(s->states, g_new(State, 1));
+    }
+    *state_of(s, number) = *added;
+    s->unused++;
+    return number;
+}
+
 /* Returns the number of the state with the memory @live. */
 static uint32_t
 intern(LhLiveStates *s, const LhLive *live)
 {
-    State wanted = { .live = *live, .hash = content_hash(live) };
-    State *state;
-    gpointer number;
+    const State wanted = { .live = *live, .hash = content_hash(live), .exists = true };
+    gpointer known;
+    uint32_t number;
 
-    if (g_hash_table_lookup_extended(s->known, &wanted, NULL, &number))
-        return GPOINTER_TO_UINT(number);
+    if (g_hash_table_lookup_extended(s->known, &wanted, NULL, &known))
+        return GPOINTER_TO_UINT(known);
     if (s->unused > UNUSED_MAX)
         sweep(s);
-    if (s->free->len == 0) {
-        const uint32_t last = s->states->len;
-
-        g_ptr_array_add(s->states, g_new0(State, 1));
-        g_array_append_val(s->free, last);
-    }
-    number = GUINT_TO_POINTER(g_array_index(s->free, uint32_t, s->free->len - 1));
-    g_array_set_size(s->free, s->free->len - 1);
-    state = state_of(s, GPOINTER_TO_UINT(number));
-    *state = wanted;
-    state->exists = true;
-    g_hash_table_insert(s->known, state, number);
-    s->unused++;
-    return GPOINTER_TO_UINT(number);
+    number = add(s, &wanted);
+    g_hash_table_insert(s->known, state_of(s, number), GUINT_TO_POINTER(number));
+    return number;
 }
 
 static void
@@ -174,11 +183,11 @@ leave_state(LhLiveStates *s, uint32_t state)
 uint32_t
 lh_live_states_begin(LhLiveStates *s, uint32_t rank)
 {
-    LhLive live;
+    State own = { .exists = true };
     uint32_t state;
 
-    lh_live_init(&live, s->program, rank);
-    state = intern(s, &live);
+    lh_live_init(&own.live, s->program, rank);
+    state = s->shared ? intern(s, &own.live) : add(s, &own);
     join_state(s, state);
     return state;
 }
@@ -204,8 +213,13 @@ is_known(const Change *c, uint32_t from, const LhRegion *region, bool alloc)
 uint32_t
 lh_live_states_change(LhLiveStates *s, uint32_t from, LhRegion region, bool alloc, bool *peak)
 {
-    Change *change = place_of(s, from, &region);
+    Change *change;
 
+    if (!s->shared) {
+        *peak = lh_live_change(&state_of(s, from)->live, s->program, region, alloc);
+        return from;
+    }
+    change = place_of(s, from, &region);
     if (!is_known(change, from, &region, alloc)) {
         LhLive live = state_of(s, from)->live;
         const bool peaks = lh_live_change(&live, s->program, region, alloc);

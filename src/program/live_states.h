@@ -10,8 +10,9 @@
 
 typedef struct _LhLiveStates LhLiveStates;
 
-/* @program is borrowed. Caller frees. */
-LhLiveStates *lh_live_states_new(const LhProgram *program);
+/* For @ranks ranks of @program, which is borrowed. Few ranks have a state each, since looking for
+ * equal ones would cost more than it saves. Caller frees. */
+LhLiveStates *lh_live_states_new(const LhProgram *program, uint32_t ranks);
 void lh_live_states_free(LhLiveStates *states);
 
 /* Returns the state of @rank before the first op: lh_live_init(). */

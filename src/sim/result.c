@@ -12,12 +12,15 @@ static void
 init_ranks(LhEngine *e)
 {
     const uint32_t queues = e->ranks_count << e->streams_shift;
+    uint32_t played = 0;
 
+    for (uint32_t r = 0; r < e->ranks_count; r++)
+        played += lh_engine_plays(e, r);
     e->ranks = g_aligned_alloc0(e->ranks_count, sizeof(LhSimRank), LH_CACHE_LINE_BYTES);
     e->queues = g_new(LhQueue, queues);
     e->cursor_bytes = lh_cursor_bytes(e->program);
     e->cursors = g_aligned_alloc(e->ranks_count, e->cursor_bytes, LH_CACHE_LINE_BYTES);
-    e->memory = lh_live_states_new(e->program);
+    e->memory = lh_live_states_new(e->program, played);
     e->memory_states = g_new(uint32_t, e->ranks_count);
     e->results = g_new0(LhRankResult, e->ranks_count);
     for (uint32_t i = 0; i < queues; i++)
