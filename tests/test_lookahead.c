@@ -1,18 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Hosts that read ahead of the ops that they issue: results equal those of hosts that issue every
- * op as soon as they may, in every bit, and so do errors.
+ * op as soon as they may, in every bit, and so do errors. The same programs show that exposed
+ * communication is what it is by definition.
  */
 #include "base/rng.h"
+#include "compare/step_watch.h"
+#include "exposed_spans.h"
 #include "run_tests.h"
 #include "share.h"
 #include "sim_schedules.h"
 
-/* Folds in everything that a timeline tells. */
+/* What a timeline has told. */
+typedef struct {
+    uint64_t hash; /* of everything */
+    ExposedSpans spans;
+} Told;
+
 static void
-hash_op(void *data, const LhTimelineRecord *op)
+note_op(void *data, const LhTimelineRecord *op)
 {
-    uint64_t *hash = data;
+    Told *told = data;
     const uint64_t words[] = { op->rank,
                                op->op,
                                op->kind,
@@ -27,7 +35,8 @@ hash_op(void *data, const LhTimelineRecord *op)
                                op->flops };
 
     for (uint32_t i = 0; i < G_N_ELEMENTS(words); i++)
-        *hash = lh_rng_bits(*hash, words[i], i);
+        told->hash = lh_rng_bits(told->hash, words[i], i);
+    exposed_spans_note(&told->spans, op);
 }
 
 static void
@@ -54,6 +63,7 @@ check_same(const LhSimResult *a, const LhSimResult *b)
     ck_assert_int_eq(a->makespan_ps, b->makespan_ps);
     for (uint32_t r = 0; r < b->ranks_count; r++)
         check_rank(r, &a->ranks[r], &b->ranks[r]);
+    ck_assert_mem_eq(a->exposed_ps, b->exposed_ps, sizeof(a->exposed_ps));
     ck_assert_uint_eq(a->events, b->events);
     ck_assert_uint_eq(a->ops, b->ops);
     ck_assert_double_eq(a->compute_error, b->compute_error);
@@ -70,13 +80,30 @@ check_same(const LhSimResult *a, const LhSimResult *b)
     ck_assert_uint_eq(a->out_of_memory->needed_bytes, b->out_of_memory->needed_bytes);
 }
 
-static LhSimResult *
-run(World *w, bool at_once, uint64_t *hash, GError **error)
+/* Asserts that the exposed communication of all ranks is that of the spans of all ops. */
+static void
+check_exposed(const LhSimResult *result, const LhProgram *program, const ExposedSpans *spans)
 {
+    LhTime sum_ps[LH_EXPOSED_DIMENSIONS] = { 0 };
+
+    for (uint32_t r = 0; r < spans->ranks; r++)
+        exposed_spans_add(spans, program, r, sum_ps);
+    ck_assert_mem_eq(result->exposed_ps, sum_ps, sizeof(sum_ps));
+}
+
+static LhSimResult *
+run(World *w, bool at_once, Told *told, GError **error)
+{
+    LhHooks hooks = { 0 };
+
+    lh_step_watch(w->program, &hooks);
     w->params.unfolded = w->params.unskipped = true;
     w->params.at_once = at_once;
-    w->params.timeline = hash_op;
-    w->params.timeline_data = hash;
+    w->params.timeline = note_op;
+    w->params.timeline_data = told;
+    w->params.exposed_stride = 1;
+    w->params.exposed_dimension = hooks.exposed_dimension; /* by stream */
+    told->spans = exposed_spans_new(lh_program_ranks(w->program));
     return world_try(w, error);
 }
 
@@ -86,17 +113,21 @@ check(World *w, const char *name)
 {
     g_autoptr(GError) error = NULL;
     g_autoptr(GError) expected = NULL;
-    uint64_t hash = 0, hash_expected = 0;
-    g_autoptr(LhSimResult) late = run(w, false, &hash, &error);
-    g_autoptr(LhSimResult) early = run(w, true, &hash_expected, &expected);
+    Told told = { 0 }, told_early = { 0 };
+    g_autoptr(LhSimResult) late = run(w, false, &told, &error);
+    g_autoptr(LhSimResult) early = run(w, true, &told_early, &expected);
 
     ck_assert_msg((late != NULL) == (early != NULL), "%s: %s", name,
                   late == NULL ? error->message : expected->message);
-    ck_assert_msg(hash == hash_expected, "%s: ops run at other times", name);
-    if (early != NULL)
+    ck_assert_msg(told.hash == told_early.hash, "%s: ops run at other times", name);
+    if (early != NULL) {
         check_same(late, early);
-    else
+        check_exposed(early, w->program, &told_early.spans);
+    } else {
         ck_assert_str_eq(error->message, expected->message);
+    }
+    exposed_spans_clear(&told.spans);
+    exposed_spans_clear(&told_early.spans);
     return early != NULL;
 }
 
