@@ -719,7 +719,7 @@ START_TEST(flows_of_alpha_beta_do_not_meet)
     const uint32_t link[] = { 0 };
     const LhRoute route = route_over(1000, 1, link);
     Bench *b = bench_plain(1, NULL, LH_NETWORK_ALPHA_BETA);
-    LhTime times[5];
+    LhTime times[5] = { 0 };
 
     for (uint32_t k = 0; k < 5; k++)
         start(b, &route, 100000000 * (k + 1));
@@ -740,7 +740,7 @@ START_TEST(flows_of_fifo_queue_up)
                   c = route_over(1000, 1, second);
     const LhTime ms = LH_PS_PER_S / 1000;
     Bench *b = bench_plain(2, factors, LH_NETWORK_FIFO);
-    LhTime times[4];
+    LhTime times[4] = { 0 };
 
     start(b, &a, 100000000); /* first link until 1 ms */
     start(b, &l, 100000000); /* both from 1 to 3 ms */
