@@ -3,6 +3,7 @@
 
 #include "base/threads.h"
 #include "planner/plan_point.h"
+#include "step/modules.h"
 
 #define POLICIES (LH_CHECKPOINTS * LH_SHARDS)
 
@@ -186,28 +187,44 @@ find_arounds(LhPlanEstimateTable *table)
 
 /* ---- estimate the parts ---- */
 
+/* Adds what the rest of a step sees of a pass: the parts of a rank's tokens, and the bytes of its
+ * inputs and outputs by role; neither their order nor the parts they consist of. */
 static void
 add_slots(GString *text, const LhProgram *hollow)
 {
-    g_string_append_printf(text, "%d/%u/%u:", (int)hollow->placement.kind, hollow->placement.split,
-                           hollow->saved_group);
-    for (uint32_t i = 0; i < hollow->slots_count; i++) {
-        const LhSlot *slot = &hollow->slots[i];
+    g_string_append_printf(text, "%u:", lh_placement_parts(&hollow->placement));
+    for (int role = 0; role < LH_STEP_ROLES; role++) {
+        for (uint32_t i = 0; i < hollow->slots_count; i++) {
+            const LhSlot *slot = &hollow->slots[i];
 
-        g_string_append_printf(text, "%d,%d,%d,%d,%u,%u,%" G_GUINT64_FORMAT ";", (int)slot->kind,
-                               (int)slot->role, (int)slot->dtype, slot->by_heads, slot->head_dim,
-                               slot->parts, slot->part_bytes);
+            if (lh_step_slot_role(slot) == (LhStepRole)role)
+                g_string_append_printf(text, "%d,%d,%d,%" G_GUINT64_FORMAT ";", role,
+                                       (int)slot->role, (int)slot->dtype,
+                                       slot->parts * slot->part_bytes);
+        }
     }
+}
+
+/* The placements of several kinds of layers must agree. */
+static void
+add_placement(GString *text, const LhPlacement *placement)
+{
+    g_string_append_printf(text, "%d/%u;", (int)placement->kind, placement->split);
 }
 
 static char *
 signature_of(const LhStepAttention *hollow)
 {
     GString *text = g_string_new(NULL);
+    unsigned kinds = 0;
 
+    for (unsigned kind = 0; kind < LH_STEP_KINDS; kind++)
+        kinds += hollow->pass[kind][0] != NULL;
     for (unsigned kind = 0; kind < LH_STEP_KINDS; kind++) {
         for (unsigned pass = 0; pass < 2 && hollow->pass[kind][0] != NULL; pass++)
             add_slots(text, hollow->pass[kind][pass]);
+        if (kinds > 1 && hollow->pass[kind][0] != NULL)
+            add_placement(text, &hollow->pass[kind][0]->placement);
         g_string_append_c(text, '|');
     }
     return g_string_free(text, FALSE);
