@@ -316,126 +316,35 @@ lh_step_turns(const LhStepParams *params)
 
 /* ---- lower bound ---- */
 
-/* A simulation of the stages in which only the times of layers are known. */
-typedef struct {
-    Pipeline pipeline;
-    const LhStepLayerTimes *of;
-    bool overlap;             /* gradients of a layer are reduced right after it */
-    uint32_t places, *layers; /* [places] */
-    uint32_t *warmup;         /* [stages] */
-    Progress *done;           /* [stages] */
-    LhTime *stage_ps;         /* [stages] time of the works so far */
-    /* [places][micro-batches] earliest time of rows and gradients; LH_TIME_NEVER: unknown. */
-    LhTime *forward_ps, *backward_ps;
-} Play;
-
-static LhTime *
-made_at(const Play *play, bool backward, uint32_t at, uint32_t micro_batch)
-{
-    return (backward ? play->backward_ps : play->forward_ps) +
-           (size_t)at * play->pipeline.micro_batches + micro_batch;
-}
-
-/*
- * Earliest end of a work. Forward work waits for rows of the previous place. Backward work waits
- * for gradients of the next place, except for the recomputation of its last layer, which comes
- * first. LH_TIME_NEVER: the input is not there yet.
- */
+/* Layers of the first chunk of a stage. */
 static LhTime
-end_of_work(const Play *play, uint32_t stage, const Work *work)
+first_layers(const LhStepParams *params, uint32_t stage)
 {
-    const LhStepLayerTimes *of = play->of;
-    const uint32_t at = chunk_place(&play->pipeline, stage, work->chunk);
-    const LhTime layers = play->layers[at], free_ps = play->stage_ps[stage];
-    const LhTime again_ps = layers == 0 ? 0 : (layers - 1) * of->recompute_ps;
-    LhTime given_ps = 0;
-
-    if (!work->backward && at > 0)
-        given_ps = *made_at(play, false, at - 1, work->micro_batch);
-    else if (work->backward && at + 1 < play->places)
-        given_ps = *made_at(play, true, at + 1, work->micro_batch);
-    if (given_ps == LH_TIME_NEVER)
-        return given_ps;
-    if (!work->backward)
-        return MAX(free_ps, given_ps) + layers * of->forward_ps;
-    return MAX(free_ps + layers * (of->recompute_ps + of->backward_ps),
-               given_ps + layers * of->backward_ps + again_ps);
-}
-
-/* Accumulation that follows the gradient for the previous place: of one layer, or of all layers if
- * it happens at the end of the chunk's backward pass. */
-static LhTime
-behind_gradient(const Play *play, uint32_t at)
-{
-    return (play->overlap ? MIN(play->layers[at], 1) : (LhTime)play->layers[at]) *
-           play->of->accumulate_ps;
-}
-
-/* Advances a stage as far as possible; returns whether it advanced. */
-static bool
-play_stage(const Play *play, uint32_t stage)
-{
-    bool moved = false;
-    Work work;
-
-    while (next_work(&play->pipeline, play->warmup[stage], &play->done[stage], &work)) {
-        const uint32_t at = chunk_place(&play->pipeline, stage, work.chunk);
-        const LhTime end_ps = end_of_work(play, stage, &work);
-
-        if (end_ps == LH_TIME_NEVER)
-            break;
-        *made_at(play, work.backward, at, work.micro_batch) =
-            end_ps - (work.backward ? behind_gradient(play, at) : 0);
-        play->stage_ps[stage] = end_ps;
-        advance(&play->done[stage], &work);
-        moved = true;
-    }
-    return moved;
-}
-
-static LhTime
-play_all(const Play *play)
-{
-    LhTime longest_ps = 0;
-    bool moved = true;
-
-    while (moved) {
-        moved = false;
-        for (uint32_t stage = 0; stage < play->pipeline.stages; stage++)
-            moved |= play_stage(play, stage);
-    }
-    for (uint32_t stage = 0; stage < play->pipeline.stages; stage++)
-        longest_ps = MAX(longest_ps, play->stage_ps[stage]);
-    return longest_ps;
+    return (LhTime)lh_step_chunk_begins(params, stage + 1) -
+           (LhTime)lh_step_chunk_begins(params, stage);
 }
 
 LhTime
 lh_step_pipeline_least(const LhStepParams *params, const LhStepLayerTimes *of)
 {
-    const uint32_t stages = lh_step_stages(params), places = stages * lh_step_chunks(params);
-    const size_t works = (size_t)places * params->micro_batches;
-    g_autofree uint32_t *layers = g_new(uint32_t, places), *warmup = g_new(uint32_t, stages);
-    g_autofree Progress *done = g_new0(Progress, stages);
-    g_autofree LhTime *stage_ps = g_new0(LhTime, stages), *ends_ps = g_new(LhTime, 2 * works);
-    const Play play = { .pipeline = { .stages = stages,
-                                      .chunks = lh_step_chunks(params),
-                                      .micro_batches = params->micro_batches },
-                        .of = of,
-                        .overlap =
-                            params->behaviour.overlap_reduce && !params->behaviour.unit_is_model,
-                        .places = places,
-                        .layers = layers,
-                        .warmup = warmup,
-                        .done = done,
-                        .stage_ps = stage_ps,
-                        .forward_ps = ends_ps,
-                        .backward_ps = ends_ps + works };
+    const bool overlap = params->behaviour.overlap_reduce && !params->behaviour.unit_is_model;
+    LhTime filled_ps = 0, drained_ps = 0, longest_ps = 0;
 
-    for (uint32_t at = 0; at < places; at++)
-        layers[at] = lh_step_chunk_begins(params, at + 1) - lh_step_chunk_begins(params, at);
-    for (uint32_t stage = 0; stage < stages; stage++)
-        warmup[stage] = lh_step_warmup(params, stage);
-    for (size_t i = 0; i < 2 * works; i++)
-        ends_ps[i] = LH_TIME_NEVER;
-    return play_all(&play);
+    for (uint32_t stage = 0; stage < lh_step_stages(params); stage++) {
+        const LhTime layers = first_layers(params, stage);
+        const LhTime work_ps = (LhTime)lh_step_stage_layers(params, stage) *
+                               (of->forward_ps + of->recompute_ps + of->backward_ps);
+        /* Accumulation that follows the gradient for the previous stage: of one layer, or of all
+         * layers if it happens at the end of the chunk's backward pass. */
+        const LhTime after_ps = (overlap ? MIN(layers, 1) : layers) * of->accumulate_ps;
+
+        if (stage > 0)
+            drained_ps -= after_ps;
+        longest_ps = MAX(longest_ps, filled_ps + (LhTime)params->micro_batches * work_ps +
+                                         MAX(drained_ps, 0));
+        filled_ps += layers * of->forward_ps;
+        /* The last layer may be recomputed before the gradient arrives. */
+        drained_ps += layers * of->backward_ps + MAX(layers - 1, 0) * of->recompute_ps;
+    }
+    return longest_ps;
 }

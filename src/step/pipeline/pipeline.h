@@ -51,8 +51,9 @@ typedef struct {
 } LhStepLayerTimes;
 
 /*
- * Lower bound of the time of a pipeline. Each stage does its works one after another; transfers of
- * rows and gradients take no time. It assumes that the rows and gradients for other stages are the
- * last results of the first stream for a chunk, except for accumulation.
+ * Lower bound of the time of a pipeline: a stage begins when the first rows have passed the earlier
+ * ones, does all its works, and then its last gradients pass the earlier ones. Transfers of rows
+ * and gradients take no time. It assumes that the rows and gradients for other stages are the last
+ * results of the first stream for a chunk, except for accumulation.
  */
 LhTime lh_step_pipeline_least(const LhStepParams *params, const LhStepLayerTimes *of);
