@@ -162,13 +162,13 @@ static LhTime
 stages_time(const LhStepParams *p, const OfLayer *of)
 {
     const LhStepLayerTimes times = layer_times(of);
-    LhTime time_ps = lh_step_pipeline_least(p, &times), work;
+    LhTime time_ps = lh_step_pipeline_least(p, &times);
+    uint32_t layers = 0;
 
-    for (uint32_t stage = 0; stage < lh_step_stages(p); stage++) {
-        work = (LhTime)p->micro_batches * lh_step_stage_layers(p, stage);
-        for (int s = 0; s < LH_LEAST_SUMS; s++)
-            time_ps = MAX(time_ps, work * of->times_ps[s]);
-    }
+    for (uint32_t stage = 0; stage < lh_step_stages(p); stage++)
+        layers = MAX(layers, lh_step_stage_layers(p, stage));
+    for (int s = 0; s < LH_LEAST_SUMS; s++)
+        time_ps = MAX(time_ps, (LhTime)p->micro_batches * layers * of->times_ps[s]);
     return time_ps;
 }
 
@@ -426,11 +426,11 @@ lh_plan_estimate_close(const LhPlanCase *c, const LhProgram *program, LhTime eno
     const LhTime overhead_ps = lh_step_overhead_ps(&c->setup);
 
     *estimate = (LhPlanEstimate){ 0 };
-    estimate->time_ps = longest_chain(c, program, enough_ps - overhead_ps) + overhead_ps;
-    if (estimate->time_ps >= enough_ps)
-        return false;
     lh_plan_estimate_memory(c, program, estimate);
-    return true;
+    if (estimate->limit_bytes > 0 && estimate->peak_bytes > estimate->limit_bytes)
+        return true;
+    estimate->time_ps = longest_chain(c, program, enough_ps - overhead_ps) + overhead_ps;
+    return estimate->time_ps < enough_ps;
 }
 
 static void

@@ -62,9 +62,9 @@ LhTime lh_plan_estimate_refined(const LhPlanCase *c);
 /* Memory limit of a rank in a step; 0: no limit. */
 uint64_t lh_plan_limit_bytes(const LhSetup *setup);
 
-/* The close estimate, of the case's @program: the longest chain of ops of a few ranks, or the sums
- * above if these are longer; exact peak memory of every rank. Stops for a step that takes at least
- * @enough_ps or does not fit; returns false if its memory is then unknown. */
+/* The close estimate, of the case's @program: exact peak memory of every rank; if it fits, the
+ * longest chain of ops of a few ranks, or the sums above if these are longer, else no time. Stops
+ * for a step that takes at least @enough_ps, and returns false. */
 bool lh_plan_estimate_close(const LhPlanCase *c, const LhProgram *program, LhTime enough_ps,
                             LhPlanEstimate *estimate);
 
