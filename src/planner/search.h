@@ -12,10 +12,11 @@
 #include "planner/plan_outcome.h"
 #include "runtime/process/processes.h"
 
-/* Points per round. */
+/* Points per round, and points simulated per round: at first, so that there is soon an answer; once
+ * k have been simulated, when each round tightens the next one's cutoff. */
 #define LH_PLAN_ROUND 16
-#define LH_PLAN_SIMULATED                                                                          \
-    4 /* points per round once k have been simulated: each round tightens the next one's cutoff */
+#define LH_PLAN_FIRST 2
+#define LH_PLAN_SIMULATED 4
 
 /* Progress of a search (LhProgress.more). */
 typedef struct {

@@ -159,7 +159,8 @@ take_first(const GArray *points, guint count)
 /*
  * Chooses the points of the next round. If the first wanted points all have close estimates, they
  * are simulated; else the first without one get theirs. Until `top` points are simulated, points
- * with close estimates are simulated at once: the cutoff they give makes estimates cheaper.
+ * with close estimates are simulated at once, and few at first: there is soon an answer, and the
+ * cutoff they give makes estimates cheaper.
  */
 static GArray *
 choose_round(LhSearchPool *pool)
@@ -178,7 +179,9 @@ choose_round(LhSearchPool *pool)
         g_array_remove_range(pool->refined, 0, others);
         return round;
     }
-    count = MIN(close->len, ran < top ? MIN(top - ran, LH_PLAN_ROUND) : LH_PLAN_SIMULATED);
+    count =
+        ran >= top ? LH_PLAN_SIMULATED : MIN(top - ran, ran == 0 ? LH_PLAN_FIRST : LH_PLAN_ROUND);
+    count = MIN(count, close->len);
     round = take_first(close, count);
     if (count > 0)
         g_array_remove_range(close, 0, count);
