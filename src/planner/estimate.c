@@ -38,8 +38,9 @@ static const int common_sums[] = { 0, LH_LEAST_HOST, LH_LEAST_SMS };
 typedef struct {
     LhTime sums_ps[LH_LEAST_SUMS];
     uint64_t peak_bytes;
-    LhLowerBoundTimes few;              /* of the few micro-batches only */
-    uint64_t states_bytes, saved_bytes; /* before the first op; peak of saved activations */
+    LhLowerBoundTimes few; /* of the few micro-batches only */
+    /* Before the first op; peaks of saved activations, and of other gradients. */
+    uint64_t states_bytes, saved_bytes, gradients_bytes;
 } ProgramSums;
 
 /* Adds the times of a pass of attention, times its number of calls. Unless calls overlap, the first
@@ -73,7 +74,8 @@ sum_parts(const LhAttentionPart *attention, const LhAroundPart *around, uint32_t
     ProgramSums sums = { .peak_bytes = around->peak_bytes,
                          .few = around->times,
                          .states_bytes = around->states_bytes,
-                         .saved_bytes = around->saved_bytes };
+                         .saved_bytes = around->saved_bytes,
+                         .gradients_bytes = around->gradients_bytes };
 
     for (unsigned kind = 0; kind < LH_STEP_KINDS; kind++) {
         for (unsigned pass = 0; pass < 2; pass++) {
@@ -120,7 +122,7 @@ estimate_stage(const LhPlanCase *c, const ProgramSums *sums, const ProgramSums *
 /* Times and memory that a layer of a stage adds per micro-batch. */
 typedef struct {
     LhTime times_ps[LH_LEAST_SUMS], forward_ps, backward_ps, accumulate_ps;
-    uint64_t states_bytes, saved_bytes; /* states: once, not per micro-batch */
+    uint64_t states_bytes, saved_bytes, gradients_bytes; /* states: once, not per micro-batch */
 } OfLayer;
 
 /* Whether weights are gathered for each pass of a layer and gradients are reduced per layer, as
@@ -138,7 +140,8 @@ of_layer(const LhStepParams *p, const ProgramSums *sums, const ProgramSums *next
                    .backward_ps = next->few.backward_ps - sums->few.backward_ps,
                    .accumulate_ps = next->few.accumulate_ps - sums->few.accumulate_ps,
                    .states_bytes = next->states_bytes - sums->states_bytes,
-                   .saved_bytes = next->saved_bytes - sums->saved_bytes };
+                   .saved_bytes = next->saved_bytes - sums->saved_bytes,
+                   .gradients_bytes = next->gradients_bytes - sums->gradients_bytes };
 
     for (size_t i = 0; i < G_N_ELEMENTS(common_sums); i++)
         of.times_ps[common_sums[i]] =
@@ -173,7 +176,8 @@ stages_time(const LhStepParams *p, const OfLayer *of)
 }
 
 /* Peak memory of a stage: its states, and the saved activations of chunks in flight, each with at
- * least the layers of the smallest chunk. */
+ * least the layers of the smallest chunk. At the end of the backward pass of one of them, its
+ * gradients have taken the place of its activations. */
 static uint64_t
 stage_peak(const LhStepParams *p, const OfLayer *of, uint32_t stage)
 {
@@ -186,7 +190,8 @@ stage_peak(const LhStepParams *p, const OfLayer *of, uint32_t stage)
         least = MIN(least, lh_step_chunk_begins(p, place + 1) - lh_step_chunk_begins(p, place));
     }
     return lh_step_stage_layers(p, stage) * of->states_bytes +
-           lh_step_in_flight(p, stage) * least * of->saved_bytes;
+           least * ((lh_step_in_flight(p, stage) - 1) * of->saved_bytes +
+                    MAX(of->saved_bytes, of->gradients_bytes));
 }
 
 /* Estimates a pipeline from what a layer adds in a program without one. For models whose layers

@@ -82,6 +82,7 @@ typedef struct {
     const LhProgram *program;
     LhAroundPart *part;
     LhLive live;
+    uint64_t states_of_gradients_bytes; /* gradients before the first op */
     bool joined;
 } AroundWalk;
 
@@ -90,8 +91,12 @@ walk_op(void *data, const LhOp *op)
 {
     AroundWalk *walk = data;
 
-    if (op->kind == LH_OP_ALLOC || op->kind == LH_OP_FREE)
+    if (op->kind == LH_OP_ALLOC || op->kind == LH_OP_FREE) {
         lh_live_change(&walk->live, walk->program, op->memory.region, op->kind == LH_OP_ALLOC);
+        walk->part->gradients_bytes =
+            MAX(walk->part->gradients_bytes,
+                walk->live.by_category[LH_CATEGORY_GRADIENTS] - walk->states_of_gradients_bytes);
+    }
     if (op->module > 0)
         count_call(&walk->part->calls[(op->module - 1) / 2][(op->module - 1) % 2], op, walk->joined,
                    walk->live.bytes);
@@ -134,6 +139,7 @@ lh_around_part(const LhPlanCase *of, uint64_t layers, const LhStepAttention *hol
     lh_lower_bound_watch(least, (uint32_t)layers); /* the head's label */
     lh_live_init(&walk.live, program, rank);
     part->states_bytes = walk.live.bytes;
+    walk.states_of_gradients_bytes = walk.live.by_category[LH_CATEGORY_GRADIENTS];
     walk.program = program;
     lh_lower_bound_visit(least, walk_op, &walk);
     part->times = lh_lower_bound_of(least, rank, communication);

@@ -33,6 +33,7 @@ typedef struct {
     LhLowerBoundTimes times;
     uint64_t peak_bytes;                /* between calls of attention */
     uint64_t states_bytes, saved_bytes; /* before the first op; peak of saved activations */
+    uint64_t gradients_bytes;           /* peak of weight gradients that are not states */
     LhAttentionCalls calls[LH_STEP_KINDS][2];
 } LhAroundPart;
 

@@ -3,40 +3,23 @@
 
 #define NONE ((LhTime)-1)
 
-void
-lh_stream_bound_init(LhStreamBound *chains)
-{
-    *chains = (LhStreamBound){ .to = g_array_new(FALSE, FALSE, sizeof(LhTime)) };
-    for (int i = 1; i < LH_STREAMS_MAX; i++)
-        chains->stream_ps[i] = NONE;
-}
-
-void
-lh_stream_bound_clear(LhStreamBound *chains)
-{
-    g_array_unref(chains->to);
-}
-
-/* Starts a new chain if @op is behind a cut: everything before it on the first stream has ended. */
+/* Chains that start at the end of @op of the first stream, which has ended after all earlier ones.
+ */
 static void
-cut(LhStreamBound *chains, const LhOp *op)
+start_at(LhChains *chains, uint32_t op)
 {
-    if (op->layer == chains->layer && op->phase == chains->phase &&
-        op->micro_batch == chains->micro_batch && op->module == chains->module)
-        return;
-    chains->layer = op->layer;
-    chains->phase = op->phase;
-    chains->micro_batch = op->micro_batch;
-    chains->module = op->module;
-    chains->from = op->id;
+    const LhTime end_ps = 0;
+
+    chains->from = op;
     g_array_set_size(chains->to, 0);
+    g_array_append_val(chains->to, end_ps);
     chains->stream_ps[0] = 0;
     for (int i = 1; i < LH_STREAMS_MAX; i++)
         chains->stream_ps[i] = NONE;
 }
 
 static LhTime
-chain_to(const LhStreamBound *chains, uint32_t op)
+chain_to(const LhChains *chains, uint32_t op)
 {
     return op < chains->from || op - chains->from >= chains->to->len
                ? NONE
@@ -45,7 +28,7 @@ chain_to(const LhStreamBound *chains, uint32_t op)
 
 /* Ops on no stream, and ops of other streams that are not awaited, are on no chain. */
 static void
-note_end(LhStreamBound *chains, uint32_t op, LhTime end_ps)
+note_end(LhChains *chains, uint32_t op, LhTime end_ps)
 {
     const LhTime none = NONE;
 
@@ -54,16 +37,12 @@ note_end(LhStreamBound *chains, uint32_t op, LhTime end_ps)
     g_array_append_val(chains->to, end_ps);
 }
 
-LhTime
-lh_stream_bound_add(LhStreamBound *chains, const LhOp *op, LhTime takes_ps, bool awaited)
+/* Adds an op behind the start; returns the increase of its stream's longest chain. */
+static LhTime
+extend(LhChains *chains, const LhOp *op, LhTime takes_ps)
 {
-    LhTime *stream_ps = &chains->stream_ps[op->stream], end_ps, before_ps;
+    LhTime *stream_ps = &chains->stream_ps[op->stream], end_ps = *stream_ps, before_ps = end_ps;
 
-    if (op->stream == 0)
-        cut(chains, op);
-    else if (!awaited)
-        return 0;
-    before_ps = end_ps = *stream_ps;
     for (uint32_t i = 0; i < op->after_count; i++)
         end_ps = MAX(end_ps, chain_to(chains, op->after[i]));
     if (end_ps == NONE)
@@ -71,5 +50,60 @@ lh_stream_bound_add(LhStreamBound *chains, const LhOp *op, LhTime takes_ps, bool
     end_ps += takes_ps;
     note_end(chains, op->id, end_ps);
     *stream_ps = end_ps;
-    return op->stream == 0 ? end_ps - before_ps : 0;
+    return end_ps - before_ps;
+}
+
+void
+lh_stream_bound_init(LhStreamBound *bound)
+{
+    *bound = (LhStreamBound){ 0 };
+    for (int i = 0; i < 2; i++) {
+        bound->chains[i].to = g_array_new(FALSE, FALSE, sizeof(LhTime));
+        start_at(&bound->chains[i], 0);
+    }
+}
+
+void
+lh_stream_bound_clear(LhStreamBound *bound)
+{
+    for (int i = 0; i < 2; i++)
+        g_array_unref(bound->chains[i].to);
+}
+
+/* Whether there is a cut before @op, on the first stream. */
+static bool
+is_behind_cut(const LhStreamBound *bound, const LhOp *op)
+{
+    return op->layer != bound->layer || op->phase != bound->phase ||
+           op->micro_batch != bound->micro_batch || op->module != bound->module;
+}
+
+static void
+take_labels(LhStreamBound *bound, const LhOp *op)
+{
+    bound->layer = op->layer;
+    bound->phase = op->phase;
+    bound->micro_batch = op->micro_batch;
+    bound->module = op->module;
+}
+
+LhTime
+lh_stream_bound_add(LhStreamBound *bound, const LhOp *op, LhTime takes_ps, bool awaited)
+{
+    LhTime grown_ps;
+
+    if (op->stream != 0) {
+        if (awaited) {
+            extend(&bound->chains[bound->now], op, takes_ps);
+            extend(&bound->chains[!bound->now], op, takes_ps);
+        }
+        return 0;
+    }
+    if (is_behind_cut(bound, op)) {
+        bound->now = !bound->now;
+        take_labels(bound, op);
+    }
+    grown_ps = extend(&bound->chains[bound->now], op, takes_ps);
+    start_at(&bound->chains[!bound->now], op->id);
+    return grown_ps;
 }

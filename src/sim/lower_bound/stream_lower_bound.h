@@ -14,21 +14,29 @@
 
 #include <glib.h>
 
+/* Chains from the end of an op of the first stream on. */
 typedef struct {
-    uint32_t from; /* first op after the cut */
+    uint32_t from; /* that op */
     GArray *to;    /* of LhTime, by op from there on: longest chain to its end; negative: none */
     LhTime
         stream_ps[LH_STREAMS_MAX]; /* longest chain to the last op of each stream; negative: none */
-    uint16_t layer, micro_batch;   /* labels of the ops since the cut */
+} LhChains;
+
+/* Chains from the latest cut on, chains[now], and from the last op of the first stream on, where
+ * the next cut may be: awaited ops that follow it may come before the op that shows the cut. */
+typedef struct {
+    LhChains chains[2];
+    bool now;                    /* index */
+    uint16_t layer, micro_batch; /* labels of the first stream's ops since the cut */
     uint8_t phase, module;
 } LhStreamBound;
 
-void lh_stream_bound_init(LhStreamBound *chains);
-void lh_stream_bound_clear(LhStreamBound *chains);
+void lh_stream_bound_init(LhStreamBound *bound);
+void lh_stream_bound_clear(LhStreamBound *bound);
 
 /*
  * Adds the next op on a stream, with a lower bound of its time. Ops of other streams than the first
  * are on chains only if @awaited. Returns the increase of the first stream's time; 0 for ops of
  * other streams.
  */
-LhTime lh_stream_bound_add(LhStreamBound *chains, const LhOp *op, LhTime takes_ps, bool awaited);
+LhTime lh_stream_bound_add(LhStreamBound *bound, const LhOp *op, LhTime takes_ps, bool awaited);
