@@ -153,13 +153,14 @@ static bool
 same_call(const LhStepPlan *plan, const LhStepList *list, const LhStepCall *a, const LhStepCall *b,
           uint32_t unit)
 {
-    const bool same = a->does == b->does && a->stream == b->stream && a->phase == b->phase &&
+    /* Micro-batch and layer come first: most calls differ in them. */
+    const bool same = a->micro_batch + unit == b->micro_batch && a->layer == b->layer &&
+                      a->does == b->does && a->stream == b->stream && a->phase == b->phase &&
                       a->kind == b->kind && a->backward == b->backward && a->starts == b->starts &&
                       a->fresh == b->fresh && a->segment == b->segment &&
                       a->replicas == b->replicas && a->group == b->group &&
                       a->collective == b->collective && a->communicator == b->communicator &&
-                      a->uses_count == b->uses_count && a->layer == b->layer &&
-                      a->micro_batch + unit == b->micro_batch && a->kernel == b->kernel &&
+                      a->uses_count == b->uses_count && a->kernel == b->kernel &&
                       memcmp(&a->waits, &b->waits, sizeof(a->waits)) == 0 &&
                       a->after_module == b->after_module && a->after_all == b->after_all;
 
