@@ -183,16 +183,41 @@ same_chunk(const LhStepPlan *plan, const LhStepList *list, guint a, guint b, uin
     return true;
 }
 
-/* The next chunk after @from that is the module of chunk @from, @unit micro-batches later; the
- * number of chunks: none. */
-static guint
-next_like(const LhStepPlan *plan, const LhStepList *list, guint from, uint32_t unit)
+/* The module that a chunk begins with; NULL: none. */
+static const LhStepCall *
+module_of(const LhStepList *list, guint chunk)
 {
-    guint at = from + 1;
+    const LhStepCall *call = call_at(list, chunk_at(list, chunk)->first);
 
-    while (at < list->chunks->len && !same_chunk(plan, list, from, at, unit))
-        at++;
-    return at;
+    return call->does == LH_STEP_CALL_MODULE ? call : NULL;
+}
+
+static gpointer
+module_key(const LhStepPlan *plan, const LhStepCall *module, uint32_t micro_batches_later)
+{
+    const size_t micro_batch = module->micro_batch + micro_batches_later;
+
+    return GSIZE_TO_POINTER((micro_batch * plan->layers + module->layer) * LH_PHASES +
+                            module->phase);
+}
+
+/* For each chunk, the next one that begins with the same module, @unit micro-batches later; 0:
+ * none. Caller frees. */
+static guint *
+find_later(const LhStepPlan *plan, const LhStepList *list, uint32_t unit)
+{
+    g_autoptr(GHashTable) next = g_hash_table_new(NULL, NULL); /* module -> chunk */
+    guint *later = g_new0(guint, list->chunks->len);
+
+    for (guint i = list->chunks->len; i-- > 0;) {
+        const LhStepCall *module = module_of(list, i);
+
+        if (module == NULL)
+            continue;
+        later[i] = GPOINTER_TO_UINT(g_hash_table_lookup(next, module_key(plan, module, unit)));
+        g_hash_table_insert(next, module_key(plan, module, 0), GUINT_TO_POINTER(i));
+    }
+    return later;
 }
 
 /* Whether the @count chunks from @first on are repeated behind them. */
@@ -226,17 +251,15 @@ count_steps(LhStepList *list)
 bool
 lh_step_repeat(const LhStepPlan *plan, LhStepList *list, uint32_t unit, uint32_t left_out)
 {
+    g_autofree guint *later = find_later(plan, list, unit);
+
     /* A chunk begins behind a module in any case. */
     for (guint i = 0; i < list->chunks->len; i++) {
-        guint next;
-
-        if (call_at(list, chunk_at(list, i)->first)->does != LH_STEP_CALL_MODULE)
-            continue;
-        next = next_like(plan, list, i, unit);
-        if (!repeats(plan, list, i + 1, next - i, unit))
+        if (later[i] == 0 || !same_chunk(plan, list, i, later[i], unit) ||
+            !repeats(plan, list, i + 1, later[i] - i, unit))
             continue;
         list->repeat = (LhStepRepeat){
-            .first = i + 1, .count = next - i, .times = left_out, .micro_batches = unit
+            .first = i + 1, .count = later[i] - i, .times = left_out, .micro_batches = unit
         };
         count_steps(list);
         return true;
