@@ -66,6 +66,15 @@ find_join(const Search *s, const LhWait *wait)
     return NULL;
 }
 
+/* Whether the event waited for is later than all starts of collectives of its rank. */
+static bool
+is_arrival(const Search *s, const LhWait *wait)
+{
+    const Join *latest = &s->joins[wait->rank * JOINS_KEPT];
+
+    return latest->place == 0 || wait->index > latest->index;
+}
+
 static void
 keep_join(Search *s, const LhEvent *event)
 {
@@ -126,7 +135,8 @@ static void
 gather(Search *s, const LhEvent *event, const LhWait *waits)
 {
     const bool follows = s->members->len > 0 && event->waits_count == 2 &&
-                         waits[1].rank == s->last_rank && waits[1].index == s->last_index;
+                         waits[1].rank == s->last_rank && waits[1].index == s->last_index &&
+                         !is_arrival(s, &waits[0]);
     const bool gathers = event->end == LH_EVENT_BETWEEN && event->kind == LH_STEP_LATENCY &&
                          (follows || event->waits_count == 1) && waits[0].rank == event->rank;
     const Join *join = gathers ? find_join(s, &waits[0]) : NULL;

@@ -219,7 +219,7 @@ describe(const LhEventBlocks *b, const LhEvent *event, const LhWait *waits, bool
             mode = i;
         if (gives && !timed && wait->takes_ps != 0)
             takes = FILLS;
-        words[at++] = (uint32_t)folded((int64_t)wait->rank - event->rank) << 2 |
+        words[at++] = (same_gate ? 0 : (uint32_t)folded((int64_t)wait->rank - event->rank) << 2) |
                       (uint32_t)wait->host << 1 | same_gate;
         words[at++] = same_gate ? 0 : of->count - wait->index;
         words[at++] = (uint32_t)takes;
@@ -335,7 +335,7 @@ read_waits(const RankState *ranks, const LhEvent *event, const uint32_t *words, 
         const bool same_gate = words[0] & 1;
         LhWait *wait = &waits[i];
 
-        wait->rank = (uint32_t)(event->rank + unfolded(words[0] >> 2));
+        wait->rank = same_gate ? own->gate_rank : (uint32_t)(event->rank + unfolded(words[0] >> 2));
         wait->host = words[0] >> 1 & 1;
         wait->index = same_gate ? own->gate_index : ranks[wait->rank].count - words[1];
         wait->takes_ps = takes == FILLS ? LH_TIME_NEVER : unfolded(takes);

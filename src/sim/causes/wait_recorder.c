@@ -255,6 +255,14 @@ lh_wait_recorder_joins(LhWaitRecorder *w)
     lh_slack_joins(w->graph);
 }
 
+/* The latest event waits for the start of @op and all that has arrived at it, or its end. Each
+ * arrival waits for the start. */
+static void
+wait_for_op(LhWaitRecorder *w, const Running *op)
+{
+    lh_slack_wait(w->graph, op->done.index == LH_NO_INDEX ? op->start : op->done, 0);
+}
+
 void
 lh_wait_recorder_op_ends(LhWaitRecorder *w, uint32_t r, uint32_t id, const LhNode *node, LhTime now)
 {
@@ -266,8 +274,10 @@ lh_wait_recorder_op_ends(LhWaitRecorder *w, uint32_t r, uint32_t id, const LhNod
                                           computes ? LH_STEP_COMPUTE : LH_STEP_LATENCY);
 
     lh_slack_ends(w->graph, running->start.time_ps);
-    lh_slack_wait(w->graph, running->start, computes ? now - node->start_ps : 0);
-    lh_slack_wait(w->graph, running->done, 0);
+    if (computes)
+        lh_slack_wait(w->graph, running->start, now - node->start_ps);
+    else
+        wait_for_op(w, running);
     op->done = end.index;
     running->done = end;
     rank->ends[node->stream] = end;
@@ -308,8 +318,7 @@ event_of_op(LhWaitRecorder *w, uint32_t rank, uint32_t id, LhEventRef before)
     const LhEventRef event = lh_slack_event(w->graph, MAX(of_op, time_of(before)), rank, id,
                                             issued_op(&w->ranks[rank], id)->call, LH_STEP_LATENCY);
 
-    lh_slack_wait(w->graph, op->start, 0);
-    lh_slack_wait(w->graph, op->done, 0);
+    wait_for_op(w, op);
     lh_slack_wait(w->graph, before, 0);
     return event;
 }
@@ -348,11 +357,13 @@ lh_wait_recorder_flow_starts(LhWaitRecorder *w, uint32_t flow, const LhRoute *ro
     *f = (FlowWaits){ .rank = route->source, .op = ops[0], .hop = hop };
     f->event = lh_slack_event(w->graph, now, f->rank, f->op,
                               issued_op(&w->ranks[f->rank], f->op)->call, LH_STEP_LINKS);
-    lh_slack_wait(w->graph, from->start, 0);
+    if (hop)
+        wait_for_op(w, from);
+    else
+        lh_slack_wait(w->graph, from->start, 0);
     lh_slack_wait(w->graph, to->start, 0);
     if (!hop)
         return;
-    lh_slack_wait(w->graph, from->done, 0);
     lh_slack_wait(w->graph, from->left, 0);
     lh_slack_wait(w->graph, w->now, 0);
 }
