@@ -53,7 +53,9 @@ check(const char *members, bool path, uint64_t machine_ranks)
         LhSimParams params = params_of(setup, program, path);
         LhDevice device = *setup->device;
         g_autoptr(GError) error = NULL;
+        LhSymmetryGroups fold = { .kept = 0 };
         g_autoptr(LhSimResult) folded = NULL;
+        g_autoptr(LhSimResult) again = NULL;
         g_autoptr(LhSimResult) whole = NULL;
 
         device.machine_ranks = machine_ranks;
@@ -63,9 +65,11 @@ check(const char *members, bool path, uint64_t machine_ranks)
             params.time_share = faster;
             params.time_share_alike = true;
         }
+        params.fold = &fold;
         folded = lh_simulate(&params, &error);
         if (folded != NULL && folded->path != NULL)
             check_path(folded);
+        again = lh_simulate(&params, &error);
         params.unfolded = true;
         params.path = false;
         whole = lh_simulate(&params, &error);
@@ -73,6 +77,8 @@ check(const char *members, bool path, uint64_t machine_ranks)
                       error != NULL ? error->message : "");
         ck_assert_uint_eq(whole->simulated_ranks, whole->ranks_count);
         check_same(members, folded, whole);
+        check_same(members, again, whole);
+        ck_assert_uint_eq(again->simulated_ranks, folded->simulated_ranks);
         share = (double)folded->simulated_ranks / folded->ranks_count;
     }
     lh_setup_free(g_steal_pointer(&setup));

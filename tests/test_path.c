@@ -377,11 +377,30 @@ check_speed_ups(const GArray *all, bool shared, const char *what, uint32_t *stat
 }
 
 static void
+check_same_speed_ups(const GArray *all, const GArray *others)
+{
+    ck_assert_uint_eq(all->len, others->len);
+    for (guint i = 0; i < all->len; i++) {
+        const LhSpeedUp *a = &g_array_index(all, LhSpeedUp, i);
+        const LhSpeedUp *b = &g_array_index(others, LhSpeedUp, i);
+
+        ck_assert_uint_eq(a->group, b->group);
+        ck_assert_uint_eq(a->rank, b->rank);
+        ck_assert_uint_eq(a->op, b->op);
+        ck_assert_int_eq(a->saved_ps, b->saved_ps);
+        ck_assert_uint_eq(a->state, b->state);
+    }
+}
+
+/* Returns whether the schedule accepts the case. */
+static bool
 check_critical(const Case *c, const LhSchedule *schedule, bool shared, uint32_t *states)
 {
+    const LhTask alone = { .jobs = 1 }, many = { .jobs = 3 };
     g_autoptr(GError) error = NULL;
     g_autoptr(LhCompareRow) row = NULL;
     g_autoptr(LhCritical) critical = NULL;
+    g_autoptr(LhCritical) together = NULL;
     LhHooks hooks = { 0 };
     LhTime phases_ps = 0, ranks_ps = 0;
     uint32_t kernels = 0; /* streams with kernels, which share SMs */
@@ -389,11 +408,15 @@ check_critical(const Case *c, const LhSchedule *schedule, bool shared, uint32_t 
     lh_critical_hooks(&hooks);
     row = lh_compare_run(c->setup, schedule, &hooks);
     if (row->result == NULL)
-        return;
+        return false;
     for (uint32_t s = 0; s < row->program->streams_count; s++)
         kernels += row->program->streams[s].kind == LH_STREAM_COMPUTE;
-    critical = lh_critical_find(c->setup, row, NULL, &error);
+    critical = lh_critical_find(c->setup, row, &alone, &error);
     ck_assert_msg(critical != NULL, "%s", error != NULL ? error->message : "");
+    together = lh_critical_find(c->setup, row, &many, &error);
+    ck_assert_msg(together != NULL, "%s", error != NULL ? error->message : "");
+    check_same_speed_ups(critical->by_group, together->by_group);
+    check_same_speed_ups(critical->by_op, together->by_op);
     ck_assert_int_eq(sum_of(critical), row->result->makespan_ps);
     for (int phase = 0; phase < LH_PHASES; phase++)
         phases_ps += critical->phases_ps[phase];
@@ -403,6 +426,7 @@ check_critical(const Case *c, const LhSchedule *schedule, bool shared, uint32_t 
     ck_assert_int_eq(ranks_ps, row->result->makespan_ps);
     check_speed_ups(critical->by_group, shared || kernels > 1, schedule->name, states);
     check_speed_ups(critical->by_op, shared || kernels > 1, schedule->name, states);
+    return true;
 }
 
 START_TEST(path_savings_are_found_by_playing_again)
@@ -428,6 +452,31 @@ START_TEST(path_savings_are_found_by_playing_again)
     ck_assert_uint_gt(states[0][LH_SAVING_OTHER_PATH], 0);
     ck_assert_uint_gt(states[1][LH_SAVING_AGREES], 0);
     ck_assert_uint_gt(states[1][LH_SAVING_CONTENTION], 0);
+}
+END_TEST
+
+/* Steps whose ranks fold. */
+START_TEST(path_savings_of_steps_are_found_by_playing_again)
+{
+    static const char *const collectives[] = { "auto", "closed-form", "fluid", "ring" };
+    uint32_t states[3] = { 0 };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(collectives); i++) {
+        g_autofree char *more = g_strdup_printf(
+            ", \"step\": true, \"seq_length\": \"4K\", \"schedule\": [\"ring\"],"
+            " \"num_micro_batches\": 2, \"collectives\": \"%s\", \"shard\": \"%s\","
+            " \"tensor_model_parallel_size\": \"%u\", \"data_parallel_size\": %u",
+            collectives[i], i % 2 == 0 ? "ddp" : "fsdp", i < 2 ? 8 : 4, i < 2 ? 2 : 4);
+        Case c;
+
+        if (!test_takes(i))
+            continue;
+        c = case_with("hgx-h100:2", "gpt3-1.3b", more);
+        ck_assert_msg(check_critical(&c, g_ptr_array_index(c.setup->schedules, 0), true, states),
+                      "%s", more);
+        case_clear(&c);
+    }
+    ck_assert_uint_gt(states[LH_SAVING_AGREES], 0);
 }
 END_TEST
 
@@ -557,5 +606,6 @@ END_TEST
 
 LH_TEST_MAIN("path", path_fills_the_makespan_of_every_schedule, path_fills_the_makespan_of_steps,
              path_slack_is_how_late_an_op_may_be, path_slack_counts_the_window_of_the_host,
-             path_savings_are_found_by_playing_again, path_absorbed_ops_change_nothing,
+             path_savings_are_found_by_playing_again,
+             path_savings_of_steps_are_found_by_playing_again, path_absorbed_ops_change_nothing,
              path_exchanges_count_by_their_farthest_message)

@@ -2,8 +2,8 @@
 #include "critical_path/critical.h"
 
 #include "critical_path/absorbed.h"
+#include "critical_path/faster_runs.h"
 #include "program/cursor.h"
-#include "scenario/setup_simulate.h"
 
 const char *const lh_saving_names[] = { "agrees", "another path takes over", "contention", NULL };
 
@@ -259,20 +259,25 @@ is_near(const LhSpeedUp *what, LhTime saved_ps)
            LH_CRITICAL_AGREES * (double)what->predicted_ps;
 }
 
+/* Simulates @what_ifs, of LhSpeedUp. */
 static bool
-play_faster(const PathSearch *s, LhSpeedUp *what, GError **error)
+play_all(const PathSearch *s, const GPtrArray *what_ifs, GError **error)
 {
-    Faster faster = { s, what };
-    const LhHooks hooks = { .task = s->task != NULL ? *s->task : (LhTask){ 0 },
-                            .time_share = share_of_op,
-                            .time_share_data = &faster,
-                            .time_share_alike = what->op == LH_OP_NONE };
-    g_autoptr(LhSimResult) result = NULL;
+    g_autofree Faster *faster = g_new(Faster, MAX(what_ifs->len, 1));
+    g_autofree LhFasterRun *runs = g_new(LhFasterRun, MAX(what_ifs->len, 1));
 
-    result = lh_setup_simulate(s->of.setup, s->of.program, NULL, NULL, &hooks, error);
-    if (result == NULL)
+    for (guint i = 0; i < what_ifs->len; i++) {
+        LhSpeedUp *what = g_ptr_array_index(what_ifs, i);
+
+        faster[i] = (Faster){ s, what };
+        runs[i] = (LhFasterRun){ .share = share_of_op,
+                                 .data = &faster[i],
+                                 .alike = what->op == LH_OP_NONE };
+    }
+    if (!lh_faster_runs_play(s->of.setup, s->of.program, s->task, runs, what_ifs->len, error))
         return false;
-    what->saved_ps = s->answer->makespan_ps - result->makespan_ps;
+    for (guint i = 0; i < what_ifs->len; i++)
+        faster[i].what->saved_ps = s->answer->makespan_ps - runs[i].makespan_ps;
     return true;
 }
 
@@ -359,19 +364,27 @@ find_absorbed(const PathSearch *s, const GArray *all)
 }
 
 static bool
-play_speed_ups(const PathSearch *s, GArray *all, GError **error)
+play_speed_ups(const PathSearch *s, GError **error)
 {
-    g_autoptr(GArray) absorbed = find_absorbed(s, all);
+    GArray *const lists[] = { s->answer->by_group, s->answer->by_op };
+    GArray *absorbed[G_N_ELEMENTS(lists)];
+    g_autoptr(GPtrArray) what_ifs = g_ptr_array_new();
+    bool played;
 
-    for (guint i = 0; i < all->len; i++) {
-        LhSpeedUp *what = &g_array_index(all, LhSpeedUp, i);
-
-        if (!g_array_index(absorbed, LhAbsorbed, i).absorbed && !play_faster(s, what, error))
-            return false;
+    for (guint k = 0; k < G_N_ELEMENTS(lists); k++) {
+        absorbed[k] = find_absorbed(s, lists[k]);
+        for (guint i = 0; i < lists[k]->len; i++)
+            if (!g_array_index(absorbed[k], LhAbsorbed, i).absorbed)
+                g_ptr_array_add(what_ifs, &g_array_index(lists[k], LhSpeedUp, i));
     }
-    judge(s, all, absorbed);
-    g_array_sort(all, by_saving);
-    return true;
+    played = play_all(s, what_ifs, error);
+    for (guint k = 0; k < G_N_ELEMENTS(lists); k++) {
+        if (played)
+            judge(s, lists[k], absorbed[k]);
+        g_array_sort(lists[k], by_saving);
+        g_array_unref(absorbed[k]);
+    }
+    return played;
 }
 
 static void
@@ -501,7 +514,7 @@ lh_critical_find(const LhSetup *setup, const LhCompareRow *row, const LhTask *ta
 
     search_begin(&s);
     c = s.answer;
-    found = play_speed_ups(&s, c->by_group, error) && play_speed_ups(&s, c->by_op, error);
+    found = play_speed_ups(&s, error);
     c->played = found;
     search_end(&s);
     return found ? g_steal_pointer(&c) : NULL;

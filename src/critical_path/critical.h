@@ -83,9 +83,9 @@ lh_critical_hooks(LhHooks *hooks)
     hooks->precedence = true;
 }
 
-/* Analyses a row that ran with these hooks. @task (may be NULL) receives the progress of the
- * simulations, which run one after another. LH_ERROR_RUNTIME if one of them fails or is
- * interrupted. Caller frees. */
+/* Analyses a row that ran with these hooks. @task (may be NULL) has the number of threads for the
+ * simulations, which the answer does not depend on, and receives their progress. LH_ERROR_RUNTIME
+ * if one of them fails or is interrupted. Caller frees. */
 LhCritical *lh_critical_find(const LhSetup *setup, const LhCompareRow *row, const LhTask *task,
                              GError **error);
 

@@ -46,6 +46,7 @@ lh_setup_simulate(const LhSetup *setup, const LhProgram *program, const LhNetwor
         params.time_share = hooks->time_share;
         params.time_share_data = hooks->time_share_data;
         params.time_share_alike = hooks->time_share_alike;
+        params.fold = hooks->fold;
         params.limit_ps = hooks->limit_ps;
         params.tails = hooks->tails;
         params.ended_ps = hooks->ended_ps;

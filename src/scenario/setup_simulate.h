@@ -23,6 +23,7 @@ typedef struct {
                          const LhOpBuffer *buffer);
     void *time_share_data;
     bool time_share_alike;
+    LhSymmetryGroups *fold;         /* see LhSimParams; may be NULL */
     const _Atomic LhTime *limit_ps; /* cutoff of simulated time; see LhSimParams; may be NULL */
     const GArray *tails;            /* likewise */
     LhTime *ended_ps;               /* likewise */

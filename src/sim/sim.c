@@ -81,9 +81,13 @@ lh_simulate(const LhSimParams *params, GError **error)
 
     g_assert(params->network->ranks == lh_program_ranks(params->program));
     if (may_fold(params))
-        fold = lh_symmetry_choose(params->program, params->network, params->network_model);
+        fold = params->fold != NULL && lh_symmetry_is_any(params->fold)
+                   ? *params->fold
+                   : lh_symmetry_choose(params->program, params->network, params->network_model);
     while (result == NULL && cause == NULL)
         result = play(params, &fold, &cause);
+    if (params->fold != NULL)
+        *params->fold = fold;
     if (cause != NULL)
         g_propagate_error(error, cause);
     return result;

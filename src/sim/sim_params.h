@@ -10,6 +10,7 @@
 #include "program/timeline.h"
 #include "sim/cost/cost.h"
 #include "sim/network/link_utilization.h"
+#include "sim/network/symmetry.h"
 
 typedef struct {
     uint64_t rank;
@@ -68,6 +69,10 @@ typedef struct {
                          const LhOpBuffer *buffer);
     void *time_share_data;
     bool time_share_alike; /* it is the same for ops that folding takes for the same */
+    /* The folding to try first: that which an earlier run of the program on the network ended with,
+     * or all zeros. Set to that of this run, which has none if it may not fold. No result depends
+     * on it. NULL: the largest. */
+    LhSymmetryGroups *fold;
     /* Receives progress now and then: program, events and simulated time. A run uses one thread,
      * whatever the task's jobs, and reports on it. */
     LhTask task;
