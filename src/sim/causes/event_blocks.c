@@ -20,6 +20,7 @@
 #define WAIT_WORDS 4u
 #define WORDS_MAX (HEAD_WORDS + WAIT_WORDS * SHAPE_WAITS_MAX)
 #define EXPLICIT 255u    /* the time is written out; else the number of the wait that gives it */
+#define NUMBER_BYTES 10u /* largest size of a number */
 #define FILLS UINT64_MAX /* a duration that lasts from the event waited for to this one */
 
 /* What the description of a rank's next event refers to. */
@@ -34,21 +35,26 @@ typedef struct {
 typedef struct {
     guint8 *bytes;    /* NULL: it is being filled */
     RankState *ranks; /* at its beginning */
-    uint32_t events;
+    uint32_t events, waits;
 } Block;
 
 typedef struct {
     uint32_t first, count; /* of words */
 } Shape;
 
+typedef struct {
+    guint8 *bytes;
+    gsize count, capacity;
+} Bytes;
+
 struct _LhEventBlocks {
     uint32_t ranks_count;
     RankState *ranks;
-    GArray *blocks;   /* of Block */
-    GByteArray *last; /* bytes of the last one, while it is being filled */
-    GArray *shapes;   /* of Shape */
-    GArray *words;    /* of uint32_t */
-    uint32_t *table;  /* by hash: number of a shape + 1; 0: free */
+    GArray *blocks;  /* of Block */
+    Bytes last;      /* of the last one, while it is being filled */
+    GArray *shapes;  /* of Shape */
+    GArray *words;   /* of uint32_t */
+    uint32_t *table; /* by hash: number of a shape + 1; 0: free */
     uint32_t last_rank;
     LhTime last_ps;
     uint32_t reach;
@@ -64,7 +70,6 @@ lh_event_blocks_new(uint32_t ranks)
     b->ranks_count = ranks;
     b->ranks = g_new0(RankState, ranks);
     b->blocks = g_array_new(FALSE, FALSE, sizeof(Block));
-    b->last = g_byte_array_new();
     b->shapes = g_array_new(FALSE, FALSE, sizeof(Shape));
     b->words = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     b->table = g_new0(uint32_t, TABLE_SIZE);
@@ -81,7 +86,7 @@ lh_event_blocks_free(LhEventBlocks *b)
         g_free(g_array_index(b->blocks, Block, i).ranks);
     }
     g_array_unref(b->blocks);
-    g_byte_array_unref(b->last);
+    g_free(b->last.bytes);
     g_array_unref(b->shapes);
     g_array_unref(b->words);
     g_free(b->table);
@@ -121,17 +126,14 @@ unfolded(uint64_t value)
     return (int64_t)(value >> 1) ^ -(int64_t)(value & 1);
 }
 
-/* Seven bits a byte, the lowest first. */
-static void
-put(GByteArray *to, uint64_t value)
+/* Seven bits a byte, the lowest first. Returns where the next number goes. */
+static inline guint8 *
+put(guint8 *at, uint64_t value)
 {
-    guint8 bytes[10];
-    guint count = 0;
-
     for (; value >= 0x80; value >>= 7)
-        bytes[count++] = (guint8)(value | 0x80);
-    bytes[count++] = (guint8)value;
-    g_byte_array_append(to, bytes, count);
+        *at++ = (guint8)(value | 0x80);
+    *at++ = (guint8)value;
+    return at;
 }
 
 static inline uint64_t
@@ -242,11 +244,9 @@ words_of(const LhEventBlocks *b, const Shape *shape)
 static uint32_t
 find_shape(LhEventBlocks *b, const uint32_t *words, uint32_t count, uint32_t most)
 {
-    uint64_t hash = count;
+    const uint64_t hash = lh_mix_bytes(count, words, count * sizeof(*words));
     uint32_t slot;
 
-    for (uint32_t i = 0; i < count; i++)
-        hash = lh_mix(hash, words[i]);
     for (slot = (uint32_t)hash % TABLE_SIZE; b->table[slot] != 0; slot = (slot + 1) % TABLE_SIZE) {
         const Shape *known = &g_array_index(b->shapes, Shape, b->table[slot] - 1);
 
@@ -270,14 +270,27 @@ block_to_fill(LhEventBlocks *b)
 
         if (last->events < BLOCK_EVENTS)
             return last;
-        last->bytes = g_memdup2(b->last->data, b->last->len);
-        g_byte_array_set_size(b->last, 0);
+        last->bytes = g_memdup2(b->last.bytes, b->last.count);
+        b->last.count = 0;
     }
     next.ranks = g_memdup2(b->ranks, b->ranks_count * sizeof(RankState));
     b->last_rank = 0;
     b->last_ps = 0;
     g_array_append_val(b->blocks, next);
     return &g_array_index(b->blocks, Block, b->blocks->len - 1);
+}
+
+/* Returns the end of the bytes, with room for @numbers more. */
+static guint8 *
+room_for(Bytes *to, gsize numbers)
+{
+    const gsize most = to->count + numbers * NUMBER_BYTES;
+
+    if (most > to->capacity) {
+        to->capacity = MAX(most, 2 * to->capacity);
+        to->bytes = g_realloc(to->bytes, to->capacity);
+    }
+    return to->bytes + to->count;
 }
 
 static void
@@ -287,6 +300,7 @@ write_event(LhEventBlocks *b, const LhEvent *event, const LhWait *waits)
     g_autofree uint32_t *many = NULL;
     uint32_t *own = words;
     uint32_t count, shape = 0;
+    guint8 *at;
 
     if (event->waits_count > SHAPE_WAITS_MAX)
         own = many = g_new(uint32_t, HEAD_WORDS + WAIT_WORDS * (gsize)event->waits_count);
@@ -297,12 +311,14 @@ write_event(LhEventBlocks *b, const LhEvent *event, const LhWait *waits)
         count = describe(b, event, waits, false, own);
         shape = find_shape(b, own, count, SHAPES_MAX);
     }
-    put(b->last, folded((int64_t)event->rank - b->last_rank));
-    put(b->last, shape);
+    at = room_for(&b->last, 3 + (shape == 0 ? count : 0));
+    at = put(at, folded((int64_t)event->rank - b->last_rank));
+    at = put(at, shape);
     for (uint32_t i = 0; shape == 0 && i < count; i++)
-        put(b->last, own[i]);
+        at = put(at, own[i]);
     if ((own[0] >> 12 & 0xff) == EXPLICIT)
-        put(b->last, folded(event->time_ps - b->last_ps));
+        at = put(at, folded(event->time_ps - b->last_ps));
+    b->last.count = (gsize)(at - b->last.bytes);
 }
 
 void
@@ -321,6 +337,7 @@ lh_event_blocks_add(LhEventBlocks *b, LhEvent *event, const LhWait *waits)
     b->last_rank = event->rank;
     b->last_ps = event->time_ps;
     block->events++;
+    block->waits += event->waits_count;
 }
 
 /* ---- reading ---- */
@@ -392,8 +409,9 @@ spell(Reader *r)
     return r->spelled;
 }
 
-static void
-read_event(const LhEventBlocks *b, Reader *r, LhEventBlock *block)
+/* Reads the next event, and its waits to @waits, which is number @waits_first. */
+static LhEvent
+read_event(const LhEventBlocks *b, Reader *r, LhWait *waits, uint32_t waits_first)
 {
     LhEvent event = { .rank = (uint32_t)(r->last_rank + unfolded(get(&r->at))) };
     RankState *rank = &r->ranks[event.rank];
@@ -401,27 +419,24 @@ read_event(const LhEventBlocks *b, Reader *r, LhEventBlock *block)
     const uint32_t *words =
         shape == 0 ? spell(r) : words_of(b, &g_array_index(b->shapes, Shape, shape - 1));
     const uint32_t mode = words[0] >> 12 & 0xff;
-    LhWait *waits;
 
     event.kind = words[0] & 3;
     event.tiers = (uint8_t)(words[0] >> 2);
     event.end = words[0] >> 10 & 3;
     event.waits_count = words[3];
-    event.waits_first = block->waits->len;
+    event.waits_first = waits_first;
     event.op = rank->op + words[1];
     event.call = (uint16_t)words[2];
     event.index = rank->count;
     if (mode == EXPLICIT)
         event.time_ps = r->last_ps + unfolded(get(&r->at));
-    g_array_set_size(block->waits, block->waits->len + event.waits_count);
-    waits = (LhWait *)(void *)block->waits->data + event.waits_first;
     read_waits(r->ranks, &event, words + HEAD_WORDS, waits);
     read_times(r->ranks, &event, mode, waits);
     pass_gates(r->ranks, rank, waits, event.waits_count);
     go_on(rank, &event);
     r->last_rank = event.rank;
     r->last_ps = event.time_ps;
-    g_array_append_val(block->events, event);
+    return event;
 }
 
 void
@@ -429,16 +444,20 @@ lh_event_blocks_read(const LhEventBlocks *b, uint32_t index, LhEventBlock *block
 {
     const Block *from = &g_array_index(b->blocks, Block, index);
     g_autofree RankState *ranks = g_memdup2(from->ranks, b->ranks_count * sizeof(RankState));
-    Reader r = { .at = from->bytes != NULL ? from->bytes : b->last->data, .ranks = ranks };
+    Reader r = { .at = from->bytes != NULL ? from->bytes : b->last.bytes, .ranks = ranks };
 
     if (block->events == NULL) {
         block->events = g_array_new(FALSE, FALSE, sizeof(LhEvent));
         block->waits = g_array_new(FALSE, FALSE, sizeof(LhWait));
     }
-    g_array_set_size(block->events, 0);
-    g_array_set_size(block->waits, 0);
-    for (uint32_t i = 0; i < from->events; i++)
-        read_event(b, &r, block);
+    g_array_set_size(block->events, from->events);
+    g_array_set_size(block->waits, from->waits);
+    for (uint32_t i = 0, waits = 0; i < from->events; i++) {
+        LhEvent *event = &g_array_index(block->events, LhEvent, i);
+
+        *event = read_event(b, &r, (LhWait *)(void *)block->waits->data + waits, waits);
+        waits += event->waits_count;
+    }
     g_free(r.spelled);
 }
 

@@ -54,6 +54,7 @@ struct _LhWaitRecorder {
     const LhNetwork *network;
     LhSlackGraph *graph;
     RankWaits *ranks;
+    uint32_t streams; /* those with ops so far are below this */
     FlowWaits *flows;
     uint32_t flows_count;
     LhEventRef now; /* the current cause */
@@ -162,6 +163,7 @@ lh_wait_recorder_issued(LhWaitRecorder *w, uint32_t r, const LhOp *op, const LhO
     g_assert(op->id == rank->first + rank->count);
     if (lh_op_on_stream(op)) {
         issued.stream = op->stream;
+        w->streams = MAX(w->streams, op->stream + 1u);
         issued.call = lh_slack_calls(w->graph, (LhSlackCalls){ .kind = op->kind,
                                                                .phase = op->phase,
                                                                .kernel = kernel_of(op),
@@ -187,9 +189,9 @@ running_op(const LhWaitRecorder *w, uint32_t r, uint32_t id)
 }
 
 static void
-merge(Complete *into, const Complete *other)
+merge(const LhWaitRecorder *w, Complete *into, const Complete *other)
 {
-    for (uint32_t s = 0; s < LH_STREAMS_MAX; s++)
+    for (uint32_t s = 0; s < w->streams; s++)
         into->before[s] = MAX(into->before[s], other->before[s]);
 }
 
@@ -215,7 +217,7 @@ wait_for_ops(LhWaitRecorder *w, uint32_t r, uint32_t id, const LhNode *node, Com
     RankWaits *rank = &w->ranks[r];
 
     *complete = rank->ended[node->stream];
-    merge(complete, &rank->gate_complete);
+    merge(w, complete, &rank->gate_complete);
     lh_slack_wait(w->graph, rank->ends[node->stream], 0);
     for (uint32_t i = 0; i < node->after_all; i++) {
         const uint32_t after = node->after[i];
@@ -229,7 +231,7 @@ wait_for_ops(LhWaitRecorder *w, uint32_t r, uint32_t id, const LhNode *node, Com
     if (id <= LH_HOST_WINDOW)
         return;
     move_window(rank, r, id - LH_HOST_WINDOW);
-    for (uint32_t s = 0; s < LH_STREAMS_MAX; s++)
+    for (uint32_t s = 0; s < w->streams; s++)
         if (rank->last_after[s] > complete->before[s])
             lh_slack_wait(w->graph, rank->last[s], 0);
 }
@@ -294,9 +296,9 @@ lh_wait_recorder_sync_ends(LhWaitRecorder *w, uint32_t r, uint32_t id, const LhN
     const LhEventRef end = lh_slack_event(w->graph, end_ps, r, id, 0, LH_STEP_HOST);
 
     lh_slack_wait_host(w->graph, rank->gate, sync->issued_ps - rank->gate.time_ps + sync_ps);
-    for (uint32_t s = 0; s < LH_STREAMS_MAX; s++) {
+    for (uint32_t s = 0; s < w->streams; s++) {
         lh_slack_wait(w->graph, rank->ends[s], sync_ps);
-        merge(&rank->gate_complete, &rank->ended[s]);
+        merge(w, &rank->gate_complete, &rank->ended[s]);
     }
     rank->gate = end;
 }
