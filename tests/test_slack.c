@@ -11,7 +11,7 @@
 #include <string.h>
 
 #define PART 0.9
-#define REPLAYS 6u
+#define REPLAYS 11u
 
 /* A graph as a plain list, and where the next event may take hold. */
 typedef struct {

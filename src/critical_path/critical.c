@@ -281,27 +281,34 @@ play_all(const PathSearch *s, const GPtrArray *what_ifs, GError **error)
     return true;
 }
 
-/* Sets the reasons of savings that differ from the prediction. */
+/* Sets the reasons of savings that differ from the prediction, as long as nothing is shared. Adds
+ * those for which that must be checked to @unsure. */
 static void
-judge(const PathSearch *s, GArray *all, const GArray *absorbed)
+judge(GArray *all, const GArray *absorbed, GPtrArray *unsure)
 {
-    g_autofree Faster *faster = g_new(Faster, MAX(all->len, 1));
-    g_autofree void **data = g_new(void *, MAX(all->len, 1));
-    g_autofree LhTime *makespans_ps = g_new(LhTime, MAX(all->len, 1));
-    uint32_t count = 0;
-
     for (guint i = 0; i < all->len; i++) {
         LhSpeedUp *what = &g_array_index(all, LhSpeedUp, i);
 
         what->state = is_near(what, what->predicted_ps) ? LH_SAVING_AGREES : LH_SAVING_OTHER_PATH;
-        if (what->state == LH_SAVING_AGREES || g_array_index(absorbed, LhAbsorbed, i).absorbed)
-            continue;
-        faster[count] = (Faster){ s, what };
-        data[count] = &faster[count];
-        count++;
+        if (what->state != LH_SAVING_AGREES && !g_array_index(absorbed, LhAbsorbed, i).absorbed)
+            g_ptr_array_add(unsure, what);
     }
-    lh_slack_replay(s->of.precedence, share_of_event, data, count, makespans_ps);
-    for (uint32_t i = 0; i < count; i++)
+}
+
+/* Finds contention among what-ifs, of LhSpeedUp. */
+static void
+find_contention(const PathSearch *s, const GPtrArray *unsure)
+{
+    g_autofree Faster *faster = g_new(Faster, MAX(unsure->len, 1));
+    g_autofree void **data = g_new(void *, MAX(unsure->len, 1));
+    g_autofree LhTime *makespans_ps = g_new(LhTime, MAX(unsure->len, 1));
+
+    for (guint i = 0; i < unsure->len; i++) {
+        faster[i] = (Faster){ s, g_ptr_array_index(unsure, i) };
+        data[i] = &faster[i];
+    }
+    lh_slack_replay(s->of.precedence, share_of_event, data, unsure->len, makespans_ps);
+    for (guint i = 0; i < unsure->len; i++)
         if (!is_near(faster[i].what, s->answer->makespan_ps - makespans_ps[i]))
             faster[i].what->state = LH_SAVING_CONTENTION;
 }
@@ -349,17 +356,18 @@ static GArray *
 find_absorbed(const PathSearch *s, const GArray *all)
 {
     GArray *ops = g_array_new(FALSE, TRUE, sizeof(LhAbsorbed));
+    bool kernels = false;
 
     g_array_set_size(ops, all->len);
-    if (all->len == 0 || g_array_index(all, LhSpeedUp, 0).op == LH_OP_NONE ||
-        s->of.setup->device->machine_ranks > 0)
-        return ops;
     for (guint i = 0; i < all->len; i++) {
         const LhSpeedUp *what = &g_array_index(all, LhSpeedUp, i);
 
         g_array_index(ops, LhAbsorbed, i) = (LhAbsorbed){ .rank = what->rank, .op = what->op };
+        kernels |=
+            what->op != LH_OP_NONE && group_at(s->answer, what->group)->kind == LH_OP_COMPUTE;
     }
-    lh_absorbed_find(s->of.precedence, ops);
+    if (kernels && s->of.setup->device->machine_ranks == 0)
+        lh_absorbed_find(s->of.precedence, ops);
     return ops;
 }
 
@@ -369,6 +377,7 @@ play_speed_ups(const PathSearch *s, GError **error)
     GArray *const lists[] = { s->answer->by_group, s->answer->by_op };
     GArray *absorbed[G_N_ELEMENTS(lists)];
     g_autoptr(GPtrArray) what_ifs = g_ptr_array_new();
+    g_autoptr(GPtrArray) unsure = g_ptr_array_new();
     bool played;
 
     for (guint k = 0; k < G_N_ELEMENTS(lists); k++) {
@@ -380,10 +389,12 @@ play_speed_ups(const PathSearch *s, GError **error)
     played = play_all(s, what_ifs, error);
     for (guint k = 0; k < G_N_ELEMENTS(lists); k++) {
         if (played)
-            judge(s, lists[k], absorbed[k]);
-        g_array_sort(lists[k], by_saving);
+            judge(lists[k], absorbed[k], unsure);
         g_array_unref(absorbed[k]);
     }
+    find_contention(s, unsure);
+    for (guint k = 0; k < G_N_ELEMENTS(lists); k++)
+        g_array_sort(lists[k], by_saving);
     return played;
 }
 

@@ -267,7 +267,7 @@ lh_slack_of(const LhSlackGraph *p, void (*visit)(void *data, const LhEvent *even
 
 /* ---- replays ---- */
 
-#define LANES 4u /* replays at once */
+#define LANES 8u /* replays at once */
 
 /* What a rank's host last waited for. */
 typedef struct {
