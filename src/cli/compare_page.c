@@ -67,7 +67,7 @@ look_closely(const LhSetup *setup, const LhComparison *comparison, const LhCompa
     }
     if (!has_critical(comparison))
         return true;
-    c->critical = lh_artifacts_critical(setup, &c->runs[0], error);
+    c->critical = lh_artifacts_critical(setup, &c->runs[0], page->jobs, error);
     return c->critical != NULL;
 }
 

@@ -11,6 +11,7 @@ typedef struct {
     const char *path;        /* .html or .pdf */
     const char *ranks_shown; /* as on the command line; NULL: all, or the first ones */
     LhTime max_work_ps;
+    guint jobs; /* threads; 0: one per core */
 } LhComparePage;
 
 /* Options of pages; @member is a member of @Options. */

@@ -91,10 +91,10 @@ lh_artifacts_plays(bool critical)
 }
 
 LhCritical *
-lh_artifacts_critical(const LhSetup *setup, const LhReportRun *run, GError **error)
+lh_artifacts_critical(const LhSetup *setup, const LhReportRun *run, guint jobs, GError **error)
 {
     LhProgressLine progress;
-    const LhTask task = { .progress = look_on, .data = &progress };
+    const LhTask task = { .jobs = jobs, .progress = look_on, .data = &progress };
     LhCritical *critical;
 
     lh_progress_start(&progress, lh_run_time_simulate(run->row->program) * 2 * LH_CRITICAL_TOP);

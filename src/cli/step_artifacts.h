@@ -27,6 +27,7 @@ bool lh_artifacts_has_critical(const LhSimResult *result);
 /* Cost of the analysis, in simulations of the run. */
 int lh_artifacts_plays(bool critical);
 
-/* Finds the critical path of a run recorded with @critical. LH_ERROR_RUNTIME if it fails or is
- * interrupted. Caller frees. */
-LhCritical *lh_artifacts_critical(const LhSetup *setup, const LhReportRun *run, GError **error);
+/* Finds the critical path of a run recorded with @critical, on @jobs threads (0: one per core).
+ * LH_ERROR_RUNTIME if it fails or is interrupted. Caller frees. */
+LhCritical *lh_artifacts_critical(const LhSetup *setup, const LhReportRun *run, guint jobs,
+                                  GError **error);

@@ -167,7 +167,8 @@ page_of(const CompareOptions *o)
 {
     return (LhComparePage){ .path = o->report,
                             .ranks_shown = o->ranks_shown,
-                            .max_work_ps = o->max_work_ps };
+                            .max_work_ps = o->max_work_ps,
+                            .jobs = (guint)o->jobs };
 }
 
 static bool

@@ -410,7 +410,7 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Looks, looks_clear)
 
 /* Simulates a configuration again for its result, and once more for its timeline. */
 static bool
-look(const LhPlanCase *c, LhReportRun *run, LhCritical **critical, GError **error)
+look(const LhPlanCase *c, guint jobs, LhReportRun *run, LhCritical **critical, GError **error)
 {
     g_autoptr(LhCompareRow) row = lh_compare_run(&c->setup, c->schedule, NULL);
     LhArtifacts how = { .setup = &c->setup, .schedule = c->schedule, .result = row->result };
@@ -424,19 +424,19 @@ look(const LhPlanCase *c, LhReportRun *run, LhCritical **critical, GError **erro
     if (!lh_artifacts_write(&how, run, error))
         return false;
     if (how.critical)
-        *critical = lh_artifacts_critical(&c->setup, run, error);
+        *critical = lh_artifacts_critical(&c->setup, run, jobs, error);
     return *critical != NULL || !how.critical;
 }
 
 static bool
-look_at_ways(const LhPlanCluster *best, Looks *c, GError **error)
+look_at_ways(const LhPlanCluster *best, guint jobs, Looks *c, GError **error)
 {
     for (guint i = 0; i < MIN(best->ways->len, LOOKS_MAX); i++) {
         const LhPlanWay *way = g_ptr_array_index(best->ways, i);
 
         c->count = i + 1;
         if (!lh_plan_case_init(&c->cases[i], best->space, way->point, error) ||
-            !look(&c->cases[i], &c->runs[i], &c->critical[i], error))
+            !look(&c->cases[i], jobs, &c->runs[i], &c->critical[i], error))
             return false;
         c->looks[i] = (LhPlanLook){ .setup = &c->cases[i].setup,
                                     .run = &c->runs[i],
@@ -463,7 +463,8 @@ write_plan_page(const LhCommandLine *line, const LhPlanQuery *query, const LhPla
         return false;
     }
     if (answer->best != G_MAXUINT &&
-        !look_at_ways(g_ptr_array_index(answer->clusters, answer->best), &closely, error))
+        !look_at_ways(g_ptr_array_index(answer->clusters, answer->best), (guint)o->jobs, &closely,
+                      error))
         return false;
     page.looks = closely.looks;
     page.looks_count = closely.count;

@@ -76,7 +76,8 @@ compare(const LhCommandLine *line, GError **error)
     const ReportOptions *o = line->options;
     const LhComparePage page = { .path = o->output,
                                  .ranks_shown = o->ranks_shown,
-                                 .max_work_ps = o->max_work_ps };
+                                 .max_work_ps = o->max_work_ps,
+                                 .jobs = (guint)o->jobs };
     g_autoptr(LhSetup) setup = lh_setup_new(line->scenario, error);
     g_autoptr(LhComparison) comparison = NULL;
     double seconds;
