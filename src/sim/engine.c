@@ -78,6 +78,23 @@ try_start(LhEngine *e, LhSimRank *rank, uint32_t stream)
     return queue->head != id;
 }
 
+/* Starts what can start, stream by stream; true if some stream moved on at once. */
+static bool
+start_heads(LhEngine *e, LhSimRank *rank)
+{
+    uint32_t passed = 0, open; /* the streams up to the current one; the open ones behind these */
+    bool moved = false;
+
+    while ((open = lh_open_streams(rank) & ~passed) != 0) {
+        const uint32_t s = lh_first_stream(open);
+        const bool again = lh_next_op(e, rank, s) != LH_NO_NODE && try_start(e, rank, s);
+
+        passed = ((again ? 1u : 2u) << s) - 1;
+        moved |= again;
+    }
+    return moved;
+}
+
 /* Advances the rank as far as it gets in this instant. */
 static void
 advance(LhEngine *e, LhSimRank *rank)
@@ -85,17 +102,8 @@ advance(LhEngine *e, LhSimRank *rank)
     bool moved;
 
     do {
-        uint32_t passed = 0; /* the streams up to the current one */
-
         moved = rank->gate != LH_NO_NODE && lh_host_pass_sync(e, rank);
-        while ((lh_open_streams(e, rank) & ~passed) != 0) {
-            const uint32_t s = lh_first_stream(lh_open_streams(e, rank) & ~passed);
-
-            passed = (2u << s) - 1;
-            while ((lh_open_streams(e, rank) >> s & 1) != 0 &&
-                   lh_next_op(e, rank, s) != LH_NO_NODE && try_start(e, rank, s))
-                moved = true;
-        }
+        moved |= start_heads(e, rank);
         moved |= lh_host_pull(e, rank);
     } while (moved && e->error == NULL);
     lh_engine_classify(e, rank);
@@ -173,7 +181,7 @@ window_is_full(const LhEngine *e, const LhSimRank *rank)
 
     if (rank->gate != LH_NO_NODE)
         return false;
-    if (lh_lookahead_has(e, rank))
+    if (rank->read)
         return !e->ahead[rank->index]->ended &&
                !lh_nodes_in_window(nodes, e->ahead[rank->index]->next_id);
     return !rank->ended && !lh_nodes_in_window(nodes, nodes->issued);

@@ -249,7 +249,7 @@ bool
 lh_host_pull_step(LhEngine *e, LhSimRank *rank)
 {
     LhCursor *cursor = lh_engine_cursor(e, rank->index);
-    const bool read = lh_lookahead_has(e, rank);
+    const bool read = rank->read;
 
     if ((e->params->steps_max > 0 && cursor->own.step >= e->params->steps_max) ||
         !lh_cursor_step(cursor, &e->buffer)) {
@@ -257,7 +257,7 @@ lh_host_pull_step(LhEngine *e, LhSimRank *rank)
         return false;
     }
     if (read)
-        e->read[rank->index] = e->ahead[rank->index]->cursor.own.step > cursor->own.step;
+        rank->read = e->ahead[rank->index]->cursor.own.step > cursor->own.step;
     for (uint32_t i = 0; i < e->buffer.ops_count; i++) {
         LhOp *op = &e->buffer.ops[i];
 

@@ -24,7 +24,6 @@ lh_lookahead_init(LhEngine *e)
         p->steps_max > 0 || p->compute_time != NULL || p->time_share != NULL)
         return;
     e->ahead = g_new0(LhLookahead *, e->ranks_count);
-    e->read = g_new0(bool, e->ranks_count);
 }
 
 void
@@ -33,7 +32,6 @@ lh_lookahead_clear(LhEngine *e)
     for (uint32_t r = 0; e->ahead != NULL && r < e->ranks_count; r++)
         g_free(e->ahead[r]);
     g_free(e->ahead);
-    g_free(e->read);
 }
 
 /* The lookahead of the rank, from its next step on if there was none. */
@@ -42,7 +40,7 @@ lookahead_of(LhEngine *e, const LhSimRank *rank)
 {
     LhLookahead **at = &e->ahead[rank->index];
 
-    if (lh_lookahead_has(e, rank))
+    if (rank->read)
         return *at;
     if (*at == NULL)
         *at = g_new(LhLookahead, 1);
@@ -99,7 +97,7 @@ latest_before(const LhLookahead *ahead, const LhNodes *nodes, const LhOp *op)
 
 /* Reads the next step. */
 static void
-read_step(LhEngine *e, const LhSimRank *rank, LhLookahead *ahead)
+read_step(LhEngine *e, LhSimRank *rank, LhLookahead *ahead)
 {
     const LhCursor before = ahead->cursor;
 
@@ -112,22 +110,18 @@ read_step(LhEngine *e, const LhSimRank *rank, LhLookahead *ahead)
         ahead->cursor = before;
         return;
     }
-    e->read[rank->index] = true;
+    rank->read = true;
     for (uint32_t i = 0; i < e->buffer.ops_count; i++) {
         const LhOp *op = &e->buffer.ops[i];
 
         lh_host_read(e, rank, op, &ahead->host_ps);
         note_kind(ahead, op);
-        if (lh_op_on_stream(op) && ahead->read[op->stream]++ == 0)
+        if (lh_op_on_stream(op) && ahead->read[op->stream]++ == 0) {
             ahead->after[op->stream] = latest_before(ahead, &rank->nodes, op);
+            rank->ahead |= (uint16_t)(1u << op->stream);
+        }
     }
     ahead->next_id += e->buffer.ops_count;
-}
-
-static bool
-is_idle(const LhSimRank *rank, const LhLookahead *ahead, uint32_t stream)
-{
-    return lh_queue(rank, stream)->head == LH_NO_NODE && ahead->read[stream] == 0;
 }
 
 /* Whether the first op read on a stream may be able to start. */
@@ -136,9 +130,8 @@ may_start(const LhSimRank *rank, const LhLookahead *ahead, uint32_t stream)
 {
     const uint32_t after = ahead->after[stream];
 
-    return ahead->read[stream] > 0 &&
-           (after == LH_OP_NONE ||
-            (after < rank->nodes.issued && lh_node_is_done(&rank->nodes, after)));
+    return after == LH_OP_NONE ||
+           (after < rank->nodes.issued && lh_node_is_done(&rank->nodes, after));
 }
 
 /* One step at a time, as a host that issues it: streams look for work in between. */
@@ -146,18 +139,15 @@ bool
 lh_lookahead_pull(LhEngine *e, LhSimRank *rank)
 {
     LhLookahead *ahead = lookahead_of(e, rank);
-    bool idle = false, busy = false;
+    const bool busy = (e->all_streams & ~rank->empty) != 0;
+    const bool idle = (rank->empty & ~rank->ahead) != 0;
 
-    for (uint32_t s = 0; s < e->streams_count; s++) {
-        busy |= lh_queue(rank, s)->head != LH_NO_NODE;
-        idle |= is_idle(rank, ahead, s);
-    }
     if (!busy || ahead->sync)
         return lh_host_pull_step(e, rank);
     if (!idle || ahead->ended || !lh_nodes_in_window(&rank->nodes, ahead->next_id))
         return false;
     read_step(e, rank, ahead);
-    if ((ahead->sync || ahead->ended) && !lh_lookahead_has(e, rank))
+    if ((ahead->sync || ahead->ended) && !rank->read)
         return lh_host_pull_step(e, rank); /* nothing is left to read */
     return !ahead->ended;
 }
@@ -175,12 +165,13 @@ lh_lookahead_head(LhEngine *e, LhSimRank *rank, uint32_t stream)
 }
 
 void
-lh_lookahead_issue(LhEngine *e, const LhSimRank *rank, const LhOp *op)
+lh_lookahead_issue(LhEngine *e, LhSimRank *rank, const LhOp *op)
 {
     LhLookahead *ahead = e->ahead[rank->index];
 
     if (!lh_op_on_stream(op))
         return;
-    ahead->read[op->stream]--;
+    if (--ahead->read[op->stream] == 0)
+        rank->ahead &= (uint16_t) ~(1u << op->stream);
     ahead->after[op->stream] = LH_OP_NONE;
 }

@@ -23,7 +23,7 @@ is_late(LhEngine *e, LhSimRank *rank, uint32_t stream)
 static inline bool
 waits_for_host(LhEngine *e, LhSimRank *rank, uint32_t streams)
 {
-    for (streams &= lh_open_streams(e, rank); streams != 0; streams &= streams - 1)
+    for (streams &= lh_open_streams(rank); streams != 0; streams &= streams - 1)
         if (is_late(e, rank, lh_first_stream(streams)))
             return true;
     return false;
@@ -92,9 +92,10 @@ lh_engine_complete(LhEngine *e, LhSimRank *rank, uint32_t id)
         lh_exposed_end(lh_engine_exposed(e, rank), id, e->now);
     node->state = LH_NODE_DONE;
     result->finish_ps = e->now + e->skipped_ps;
-    if (rank->tails_ps != NULL)
-        e->least_ps = MAX(e->least_ps, result->finish_ps + g_array_index(rank->tails_ps, LhTime,
-                                                                         id + rank->skipped_ops));
+    if (e->tails_ps != NULL && e->tails_ps[rank->index] != NULL)
+        e->least_ps =
+            MAX(e->least_ps, result->finish_ps + g_array_index(e->tails_ps[rank->index], LhTime,
+                                                               id + rank->skipped_ops));
     queue->head = node->next;
     if (node->next == LH_NO_NODE) {
         queue->tail = LH_NO_NODE;

@@ -34,7 +34,7 @@ init_ranks(LhEngine *e)
             lh_cursor_init(lh_engine_cursor(e, r), e->program, r);
             e->memory_states[r] = lh_live_states_begin(e->memory, r);
         }
-        rank->empty = (uint16_t)((1u << e->streams_count) - 1);
+        rank->empty = e->all_streams;
         rank->gate = LH_NO_NODE;
         rank->speed = 1;
         rank->account.why = LH_IDLE_IMBALANCE;
@@ -101,10 +101,12 @@ init_tails(LhEngine *e)
 {
     const GArray *tails = e->params->tails;
 
+    if (tails != NULL)
+        e->tails_ps = g_new0(const GArray *, e->ranks_count);
     for (uint32_t i = 0; tails != NULL && i < tails->len; i++) {
         const LhRankTails *t = &g_array_index(tails, LhRankTails, i);
 
-        e->ranks[t->rank].tails_ps = t->tails_ps;
+        e->tails_ps[t->rank] = t->tails_ps;
     }
 }
 
@@ -169,6 +171,7 @@ lh_engine_init(LhEngine *e, const LhSimParams *params, const LhSymmetryGroups *f
     e->streams_count = program->streams_count;
     while (1u << e->streams_shift < e->streams_count)
         e->streams_shift++;
+    e->all_streams = (uint16_t)((1u << e->streams_count) - 1);
     for (uint32_t s = 0; s < e->streams_count; s++)
         if (program->streams[s].kind == LH_STREAM_COMPUTE)
             e->compute_streams |= (uint16_t)(1u << s);
@@ -213,6 +216,7 @@ lh_engine_clear(LhEngine *e)
     g_free(e->moving.ends);
     g_free(e->moving.hops);
     g_free(e->news.ranks);
+    g_free(e->tails_ps);
     lh_path_recorder_free(e->causes);
     lh_fast_forward_free(e->repeat, e->ranks_count);
     lh_lookahead_clear(e);

@@ -59,13 +59,14 @@ typedef struct {
     uint32_t gate;                    /* sync that the host waits for, or LH_NO_NODE */
     bool ended;                       /* the program has no more ops to issue */
     bool listed;                      /* is in LhEngine.news */
+    bool read;                        /* the next step has been read ahead: lookahead.h */
     uint8_t computing, communicating; /* number of streams of each kind with a running op */
     uint16_t waiting;                 /* bit set of streams whose head has not started */
     uint16_t empty;                   /* bit set of streams without ops */
-    double speed;                     /* of all compute, as a fraction of full speed */
+    uint16_t ahead; /* bit set of streams with ops that were read ahead, but are not issued */
+    double speed;   /* of all compute, as a fraction of full speed */
     LhIdleAccounting account;
     LhTime communicating_ps;
-    const GArray *tails_ps; /* lower bound of the remaining time after each op; NULL: not known */
     uint32_t moving[LH_TIERS]; /* messages in flight, by tier */
     uint32_t skipped_ops;      /* ops skipped by fast-forward: program id = node id + skipped_ops */
     uint32_t ctas;             /* SMs held by running communication */
@@ -137,7 +138,7 @@ typedef struct {
     bool free_network;     /* communication takes no time */
     bool contention;       /* communication holds SMs */
     uint32_t ranks_count, streams_count, streams_shift;
-    uint16_t compute_streams; /* bit set */
+    uint16_t compute_streams, all_streams; /* bit sets */
     LhTime now, launch_ps, sync_ps;
     LhTime skipped_ps;   /* time skipped by fast-forward: simulated time = now + skipped_ps */
     LhTime least_ps;     /* lower bound of the end of the run, from tails_ps of its ranks */
@@ -164,7 +165,9 @@ typedef struct {
     LhPathRecorder *causes; /* NULL: the critical path is not requested */
     LhFastForward *repeat;  /* NULL: no fast-forward */
     LhLookahead **ahead;    /* [ranks] NULL: the host is not ahead of its ops; NULL: it never is */
-    bool *read;             /* [ranks] the next step has been read ahead; NULL with `ahead` */
+    /* [ranks], of LhTime: lower bound of the remaining time after each op; NULL: not known. NULL:
+     * of no rank. */
+    const GArray **tails_ps;
     LhNews news;
     LhOpBuffer buffer;
     uint32_t tiers_used; /* bit set of LhTier */
@@ -292,32 +295,24 @@ bool lh_lookahead_pull(LhEngine *e, LhSimRank *rank);
 uint32_t lh_lookahead_head(LhEngine *e, LhSimRank *rank, uint32_t stream);
 
 /* Op @op of the program of @rank, which was read ahead, is issued. */
-void lh_lookahead_issue(LhEngine *e, const LhSimRank *rank, const LhOp *op);
-
-/* Whether the next step of the rank has been read ahead. */
-static inline bool
-lh_lookahead_has(const LhEngine *e, const LhSimRank *rank)
-{
-    return e->read != NULL && e->read[rank->index];
-}
+void lh_lookahead_issue(LhEngine *e, LhSimRank *rank, const LhOp *op);
 
 /* Bit set of streams that may have an op to start: their head waits, or their queue is empty and
  * the host has read ahead. */
 static inline uint32_t
-lh_open_streams(const LhEngine *e, const LhSimRank *rank)
+lh_open_streams(const LhSimRank *rank)
 {
-    return lh_lookahead_has(e, rank) ? rank->waiting | rank->empty : rank->waiting;
+    return rank->waiting | (rank->empty & rank->ahead);
 }
 
-/* The next op of a stream, or LH_NO_NODE if there is none that may be able to start. Nodes and
- * unmatched messages may move. */
+/* The next op of an open stream, or LH_NO_NODE if it cannot start. Nodes and unmatched messages may
+ * move. */
 static inline uint32_t
 lh_next_op(LhEngine *e, LhSimRank *rank, uint32_t stream)
 {
     const uint32_t head = lh_queue(rank, stream)->head;
 
-    return head != LH_NO_NODE || !lh_lookahead_has(e, rank) ? head
-                                                            : lh_lookahead_head(e, rank, stream);
+    return head != LH_NO_NODE ? head : lh_lookahead_head(e, rank, stream);
 }
 
 /* Issues the next step if some stream is empty and the host may go on. Returns true if some op may
@@ -329,8 +324,7 @@ lh_host_pull(LhEngine *e, LhSimRank *rank)
 
     if (rank->ended || rank->gate != LH_NO_NODE || rank->empty == 0)
         return false;
-    if (e->ahead != NULL &&
-        (nodes->issued - nodes->first >= LH_LOOKAHEAD_FROM || lh_lookahead_has(e, rank)))
+    if (e->ahead != NULL && (nodes->issued - nodes->first >= LH_LOOKAHEAD_FROM || rank->read))
         return lh_lookahead_pull(e, rank);
     return lh_nodes_in_window(nodes, nodes->issued) && lh_host_pull_step(e, rank);
 }
