@@ -31,6 +31,7 @@ reserve_links(LhFlows *f, uint32_t capacity)
     }
     g_aligned_free(f->links);
     f->links = links;
+    f->outside = g_renew(LhLinkOutside, f->outside, MAX(1, capacity));
     f->links_capacity = capacity;
 }
 
@@ -41,6 +42,7 @@ add_link(LhFlows *f)
 
     link->entries = link->in_place;
     link->entries_capacity = LH_SETTINGS_INLINE;
+    f->outside[f->links_count] = (LhLinkOutside){ 0 };
     return f->links_count++;
 }
 
@@ -91,6 +93,7 @@ lh_flows_free(LhFlows *f)
             g_free(f->links[i].entries);
     lh_latency_queues_clear(&f->delays);
     g_aligned_free(f->links);
+    g_free(f->outside);
     g_aligned_free(f->flows);
     g_free(f->set.items);
     g_free(f->touched.items);
@@ -271,6 +274,8 @@ lh_flows_start(LhFlows *f, LhTime now, const LhRoute *route, uint64_t bytes)
         if (f->load != NULL)
             lh_link_utilization_rate(f->load, index, flow->rate);
         flow->bottleneck = flow->narrowest;
+        if (f->set.count > 0)
+            lh_max_min_joins_outside(f, flow);
         flow->finish_ps = now + transfer_ps((double)bytes, flow->rate);
         lh_heap_set(f->heap, f->heap_first + index, flow->finish_ps);
     }

@@ -67,6 +67,19 @@ typedef struct {
 
 G_STATIC_ASSERT(sizeof(LhFlowLink) == 64);
 
+/*
+ * What is known of the flows of a link that are not in the set, so that many starts and ends of one
+ * instant do not look at all flows each. Known in the epoch that is noted: rates and bottlenecks
+ * change at its end only. A flow that starts outside the set may have the link as bottleneck, but
+ * then has all of its capacity, more than an equal share: it joins when another one makes the link
+ * tight.
+ */
+typedef struct {
+    double fastest;   /* upper bound of their rates ... */
+    uint32_t claimed; /* ... in this epoch */
+    uint32_t held;    /* in this epoch the link is the bottleneck of none of them */
+} LhLinkOutside;
+
 #define LH_OF_FLOW (1u << 31)
 
 /* A link's fair share, or a flow's own limit, in the solver's heap. */
@@ -91,6 +104,7 @@ struct _LhFlows {
     uint32_t flow_bytes, flow_hops; /* the number of hops that an element has */
     uint32_t flows_count, flows_capacity;
     LhFlowLink *links;
+    LhLinkOutside *outside; /* by link */
     uint32_t links_count, links_capacity;
     uint32_t pairs_first; /* links from here on are limits of pairs */
     uint32_t *carries; /* network links: carry of the byte counters, in units of 2^64; NULL: none */

@@ -97,24 +97,48 @@ lh_max_min_attach(LhFlows *f, uint32_t index)
     return tight;
 }
 
+/* Adds the flows of @id that are faster than an equal share. */
+static void
+add_above_share(LhFlows *f, uint32_t id)
+{
+    const LhFlowLink *link = &f->links[id];
+    LhLinkOutside *outside = &f->outside[id];
+
+    if (outside->claimed == f->epoch && outside->fastest * link->entries_count <= link->capacity)
+        return;
+    *outside = (LhLinkOutside){ .claimed = f->epoch, .held = outside->held };
+    for (uint32_t i = 0; i < link->entries_count; i++) {
+        const uint32_t index = link->entries[i] >> LH_HOP_BITS;
+        const LhFlow *flow = lh_flow(f, index);
+
+        if (in_set(f, flow))
+            continue;
+        if (flow->rate * link->entries_count > link->capacity)
+            set_add(f, index);
+        else
+            outside->fastest = MAX(outside->fastest, flow->rate);
+    }
+}
+
 void
 lh_max_min_claim(LhFlows *f, uint32_t index)
 {
     const LhFlow *flow = lh_flow(f, index);
 
-    for (uint32_t hop = 0; hop < flow->links_count; hop++) {
-        const LhFlowLink *link = &f->links[flow->hops[hop].link];
-
-        if (!is_tight(link))
-            continue;
-        for (uint32_t i = 0; i < link->entries_count; i++) {
-            uint32_t other = link->entries[i] >> LH_HOP_BITS;
-
-            if (lh_flow(f, other)->rate * link->entries_count > link->capacity)
-                set_add(f, other);
-        }
-    }
+    for (uint32_t hop = 0; hop < flow->links_count; hop++)
+        if (is_tight(&f->links[flow->hops[hop].link]))
+            add_above_share(f, flow->hops[hop].link);
     set_add(f, index);
+}
+
+void
+lh_max_min_joins_outside(LhFlows *f, const LhFlow *flow)
+{
+    for (uint32_t hop = 0; hop < flow->links_count; hop++) {
+        LhLinkOutside *outside = &f->outside[flow->hops[hop].link];
+
+        outside->fastest = MAX(outside->fastest, flow->rate);
+    }
 }
 
 /* Adds the flows whose bottleneck is @id. */
@@ -123,6 +147,9 @@ add_held(LhFlows *f, uint32_t id)
 {
     const LhFlowLink *link = &f->links[id];
 
+    if (f->outside[id].held == f->epoch)
+        return;
+    f->outside[id].held = f->epoch;
     for (uint32_t i = 0; i < link->entries_count; i++) {
         const uint32_t index = link->entries[i] >> LH_HOP_BITS;
 

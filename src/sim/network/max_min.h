@@ -17,6 +17,10 @@ bool lh_max_min_attach(LhFlows *flows, uint32_t index);
  */
 void lh_max_min_claim(LhFlows *flows, uint32_t index);
 
+/* A flow has started outside the set, at its narrowest rate. Needed if the set has flows: else no
+ * bound of the rates outside is known (LhLinkOutside). */
+void lh_max_min_joins_outside(LhFlows *flows, const LhFlow *flow);
+
 /* Takes the flow off its links; the flows that those links held back join the set. */
 void lh_max_min_detach(LhFlows *flows, uint32_t index);
 
