@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cold parts of the event queue: growing, and laying out its buckets. */
+/* The rarer parts of the event queue: growing, laying out its buckets, removal. */
 #include "base/heap.h"
 
 #define BUCKETS_MIN 256u
@@ -130,4 +130,43 @@ lh_heap_refill(LhHeap *h)
         lh_heap_push(h, h->where[item].entry);
         item = next;
     }
+}
+
+static void
+unpark(LhHeap *h, uint32_t item)
+{
+    LhHeapItem *i = &h->where[item];
+    uint32_t list = i->place & ~LH_HEAP_PARKED;
+
+    if (i->next != LH_HEAP_NONE)
+        h->where[i->next].previous = i->previous;
+    if (i->previous != LH_HEAP_NONE)
+        h->where[i->previous].next = i->next;
+    else
+        h->buckets[list] = i->next;
+    if (h->buckets[list] == LH_HEAP_NONE)
+        h->filled[list / 64] &= ~(UINT64_C(1) << list % 64);
+}
+
+void
+lh_heap_remove(LhHeap *h, uint32_t item)
+{
+    const uint32_t place = h->where[item].place;
+    LhHeapEntry last;
+
+    if (place == 0)
+        return;
+    h->count--;
+    if (place & LH_HEAP_PARKED)
+        unpark(h, item);
+    h->where[item].place = 0;
+    if (place & LH_HEAP_PARKED)
+        return;
+    last = h->entries[--h->heap_count];
+    if (place - 1 == h->heap_count)
+        return;
+    if (lh_heap_before(last, h->entries[place - 1]))
+        lh_heap_sift_up(h, place - 1, last);
+    else
+        lh_heap_sift_down(h, place - 1, last);
 }

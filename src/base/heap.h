@@ -60,6 +60,9 @@ void lh_heap_refill(LhHeap *h);
 
 void lh_heap_grow(LhHeap *h);
 
+/* Removes @item, if it is in the queue. */
+void lh_heap_remove(LhHeap *h, uint32_t item);
+
 /* One 128-bit comparison in place of two unpredictable branches. Times are never negative. */
 static inline bool
 lh_heap_before(LhHeapEntry a, LhHeapEntry b)
@@ -157,53 +160,14 @@ lh_heap_park(LhHeap *h, uint32_t item, LhHeapEntry e)
     h->filled[list / 64] |= UINT64_C(1) << list % 64;
 }
 
-static inline void
-lh_heap_unpark(LhHeap *h, uint32_t item)
-{
-    LhHeapItem *i = &h->where[item];
-    uint32_t list = i->place & ~LH_HEAP_PARKED;
-
-    if (i->next != LH_HEAP_NONE)
-        h->where[i->next].previous = i->previous;
-    if (i->previous != LH_HEAP_NONE)
-        h->where[i->previous].next = i->next;
-    else
-        h->buckets[list] = i->next;
-    if (h->buckets[list] == LH_HEAP_NONE)
-        h->filled[list / 64] &= ~(UINT64_C(1) << list % 64);
-}
-
-/* Removes @item, if it is in the queue. */
-static inline void
-lh_heap_remove(LhHeap *h, uint32_t item)
-{
-    uint32_t place = h->where[item].place;
-    LhHeapEntry last;
-
-    if (place == 0)
-        return;
-    h->count--;
-    if (place & LH_HEAP_PARKED)
-        lh_heap_unpark(h, item);
-    h->where[item].place = 0;
-    if (place & LH_HEAP_PARKED)
-        return;
-    last = h->entries[--h->heap_count];
-    if (place - 1 == h->heap_count)
-        return;
-    if (lh_heap_before(last, h->entries[place - 1]))
-        lh_heap_sift_up(h, place - 1, last);
-    else
-        lh_heap_sift_down(h, place - 1, last);
-}
-
 /* Inserts @item at @time, or moves it to @time. */
 static inline void
 lh_heap_set(LhHeap *h, uint32_t item, LhTime time)
 {
-    LhHeapEntry e = { time, h->inserted++ << LH_HEAP_ITEM_BITS | item };
+    const LhHeapEntry e = { time, h->inserted++ << LH_HEAP_ITEM_BITS | item };
 
-    lh_heap_remove(h, item);
+    if (lh_heap_contains(h, item))
+        lh_heap_remove(h, item);
     h->count++;
     if ((uint64_t)time >> h->shift < h->near)
         lh_heap_push(h, e);
