@@ -111,16 +111,6 @@ lh_emit_free_region(LhEmitter *e, LhRegion region)
 }
 
 void
-lh_emit_operand(LhEmitter *e, uint16_t slot, uint32_t part, uint32_t count)
-{
-    LhOp *op = lh_emit_last(e);
-
-    g_assert(op->compute.regions_count < LH_KERNEL_OPERANDS_MAX);
-    op->compute.regions[op->compute.regions_count++] =
-        (LhRegion){ .slot = slot, .part = part, .count = count };
-}
-
-void
 lh_emit_part(LhEmitter *e, bool send, uint32_t peer, uint16_t tag, uint64_t wire_bytes)
 {
     LhOpBuffer *b = e->buffer;
@@ -135,21 +125,6 @@ lh_emit_part(LhEmitter *e, bool send, uint32_t peer, uint16_t tag, uint64_t wire
     part->regions_count = 0;
     part->wire_bytes = wire_bytes;
     lh_emit_last(e)->exchange.parts_count++;
-}
-
-void
-lh_emit_part_region(LhEmitter *e, LhRegion region)
-{
-    LhPart *p = &e->buffer->parts[e->buffer->parts_count - 1];
-
-    g_assert(p->regions_count < LH_PART_REGIONS_MAX);
-    p->regions[p->regions_count++] = region;
-}
-
-void
-lh_emit_region(LhEmitter *e, uint16_t slot, uint32_t part, uint32_t count)
-{
-    lh_emit_part_region(e, (LhRegion){ .slot = slot, .part = part, .count = count });
 }
 
 void
@@ -183,19 +158,4 @@ lh_emit_tensor_uneven(LhEmitter *e, LhRegion send, LhRegion receive, const uint3
     memcpy(b->counts + b->counts_count + members, received, members * sizeof(*received));
     b->counts_count += 2 * members;
     lh_emit_tensor(e, send, receive);
-}
-
-void
-lh_emit_after(LhEmitter *e, uint32_t id)
-{
-    LhOp *op = lh_emit_last(e);
-
-    if (id == LH_OP_NONE)
-        return;
-    for (unsigned i = 0; i < op->after_count; i++) {
-        if (op->after[i] == id)
-            return;
-    }
-    g_assert(op->after_count < LH_OP_AFTER_MAX);
-    op->after[op->after_count++] = id;
 }

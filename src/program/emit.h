@@ -44,12 +44,34 @@ lh_emit_last(LhEmitter *e)
 }
 
 /* Adds an operand to the last compute op (in the kernel's operand order). */
-void lh_emit_operand(LhEmitter *e, uint16_t slot, uint32_t part, uint32_t count);
+static inline void
+lh_emit_operand(LhEmitter *e, uint16_t slot, uint32_t part, uint32_t count)
+{
+    LhOp *op = lh_emit_last(e);
+
+    g_assert(op->compute.regions_count < LH_KERNEL_OPERANDS_MAX);
+    op->compute.regions[op->compute.regions_count++] =
+        (LhRegion){ .slot = slot, .part = part, .count = count };
+}
 
 /* Appends a message to the last exchange; add its regions with lh_emit_region. */
 void lh_emit_part(LhEmitter *e, bool send, uint32_t peer, uint16_t tag, uint64_t wire_bytes);
-void lh_emit_region(LhEmitter *e, uint16_t slot, uint32_t part, uint32_t count);
-void lh_emit_part_region(LhEmitter *e, LhRegion region); /* as above; may name one half */
+
+/* Adds a region to the last message. The first function's may name one half. */
+static inline void
+lh_emit_part_region(LhEmitter *e, LhRegion region)
+{
+    LhPart *p = &e->buffer->parts[e->buffer->parts_count - 1];
+
+    g_assert(p->regions_count < LH_PART_REGIONS_MAX);
+    p->regions[p->regions_count++] = region;
+}
+
+static inline void
+lh_emit_region(LhEmitter *e, uint16_t slot, uint32_t part, uint32_t count)
+{
+    lh_emit_part_region(e, (LhRegion){ .slot = slot, .part = part, .count = count });
+}
 
 /* Adds a tensor to the last collective. */
 void lh_emit_tensor(LhEmitter *e, LhRegion send, LhRegion receive);
@@ -60,4 +82,17 @@ void lh_emit_tensor_uneven(LhEmitter *e, LhRegion send, LhRegion receive, const 
                            const uint32_t *received);
 
 /* Orders the last op after op @id. Ignores LH_OP_NONE and ids already listed. */
-void lh_emit_after(LhEmitter *e, uint32_t id);
+static inline void
+lh_emit_after(LhEmitter *e, uint32_t id)
+{
+    LhOp *op = lh_emit_last(e);
+
+    if (id == LH_OP_NONE)
+        return;
+    for (unsigned i = 0; i < op->after_count; i++) {
+        if (op->after[i] == id)
+            return;
+    }
+    g_assert(op->after_count < LH_OP_AFTER_MAX);
+    op->after[op->after_count++] = id;
+}
