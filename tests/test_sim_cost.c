@@ -3,6 +3,7 @@
  * Times of kernels on a device against the formulas: curves and whole waves, rooflines, memory
  * traffic, and concurrent kernels that share the SMs.
  */
+#include "base/rng.h"
 #include "program/work.h"
 #include "run_tests.h"
 #include "sim/cost/product_cost.h"
@@ -667,6 +668,59 @@ START_TEST(sim_hosts_hold_up_calls)
 }
 END_TEST
 
+/* A call of few kernels, sizes, masks, types and numbers of parts: @draw of a sequence. */
+static LhOp
+drawn_call(uint64_t draw)
+{
+    const LhKernelId kernels[] = { LH_KERNEL_ID_attention_fwd, LH_KERNEL_ID_attention_bwd,
+                                   LH_KERNEL_ID_merge, LH_KERNEL_ID_copy, LH_KERNEL_ID_cast };
+    const uint64_t bits = lh_rng_bits(5, draw, 0);
+    const uint64_t nq = UINT64_C(512) << (bits & 1), nk = UINT64_C(512) << (bits >> 1 & 3);
+    LhOp op = { .kind = LH_OP_COMPUTE };
+
+    op.compute.kernel = kernels[(bits >> 8) % G_N_ELEMENTS(kernels)];
+    op.compute.args = block(nq, nk, nq * nk, (bits >> 3 & 1) ? LH_MASK_CAUSAL : LH_MASK_FULL);
+    op.compute.args.heads = 32 >> (bits >> 4 & 1);
+    op.compute.args.head_dim = (bits >> 5 & 7) == 0 ? 80 : 128;
+    op.compute.args.first = (bits >> 16 & 1) != 0;
+    op.compute.regions_count = 3;
+    for (uint32_t i = 0; i < 3; i++)
+        op.compute.regions[i] = (LhRegion){ .slot = (uint16_t)(bits >> 20 & 1),
+                                            .part = (uint32_t)(bits >> (24 + i) & 1),
+                                            .count = 1 + (uint32_t)(bits >> (28 + i) & 1) };
+    return op;
+}
+
+/* Calls that come again, in any order, cost what they cost when they are the only ones. */
+START_TEST(sim_calls_cost_the_same_again)
+{
+    g_autoptr(LhDevice) device = lh_device_load("h100-sxm", NULL);
+    LhSlot slots[] = { { .dtype = LH_DTYPE_BF16 }, { .dtype = LH_DTYPE_FP32 } };
+    const LhProgram program = { .params = attention(1, 16384, 32, 32, 128), .slots = slots };
+    LhCost all;
+
+    lh_cost_init(&all, LH_COST_DEVICE, device);
+    for (uint64_t i = 0; i < 20000; i++) {
+        const LhOp op = drawn_call(i);
+        double occupancy, occupancy_alone;
+        LhTime time;
+        LhCost alone;
+
+        all.provenance = LH_PROVENANCE_MEASURED;
+        time = lh_cost_compute(&all, &program, &op, &occupancy);
+        lh_cost_init(&alone, LH_COST_DEVICE, device);
+        ck_assert_int_eq(time, lh_cost_compute(&alone, &program, &op, &occupancy_alone));
+        ck_assert(occupancy == occupancy_alone);
+        ck_assert(all.op_seconds.seconds == alone.op_seconds.seconds &&
+                  all.op_seconds.error == alone.op_seconds.error &&
+                  all.op_seconds.judged == alone.op_seconds.judged);
+        ck_assert_int_eq(all.provenance, alone.provenance);
+        lh_cost_clear(&alone);
+    }
+    lh_cost_clear(&all);
+}
+END_TEST
+
 LH_TEST_MAIN("sim_cost", sim_one_rank_costs_one_device, sim_kernel_times_are_the_formulas,
              sim_costs_say_how_far_to_trust_them, sim_traffic_is_of_the_operands_type,
              sim_kernels_by_position_take_their_curve, sim_products_go_by_tiles,
@@ -674,4 +728,5 @@ LH_TEST_MAIN("sim_cost", sim_one_rank_costs_one_device, sim_kernel_times_are_the
              sim_matrix_products_run_at_a_share_of_the_peak, sim_other_cost_modes_count_attention,
              sim_compute_streams_fill_the_last_wave, sim_calls_are_surrounded_by_copies,
              sim_merges_of_slices_copy, sim_calls_are_trusted_as_their_file,
-             sim_runs_are_trusted_as_the_weakest_part, sim_hosts_hold_up_calls)
+             sim_runs_are_trusted_as_the_weakest_part, sim_hosts_hold_up_calls,
+             sim_calls_cost_the_same_again)

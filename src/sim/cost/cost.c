@@ -67,6 +67,7 @@ void
 lh_cost_clear(LhCost *cost)
 {
     g_clear_pointer(&cost->loads, g_hash_table_unref);
+    g_clear_pointer(&cost->recent, lh_recent_calls_free);
 }
 
 static void
@@ -274,20 +275,28 @@ shape_of(const LhAttentionRow *row, const LhKernelArgs *args, uint32_t q_parts, 
     return s;
 }
 
+static void
+find_parts(const LhOp *op, uint32_t *q_parts, uint32_t *k_parts)
+{
+    const LhOperand *operands = lh_kernels[op->compute.kernel]->operands;
+
+    *q_parts = *k_parts = 1;
+    for (uint32_t i = 0; i < op->compute.regions_count; i++) {
+        if (operands[i].kind == LH_TENSOR_Q)
+            *q_parts = (uint32_t)op->compute.regions[i].count;
+        else if (operands[i].kind == LH_TENSOR_KV)
+            *k_parts = (uint32_t)op->compute.regions[i].count;
+    }
+}
+
 static const LhAttentionLoad *
 attention_load(LhCost *cost, const LhAttentionRow *row, const LhOp *op)
 {
-    const LhOperand *operands = lh_kernels[op->compute.kernel]->operands;
-    uint32_t q_parts = 1, k_parts = 1;
+    uint32_t q_parts, k_parts;
     LhAttentionLoad *load;
     Shape shape;
 
-    for (uint32_t i = 0; i < op->compute.regions_count; i++) {
-        if (operands[i].kind == LH_TENSOR_Q)
-            q_parts = (uint32_t)op->compute.regions[i].count;
-        else if (operands[i].kind == LH_TENSOR_KV)
-            k_parts = (uint32_t)op->compute.regions[i].count;
-    }
+    find_parts(op, &q_parts, &k_parts);
     shape = shape_of(row, &op->compute.args, q_parts, k_parts);
     if (cost->loads == NULL)
         cost->loads = g_hash_table_new_full(shape_hash, shape_equal, g_free, g_free);
@@ -442,12 +451,11 @@ lh_cost_curve_call(const LhDevice *device, const LhKernelRate *curve, LhKernelId
 
 /* Sets @rounding if it affects the result. */
 static double
-device_seconds(LhCost *cost, const LhProgram *program, const LhOp *op, double *rounding)
+device_seconds(LhCost *cost, const LhOp *op, uint32_t element_bytes, double *rounding)
 {
     const LhKernel *kernel = lh_kernels[op->compute.kernel];
     const LhKernelArgs *args = &op->compute.args;
-    const uint64_t bytes =
-        kernel->memory_bytes(args, lh_dtype_bytes(lh_op_activation(program, op)));
+    const uint64_t bytes = kernel->memory_bytes(args, element_bytes);
     const LhAttentionRow *row = NULL;
     const LhKernelRate *curves;
 
@@ -468,6 +476,37 @@ device_seconds(LhCost *cost, const LhProgram *program, const LhOp *op, double *r
         (kernel->cost == LH_COST_GEMM ? args->nq + args->nk > 0 : args->nq > 0 && args->nk > 0))
         return curve_seconds(cost, curves, op, rounding);
     return roofline_seconds(cost, op, bytes, rounding);
+}
+
+/* The call of @op with its time on the device, which is computed if it is not among the recent
+ * ones. */
+static const LhRecentCall *
+timed_call(LhCost *cost, const LhProgram *program, const LhOp *op)
+{
+    const LhKernelId kernel = op->compute.kernel;
+    const LhProvenance provenance = cost->provenance;
+    LhCallOperands operands = { .kernel = kernel,
+                                .element_bytes = lh_dtype_bytes(lh_op_activation(program, op)) };
+    LhRecentCall *call;
+    bool known;
+
+    if (lh_kernels[kernel]->cost == LH_COST_ATTENTION)
+        find_parts(op, &operands.q_parts, &operands.k_parts);
+    if (cost->recent == NULL)
+        cost->recent = lh_recent_calls_new();
+    call = lh_recent_calls_find(cost->recent, &op->compute.args, &operands, &known);
+    if (!known) {
+        cost->provenance = LH_PROVENANCE_MEASURED;
+        cost->op_error = 0;
+        cost->op_judged = false;
+        call->rounding = 1;
+        call->seconds = device_seconds(cost, op, operands.element_bytes, &call->rounding);
+        call->error = cost->op_error;
+        call->judged = cost->op_judged;
+        call->provenance = (uint8_t)cost->provenance;
+    }
+    cost->provenance = MAX(provenance, (LhProvenance)call->provenance);
+    return call;
 }
 
 /* Seconds of the training framework's work around the call, at the device's memory bandwidth. */
@@ -497,13 +536,13 @@ lh_cost_count(LhCost *cost, const LhOpSeconds *op)
 static double
 judged_seconds(LhCost *cost, const LhProgram *program, const LhOp *op, double *rounding)
 {
+    const LhRecentCall *call = timed_call(cost, program, op);
     LhOpSeconds *s = &cost->op_seconds;
 
-    cost->op_error = 0;
-    cost->op_judged = false;
-    s->seconds = device_seconds(cost, program, op, rounding);
-    s->error = cost->op_error;
-    s->judged = cost->op_judged;
+    *rounding = call->rounding;
+    s->seconds = call->seconds;
+    s->error = call->error;
+    s->judged = call->judged;
     cost->op_error = 0;
     s->around_seconds = around_seconds(cost, program, op);
     s->around_error = cost->op_error;

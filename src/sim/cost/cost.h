@@ -7,6 +7,7 @@
 
 #include "sim/cost/attention_cost.h"
 #include "sim/cost/call_cost.h"
+#include "sim/cost/recent_calls.h"
 
 typedef enum {
     LH_COST_DEVICE, /* the device's kernel curves */
@@ -46,8 +47,9 @@ typedef struct {
 typedef struct {
     LhCostMode mode;
     const LhDevice *device;
-    bool serving;      /* serving systems' kernels, one at a time */
-    GHashTable *loads; /* cache of attention loads by shape; NULL: none yet; owned */
+    bool serving;          /* serving systems' kernels, one at a time */
+    GHashTable *loads;     /* cache of attention loads by shape; NULL: none yet; owned */
+    LhRecentCalls *recent; /* likewise */
     LhCostCurves curves[LH_COST_HEAD_DIMS];
     const LhKernelTraffic *traffic[LH_KERNELS_COUNT]; /* weakest provenance used so far */
     LhProvenance provenance;                          /* the weakest used so far */
