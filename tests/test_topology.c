@@ -89,8 +89,9 @@ describe_route(const LhNetwork *network, uint32_t src, uint32_t dst)
                                link.up ? "up" : "down", link.node, link.index);
     }
     latency = lh_format_time(route.latency_ps);
-    g_string_append_printf(text, ": %s %s %u", latency, lh_tier_names[route.tier],
-                           route.ctas[lh_network_span(network, &all)]);
+    g_string_append_printf(
+        text, ": %s %s %u", latency, lh_tier_names[route.tier],
+        lh_network_ctas(network, route.source, route.destination, lh_network_span(network, &all)));
     return g_string_free(text, FALSE);
 }
 
@@ -161,16 +162,14 @@ START_TEST(topology_spans_decide_the_sms)
     ck_assert(lh_network_init(&network, topology, 3, 12, NULL, NULL));
     for (gsize i = 0; i < G_N_ELEMENTS(cases); i++)
         ck_assert_int_eq(lh_network_span(&network, &cases[i].group), cases[i].span);
-    lh_network_route(&network, 4, 5, &route);
-    ck_assert_uint_eq(route.ctas[LH_SPAN_NODE], 16);
-    ck_assert_uint_eq(route.ctas[LH_SPAN_NODES], 2);
-    lh_network_route(&network, 4, 8, &route);
-    ck_assert_uint_eq(route.ctas[LH_SPAN_NODES], 2);
+    ck_assert_uint_eq(lh_network_ctas(&network, 4, 5, LH_SPAN_NODE), 16);
+    ck_assert_uint_eq(lh_network_ctas(&network, 4, 5, LH_SPAN_NODES), 2);
+    ck_assert_uint_eq(lh_network_ctas(&network, 4, 8, LH_SPAN_NODES), 2);
     ck_assert(lh_network_init(&network, pairs, 2, 8, NULL, NULL));
     lh_network_route(&network, 5, 6, &route);
     ck_assert_uint_eq(route.tier, LH_TIER_PCIE);
-    ck_assert_uint_eq(route.ctas[LH_SPAN_NODE], 4);
-    ck_assert_uint_eq(route.ctas[LH_SPAN_NODES], 2);
+    ck_assert_uint_eq(lh_network_ctas(&network, 5, 6, LH_SPAN_NODE), 4);
+    ck_assert_uint_eq(lh_network_ctas(&network, 5, 6, LH_SPAN_NODES), 2);
 }
 END_TEST
 
@@ -296,7 +295,7 @@ START_TEST(topology_latencies_are_those_measured)
         lh_network_route(&network, 0, gpus, &route);
         ck_assert_int_ge(route.latency_ps, cases[i].low_us * 1000000);
         ck_assert_int_le(route.latency_ps, cases[i].high_us * 1000000);
-        ck_assert_uint_eq(route.ctas[LH_SPAN_NODES], 2);
+        ck_assert_uint_eq(lh_network_ctas(&network, 0, gpus, LH_SPAN_NODES), 2);
     }
 }
 END_TEST

@@ -55,13 +55,12 @@ hold_sms(LhEngine *e, LhSimRank *rank, LhNode *node)
     const LhGroup group = lh_program_group(e->program, rank->index);
     const LhSpan span = lh_network_span(e->network, &group);
     const LhPost *posts = e->matcher.posts;
-    LhRoute route;
 
     node->ctas = lh_transfer_ctas_min(e);
     for (uint32_t i = node->posts; i != LH_NO_POST; i = posts[i].next) {
-        lh_network_route(e->network, lh_post_source(&posts[i]), lh_post_destination(&posts[i]),
-                         &route);
-        node->ctas = MAX(node->ctas, route.ctas[span]);
+        const uint16_t ctas = lh_network_ctas(e->network, posts[i].rank, posts[i].peer, span);
+
+        node->ctas = MAX(node->ctas, ctas);
     }
     lh_share_hold(e, rank, (int32_t)node->ctas);
 }

@@ -17,7 +17,6 @@
 #include "sim/network/sends.h"
 
 #include <math.h>
-#include <string.h>
 
 const char *const lh_network_model_names[] = { "fair", "alpha-beta", "fifo", NULL };
 
@@ -298,18 +297,23 @@ set_class(LhRoute *route, const LhRouteClass *class)
 {
     route->latency_ps = class->latency_ps;
     route->tier = class->tier;
-    memcpy(route->ctas, class->ctas, sizeof(route->ctas));
+}
+
+/* Whether two GPUs of a node reach each other over the scale-up link. Pairs are GPUs 2i and 2i+1.
+ * Nodes with pairs have an even number of GPUs, so rank numbers suffice. */
+static inline bool
+has_nvlink(const LhNetwork *n, uint32_t src, uint32_t dst)
+{
+    return n->topology->scale_up == LH_SCALE_UP_SWITCH ||
+           n->topology->scale_up == LH_SCALE_UP_MEMORY ||
+           (n->topology->scale_up == LH_SCALE_UP_PAIRS && (src ^ dst) == 1);
 }
 
 /* @directly: never through memory. */
 static void
 route_within_node(const LhNetwork *n, uint32_t src, uint32_t dst, bool directly, LhRoute *route)
 {
-    /* Pairs are GPUs 2i and 2i+1. Nodes with pairs have an even number of GPUs, so rank numbers
-     * suffice. */
-    const bool nvlink = n->topology->scale_up == LH_SCALE_UP_SWITCH ||
-                        n->topology->scale_up == LH_SCALE_UP_MEMORY ||
-                        (n->topology->scale_up == LH_SCALE_UP_PAIRS && (src ^ dst) == 1);
+    const bool nvlink = has_nvlink(n, src, dst);
     const uint32_t first = nvlink ? 0 : n->pcie_first;
 
     route->links[0] = up(first, src);
@@ -403,6 +407,17 @@ lh_network_route(const LhNetwork *network, uint32_t src, uint32_t dst, LhRoute *
         route_within_node(network, src, dst, false, route);
     else
         route_between_nodes(network, src, dst, src_node, dst_node, route);
+}
+
+/* Kinds of routes between nodes do not differ in this. */
+uint16_t
+lh_network_ctas(const LhNetwork *network, uint32_t src, uint32_t dst, LhSpan span)
+{
+    LhRouteKind kind = LH_ROUTE_NETWORK;
+
+    if (src / network->gpus_per_node == dst / network->gpus_per_node)
+        kind = has_nvlink(network, src, dst) ? LH_ROUTE_NVLINK : LH_ROUTE_PCIE;
+    return network->classes[kind].ctas[span];
 }
 
 void

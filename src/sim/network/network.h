@@ -128,9 +128,8 @@ typedef struct {
 typedef struct {
     uint32_t links[LH_ROUTE_MAX];
     uint32_t links_count;
-    LhTime latency_ps;       /* of the whole route */
-    uint8_t tier;            /* highest tier crossed */
-    uint16_t ctas[LH_SPANS]; /* SMs occupied at each end */
+    LhTime latency_ps; /* of the whole route */
+    uint8_t tier;      /* highest tier crossed */
     /* Limit shared by all messages from source to destination, or by all hops of collectives; 0:
      * none beyond the links. A route with such a limit has fewer than LH_ROUTE_MAX links. */
     double flow_bandwidth_bytes_per_s;
@@ -149,6 +148,10 @@ bool lh_network_init(LhNetwork *network, const LhTopology *topology, uint32_t no
 
 /* The placement of the ranks of @group. */
 LhSpan lh_network_span(const LhNetwork *network, const LhGroup *group);
+
+/* SMs that a message from @src to @dst occupies at each end; its communicator is placed like
+ * @span. */
+uint16_t lh_network_ctas(const LhNetwork *network, uint32_t src, uint32_t dst, LhSpan span);
 
 /* Sizes of groups of consecutive GPUs that reach each other faster than the rest of their node,
  * outermost first. Returns their number. Each size divides the one before. */

@@ -69,7 +69,8 @@ neighbours(const LhNetwork *network, const LhCommunicator *c, const LhWays *ways
         const LhRoute route = lh_ring_hop_route(network, &c->key.group, &ways->rings, i);
 
         hops.tier = MAX(hops.tier, route.tier);
-        hops.ctas = MAX(hops.ctas, route.ctas[c->span]);
+        hops.ctas =
+            MAX(hops.ctas, lh_network_ctas(network, route.source, route.destination, c->span));
     }
     return hops;
 }
