@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/sim_params.h"
 
-#include "base/rng.h"
-
 /* So slow that a picosecond exceeds the longest run; keeps products finite. */
 #define RANK_SLOWDOWN_MAX 1e18
 
@@ -29,10 +27,3 @@ lh_sim_slowdown(const LhSimParams *params, uint32_t rank)
     return slowdown;
 }
 
-double
-lh_sim_variation(const LhSimParams *params, uint32_t rank, uint32_t op)
-{
-    return params->jitter > 0
-               ? 1 + params->jitter * (2 * lh_rng_uniform(params->seed, rank, op) - 1)
-               : 1;
-}

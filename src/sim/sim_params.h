@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include "base/rng.h"
 #include "base/task.h"
 #include "model/framework.h"
 #include "program/program.h"
@@ -93,4 +94,11 @@ void lh_sim_begin_cost(LhCost *cost, const LhSimParams *params);
 /* Factors on kernel times in such a run: of @rank, if it is a straggler; of a single op, by
  * jitter. */
 double lh_sim_slowdown(const LhSimParams *params, uint32_t rank);
-double lh_sim_variation(const LhSimParams *params, uint32_t rank, uint32_t op);
+
+static inline double
+lh_sim_variation(const LhSimParams *params, uint32_t rank, uint32_t op)
+{
+    return params->jitter > 0
+               ? 1 + params->jitter * (2 * lh_rng_uniform(params->seed, rank, op) - 1)
+               : 1;
+}

@@ -11,16 +11,12 @@
 static uint32_t
 take_running(LhEngine *e, const LhSimRank *rank, LhNode *running[LH_STREAMS_MAX])
 {
-    uint32_t count = 0;
+    uint32_t busy = e->all_streams & ~(uint32_t)(rank->waiting | rank->empty), count = 0;
 
-    for (uint32_t s = 0; s < e->streams_count; s++) {
-        const uint32_t head = lh_queue(rank, s)->head;
-        LhNode *node;
+    for (; busy != 0; busy &= busy - 1) {
+        LhNode *node = lh_node(&rank->nodes, lh_queue(rank, lh_first_stream(busy))->head);
 
-        if (head == LH_NO_NODE)
-            continue;
-        node = lh_node(&rank->nodes, head);
-        if (node->state != LH_NODE_RUNNING || node->kind != LH_OP_COMPUTE)
+        if (node->kind != LH_OP_COMPUTE)
             continue;
         node->work_ps -= (double)(e->now - node->updated_ps) * node->rate;
         node->work_ps = MAX(node->work_ps, 0);

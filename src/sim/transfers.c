@@ -89,10 +89,11 @@ check_shared(LhEngine *e, const LhEnds *ends)
 static uint32_t
 begin_flow(LhEngine *e, const LhRoute *route, uint64_t bytes, double share)
 {
-    LhRoute shorter = *route;
+    LhRoute shorter;
 
     if (e->params->time_share == NULL)
         return lh_flows_start(e->moving.flows, e->now, route, bytes);
+    shorter = *route;
     shorter.latency_ps = lh_time_from_ps((double)route->latency_ps * share);
     return lh_flows_start(e->moving.flows, e->now, &shorter,
                           (uint64_t)llround((double)bytes * share));

@@ -212,30 +212,28 @@ narrow(LhFlow *flow, uint32_t id, double rate)
     flow->narrowest_rate = rate;
 }
 
-/* Sets the minimum over its links and its own limit. */
-static void
-find_narrowest(const LhFlows *f, LhFlow *flow)
+static inline void
+add_hop(const LhFlows *f, LhFlow *flow, uint32_t link)
 {
-    flow->narrowest_rate = INFINITY;
-    for (uint32_t i = 0; i < flow->links_count; i++)
-        narrow(flow, flow->hops[i].link, f->links[flow->hops[i].link].capacity);
-    narrow(flow, LH_OWN_LIMIT, flow->own_rate);
+    flow->hops[flow->links_count++].link = link;
+    narrow(flow, link, f->links[link].capacity);
 }
 
-/* Sets the links of a new flow, including that of its pair. */
+/* Sets the links of a new flow, including that of its pair, and the narrowest of these and its own
+ * limit. */
 static void
 take_links(LhFlows *f, LhFlow *flow, const LhRoute *route)
 {
-    flow->links_count = (uint8_t)route->links_count;
+    flow->narrowest_rate = INFINITY;
     for (uint32_t i = 0; i < route->links_count; i++)
-        flow->hops[i].link = route->links[i];
+        add_hop(f, flow, route->links[i]);
     if (route->flow_bandwidth_bytes_per_s > 0) {
         g_assert(flow->links_count < LH_ROUTE_MAX); /* routes leave room for it */
-        flow->hops[flow->links_count++].link = pair_link(f, route);
+        add_hop(f, flow, pair_link(f, route));
     }
     flow->own_rate = route->own_bytes_per_s > 0 ? route->own_bytes_per_s : INFINITY;
     flow->own_tiers = route->own_tiers;
-    find_narrowest(f, flow);
+    narrow(flow, LH_OWN_LIMIT, flow->own_rate);
 }
 
 uint32_t
