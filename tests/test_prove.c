@@ -332,13 +332,15 @@ static LhProven *
 prove(const Case *c, const char *schedule, const uint64_t *ranks, guint count)
 {
     g_autoptr(GArray) numbers = g_array_new(FALSE, FALSE, sizeof(uint64_t));
+    g_autoptr(GPtrArray) schedules = g_ptr_array_new();
+    g_autoptr(GPtrArray) proven = NULL;
     g_autoptr(GError) error = NULL;
-    LhProven *proven;
 
     g_array_append_vals(numbers, ranks, count);
-    proven = lh_prove(&c->params, lh_schedule_find(schedule, NULL), numbers, &error);
+    g_ptr_array_add(schedules, (gpointer)lh_schedule_find(schedule, NULL));
+    proven = lh_prove(&c->params, schedules, numbers, &error);
     ck_assert_msg(proven != NULL, "%s", error != NULL ? error->message : schedule);
-    return proven;
+    return g_ptr_array_steal_index(proven, 0);
 }
 
 /* Every schedule is proven for some numbers of ranks, without further options. */

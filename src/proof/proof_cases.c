@@ -23,12 +23,14 @@ typedef struct {
     const LhProveParams *params;
     const LhSchedule *schedule;
     LhProven *proven;
-    GPtrArray *tasks;           /* for the current number of ranks */
+    GPtrArray *tasks;           /* of all schedules, for the current number of ranks */
     bool heads_free, mask_free; /* not set by the scenario */
     bool kind_free; /* kind of attention not set; then both are proven, if the schedule supports
                        both */
     LhProgramParams base;
-    unsigned built;  /* programs for the current number of ranks */
+    bool grouped;    /* the current number of ranks divides into the scenario's groups */
+    guint findings;  /* before the current number of ranks */
+    unsigned built;  /* programs for it */
     double *seconds; /* NULL, or estimate only: adds up the proof times instead of proving */
 } Prover;
 
@@ -81,8 +83,10 @@ take_program(Prover *v, LhProgram *program, const char *what)
     } else {
         LhProofTask *task = g_new0(LhProofTask, 1);
 
+        task->proven = v->proven;
         task->program = program;
         task->what = g_strdup(what);
+        task->ops = lh_run_time_ops(program);
         g_ptr_array_add(v->tasks, task);
     }
 }
@@ -325,66 +329,98 @@ prove_modules(Prover *v, uint32_t ranks, GError **error)
     return true;
 }
 
+/* Queues the programs of a schedule for @ranks. */
 static bool
-prove_ranks(Prover *v, uint64_t ranks, GError **error)
+queue_ranks(Prover *v, uint64_t ranks, GError **error)
 {
-    const guint findings = v->proven->findings->len;
-    GArray *outcome;
-
-    if (!has_groups(v, ranks))
-        return true;
+    v->findings = v->proven->findings->len;
     v->built = 0;
-    if (v->params->scenario->step)
-        prove_step(v, (uint32_t)ranks);
-    else if (!prove_modules(v, (uint32_t)ranks, error))
-        return false;
-    lh_proof_tasks_verify(v->proven, v->tasks);
-    if (v->seconds == NULL)
-        lh_task_tell(&v->params->task,
-                     &(LhProgress){ .what = v->schedule->name, .done = v->proven->programs });
-    outcome = v->built == 0                         ? v->proven->refused
-              : v->proven->findings->len > findings ? v->proven->unproven
-                                                    : v->proven->proven;
-    g_array_append_val(outcome, ranks);
+    v->grouped = has_groups(v, ranks);
+    if (!v->grouped)
+        return true;
+    if (!v->params->scenario->step)
+        return prove_modules(v, (uint32_t)ranks, error);
+    prove_step(v, (uint32_t)ranks);
     return true;
 }
 
-/* Proves, or only adds up times if @seconds is not NULL. */
-static LhProven *
-prove(const LhProveParams *params, const LhSchedule *schedule, const GArray *ranks, double *seconds,
-      GError **error)
+static void
+note_outcome(const Prover *v, uint64_t ranks)
+{
+    GArray *outcome = v->built == 0                            ? v->proven->refused
+                      : v->proven->findings->len > v->findings ? v->proven->unproven
+                                                               : v->proven->proven;
+
+    if (v->grouped)
+        g_array_append_val(outcome, ranks);
+}
+
+static Prover
+prover_of(const LhProveParams *params, const LhSchedule *schedule, LhProven *proven)
 {
     static const char *const kind[] = { "attention", "model", NULL };
     static const char *const heads[] = { "num_attention_heads", "num_query_groups", "model", NULL };
     static const char *const mask[] = { "mask", "window_size", "document_lengths", NULL };
-    g_autoptr(LhProven) proven = lh_proven_new(schedule->name);
-    g_autoptr(GPtrArray) tasks = g_ptr_array_new_with_free_func(lh_proof_task_free);
-    Prover v = {
-        .params = params, .schedule = schedule, .proven = proven, .tasks = tasks, .seconds = seconds
-    };
+    Prover v = { .params = params, .schedule = schedule, .proven = proven };
 
     v.kind_free = is_free(&v, kind);
     v.heads_free = is_free(&v, heads);
     v.mask_free = is_free(&v, mask);
-    for (guint i = 0; i < ranks->len; i++) {
-        if (!prove_ranks(&v, g_array_index(ranks, uint64_t, i), error))
-            return NULL;
-    }
-    return g_steal_pointer(&proven);
+    return v;
 }
 
-LhProven *
-lh_prove(const LhProveParams *params, const LhSchedule *schedule, const GArray *ranks,
+static void
+proven_free(gpointer data)
+{
+    lh_proven_free(data);
+}
+
+/* Proves all schedules for one number of ranks after the other, or only adds up times if @seconds
+ * is not NULL. */
+static GPtrArray *
+prove(const LhProveParams *params, const GPtrArray *schedules, const GArray *ranks, double *seconds,
+      GError **error)
+{
+    g_autoptr(GPtrArray) all = g_ptr_array_new_with_free_func(proven_free);
+    g_autoptr(GPtrArray) tasks = g_ptr_array_new_with_free_func(lh_proof_task_free);
+    g_autofree Prover *provers = g_new0(Prover, schedules->len);
+    uint64_t ended = 0;
+
+    for (guint i = 0; i < schedules->len; i++) {
+        const LhSchedule *schedule = g_ptr_array_index(schedules, i);
+        LhProven *proven = lh_proven_new(schedule->name);
+
+        g_ptr_array_add(all, proven);
+        provers[i] = prover_of(params, schedule, proven);
+        provers[i].tasks = tasks;
+        provers[i].seconds = seconds;
+    }
+    for (guint k = 0; k < ranks->len; k++) {
+        const uint64_t number = g_array_index(ranks, uint64_t, k);
+
+        for (guint i = 0; i < schedules->len; i++) {
+            if (!queue_ranks(&provers[i], number, error))
+                return NULL;
+        }
+        lh_proof_tasks_verify(tasks, &params->task, &ended);
+        for (guint i = 0; i < schedules->len; i++)
+            note_outcome(&provers[i], number);
+    }
+    return g_steal_pointer(&all);
+}
+
+GPtrArray *
+lh_prove(const LhProveParams *params, const GPtrArray *schedules, const GArray *ranks,
          GError **error)
 {
-    return prove(params, schedule, ranks, NULL, error);
+    return prove(params, schedules, ranks, NULL, error);
 }
 
 double
-lh_prove_work(const LhProveParams *params, const LhSchedule *schedule, const GArray *ranks)
+lh_prove_work(const LhProveParams *params, const GPtrArray *schedules, const GArray *ranks)
 {
     double seconds = 0;
-    g_autoptr(LhProven) counted = prove(params, schedule, ranks, &seconds, NULL);
+    g_autoptr(GPtrArray) counted = prove(params, schedules, ranks, &seconds, NULL);
 
     return counted == NULL ? 0 : seconds;
 }

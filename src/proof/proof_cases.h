@@ -14,15 +14,17 @@ typedef struct {
     const LhScenario *scenario;
     LhSources sources;
     unsigned passes; /* bit set of LhPass to prove */
-    LhTask task;     /* reports the schedule and its programs proven so far; proofs use every core
-                        regardless */
+    LhTask task;     /* reports the schedule of the last proof and all programs proven so far;
+                        proofs use every core regardless */
 } LhProveParams;
 
-/* Proves @schedule for the numbers of @ranks (uint64_t). Returns NULL only for a contradictory
- * scenario. Caller frees. */
-LhProven *lh_prove(const LhProveParams *params, const LhSchedule *schedule, const GArray *ranks,
-                   GError **error);
+/*
+ * Proves each of @schedules (const LhSchedule *) for the numbers of @ranks (uint64_t). Returns an
+ * LhProven for each of them, in their order; NULL only for a contradictory scenario. Caller unrefs.
+ */
+GPtrArray *lh_prove(const LhProveParams *params, const GPtrArray *schedules, const GArray *ranks,
+                    GError **error);
 
 /* Estimates the time of these proofs in seconds, by building and counting the programs. 0 for a
  * contradictory scenario. */
-double lh_prove_work(const LhProveParams *params, const LhSchedule *schedule, const GArray *ranks);
+double lh_prove_work(const LhProveParams *params, const GPtrArray *schedules, const GArray *ranks);

@@ -2,9 +2,8 @@
 #include "proof/proof_tasks.h"
 
 #include "base/threads.h"
-#include "proof/run_time_estimate.h"
 
-#define PARALLEL_OPS_MIN 10000 /* below this, a thread takes longer to start than a proof */
+#define PARALLEL_OPS_MIN 10000 /* below this, a thread takes longer to start than the proofs */
 #define OP_BYTES 512 /* memory per op of a proof that holds the whole program, approximate */
 #define PROOFS_BYTES (UINT64_C(8) << 30) /* memory of all proofs in progress */
 
@@ -19,41 +18,74 @@ lh_proof_task_free(gpointer data)
     g_free(task);
 }
 
-/* Verifies a task, the last ones first: programs of both passes come after those of one, and
- * threads end together if the small ones are left. */
+typedef struct {
+    GPtrArray *order; /* of LhProofTask *, borrowed */
+    const LhTask *task;
+    GMutex lock;     /* of the progress and the next row */
+    uint64_t *ended; /* borrowed */
+} Verification;
+
 static void
 verify_task(void *data, guint index)
 {
-    const GPtrArray *tasks = data;
-    LhProofTask *task = g_ptr_array_index(tasks, tasks->len - 1 - index);
+    Verification *v = data;
+    LhProofTask *task = g_ptr_array_index(v->order, index);
 
     task->verdict = lh_verify(task->program);
+    g_mutex_lock(&v->lock);
+    lh_task_tell(v->task, &(LhProgress){ .what = task->proven->name, .done = ++*v->ended });
+    g_mutex_unlock(&v->lock);
 }
 
-/* The number of proofs of about @ops ops that may run at once. */
-static guint
-threads_for(double ops)
+/* Largest first, so that threads end together; equal ones in the order of the tasks. */
+static gint
+compare_sizes(gconstpointer a, gconstpointer b)
 {
-    if (ops < PARALLEL_OPS_MIN)
+    const LhProofTask *x = *(const LhProofTask *const *)a;
+    const LhProofTask *y = *(const LhProofTask *const *)b;
+
+    return x->ops > y->ops ? -1 : x->ops < y->ops;
+}
+
+/* The number of proofs that may run at once: of the largest ones, @most ops, within the memory. */
+static guint
+threads_for(double most, double sum)
+{
+    if (sum < PARALLEL_OPS_MIN)
         return 1;
-    return (guint)CLAMP((double)PROOFS_BYTES / (ops * OP_BYTES), 1, g_get_num_processors());
+    return (guint)CLAMP((double)PROOFS_BYTES / (most * OP_BYTES), 1, g_get_num_processors());
+}
+
+static void
+verify_in_order(Verification *v)
+{
+    double most = 1, sum = 0;
+
+    for (guint i = 0; i < v->order->len; i++) {
+        const LhProofTask *task = g_ptr_array_index(v->order, i);
+
+        most = MAX(most, task->ops);
+        sum += task->ops;
+    }
+    g_ptr_array_sort(v->order, compare_sizes);
+    lh_on_threads_each("verify", threads_for(most, sum), v->order->len, verify_task, v);
 }
 
 void
-lh_proof_tasks_verify(LhProven *proven, GPtrArray *tasks)
+lh_proof_tasks_verify(GPtrArray *tasks, const LhTask *task, uint64_t *ended)
 {
-    guint threads = 1;
+    g_autoptr(GPtrArray) order = g_ptr_array_sized_new(tasks->len);
+    Verification v = { .order = order, .task = task, .ended = ended };
 
-    if (tasks->len > 1) {
-        const LhProofTask *first = g_ptr_array_index(tasks, 0);
-
-        threads = threads_for(lh_run_time_ops(first->program));
-    }
-    lh_on_threads_each("verify", threads, tasks->len, verify_task, tasks);
+    for (guint i = 0; i < tasks->len; i++)
+        g_ptr_array_add(order, g_ptr_array_index(tasks, i));
+    g_mutex_init(&v.lock);
+    verify_in_order(&v);
+    g_mutex_clear(&v.lock);
     for (guint i = 0; i < tasks->len; i++) {
-        const LhProofTask *task = g_ptr_array_index(tasks, i);
+        const LhProofTask *done = g_ptr_array_index(tasks, i);
 
-        lh_proven_add(proven, task->program, task->verdict, task->what);
+        lh_proven_add(done->proven, done->program, done->verdict, done->what);
     }
     g_ptr_array_set_size(tasks, 0);
 }

@@ -126,52 +126,30 @@ choose_schedules(const LhScenario *s, const LhModel *model, GError **error)
     return g_steal_pointer(&schedules);
 }
 
-/* Estimated duration of all proofs. */
-static double
-seconds_to_prove(const LhProveParams *params, const GArray *ranks, const GPtrArray *schedules)
-{
-    double seconds = 0;
-
-    for (guint i = 0; i < schedules->len; i++)
-        seconds += lh_prove_work(params, g_ptr_array_index(schedules, i), ranks);
-    return seconds;
-}
-
-static bool
-prove_each(const LhProveParams *params, const GArray *ranks, const GPtrArray *schedules,
-           LhVerifyReport *report, GError **error)
-{
-    for (guint i = 0; i < schedules->len; i++) {
-        LhProven *proven = lh_prove(params, g_ptr_array_index(schedules, i), ranks, error);
-
-        if (proven == NULL)
-            return false;
-        g_ptr_array_add(report->schedules, proven);
-    }
-    return true;
-}
-
 static bool
 prove_all(const LhCommandLine *line, LhProveParams *params, const GArray *ranks,
           LhVerifyReport *report, GError **error)
 {
     const VerifyOptions *o = line->options;
     g_autoptr(GPtrArray) schedules = choose_schedules(line->scenario, params->sources.model, error);
+    g_autoptr(GPtrArray) proven = NULL;
     LhProgressLine progress;
     double seconds;
-    bool ok;
 
     if (schedules == NULL)
         return false;
-    seconds = seconds_to_prove(params, ranks, schedules);
+    seconds = lh_prove_work(params, schedules, ranks);
     if (!lh_run_time_check(seconds, o->max_work_ps, error))
         return false;
     lh_progress_start(&progress, seconds);
     params->task = (LhTask){ .progress = lh_progress_draw_proof, .data = &progress };
-    ok = prove_each(params, ranks, schedules, report, error);
+    proven = lh_prove(params, schedules, ranks, error);
     lh_progress_end(&progress);
     params->task = (LhTask){ 0 };
-    return ok;
+    if (proven == NULL)
+        return false;
+    g_ptr_array_extend_and_steal(report->schedules, g_steal_pointer(&proven));
+    return true;
 }
 
 static bool
