@@ -36,6 +36,19 @@ typedef struct {
     uint32_t arrived;
 } Communicator;
 
+/* Messages with the same key match in order. */
+typedef struct {
+    uint32_t source, destination;
+    uint8_t communicator;
+    bool send; /* this end, not of the key */
+} MessageKey;
+
+/* One end of a message whose other end has not been posted. */
+typedef struct {
+    MessageKey key;
+    uint32_t next; /* part in its list, or LH_NONE */
+} PostedEnd;
+
 typedef struct {
     LhProof proof; /* the window: the current step of every rank */
     LhProgramSize size;
@@ -50,8 +63,9 @@ typedef struct {
 
     /* Messages with one end posted, by a hash of their key: first of each list, next of each
      * part. */
-    uint32_t *bucket, *chain;
-    uint32_t buckets; /* a power of 2 */
+    uint32_t *bucket;
+    PostedEnd *posted; /* [parts_count] */
+    uint32_t buckets;  /* a power of 2 */
 
     GHashTable *communicators; /* set of Communicator */
     GArray *meeting_ops;       /* of uint32_t; those of a communicator are at its meeting's place */
@@ -115,7 +129,7 @@ make_run(Run *run)
         run->buckets *= 2;
     run->bucket = g_new(uint32_t, run->buckets);
     memset(run->bucket, 0xff, run->buckets * sizeof(uint32_t)); /* LH_NONE */
-    run->chain = g_new(uint32_t, MAX(run->proof.parts_count, 1));
+    run->posted = g_new(PostedEnd, MAX(run->proof.parts_count, 1));
     run->communicators =
         g_hash_table_new_full(communicator_hash, communicators_equal, NULL, g_free);
     run->meeting_ops = g_array_new(FALSE, FALSE, sizeof(uint32_t));
@@ -132,7 +146,7 @@ clear_run(Run *run)
     g_free(run->places);
     g_free(run->ready);
     g_free(run->bucket);
-    g_free(run->chain);
+    g_free(run->posted);
     g_hash_table_unref(run->communicators);
     g_array_unref(run->meeting_ops);
     lh_op_buffer_clear(&run->buffer);
@@ -224,46 +238,28 @@ release(Run *run, uint32_t rank)
 
 /* ---- messages ---- */
 
-typedef struct {
-    uint32_t source, destination, communicator;
-} MessageKey;
-
-static MessageKey
-key_of(const LhProof *proof, uint32_t i)
-{
-    const LhPart *part = &proof->parts[i];
-    const uint32_t g = proof->part_op[i];
-    const uint32_t rank = proof->op_rank[g];
-
-    return (MessageKey){ part->send ? rank : part->peer, part->send ? part->peer : rank,
-                         proof->ops[g].communicator };
-}
-
-/* The oldest part of the other direction with the key of part @i, taken out of its list. LH_NONE:
- * there is none, and part @i is at the end of the list now. */
+/* The oldest part of the other direction with @key, taken out of its list. LH_NONE: there is none,
+ * and part @i is at the end of the list now. */
 static uint32_t
-find_partner(Run *run, uint32_t i)
+find_partner(Run *run, uint32_t i, MessageKey key)
 {
-    const LhProof *proof = &run->proof;
-    const MessageKey key = key_of(proof, i);
     const uint32_t hash =
         (key.source * 0x9e3779b1u ^ key.destination * 0x85ebca6bu) + key.communicator * 0xc2b2ae35u;
     uint32_t *link = &run->bucket[(hash ^ hash >> 15) & (run->buckets - 1)];
 
     while (*link != LH_NONE) {
         const uint32_t other = *link;
-        const MessageKey found = key_of(proof, other);
+        const MessageKey *found = &run->posted[other].key;
 
-        if (found.source == key.source && found.destination == key.destination &&
-            found.communicator == key.communicator &&
-            proof->parts[other].send != proof->parts[i].send) {
-            *link = run->chain[other];
+        if (found->source == key.source && found->destination == key.destination &&
+            found->communicator == key.communicator && found->send != key.send) {
+            *link = run->posted[other].next;
             return other;
         }
-        link = &run->chain[other];
+        link = &run->posted[other].next;
     }
     *link = i;
-    run->chain[i] = LH_NONE;
+    run->posted[i] = (PostedEnd){ key, LH_NONE };
     return LH_NONE;
 }
 
@@ -289,18 +285,22 @@ post_messages(Run *run, uint32_t rank, uint32_t g)
     place->waits = 0;
     for (uint32_t i = 0; i < op->exchange.parts_count && !has_failed(run); i++) {
         const uint32_t part = op->exchange.parts_first + i;
-        const uint32_t other = find_partner(run, part);
-        uint32_t peer;
+        const LhPart *end = &proof->parts[part];
+        const uint32_t peer = end->peer;
+        const MessageKey key = { .source = end->send ? rank : peer,
+                                 .destination = end->send ? peer : rank,
+                                 .communicator = op->communicator,
+                                 .send = end->send };
+        const uint32_t other = find_partner(run, part, key);
 
         if (other == LH_NONE) {
             place->waits++;
             continue;
         }
-        if (proof->parts[part].send)
+        if (end->send)
             deliver(run, part, other);
         else
             deliver(run, other, part);
-        peer = proof->op_rank[proof->part_op[other]];
         if (--run->places[peer].waits == 0)
             release(run, peer);
     }

@@ -68,10 +68,13 @@ static void
 check_operand(const LhMemoryCheck *check, uint32_t g, const LhRegion *region)
 {
     const CellLife *first = life_of(check, region, 0);
+    uint32_t right = 0;
 
-    if (!check_life(check, g, region))
+    while (right < region->count && first[right].live && first[right].alloc == first->alloc)
+        right++;
+    if (right == region->count || !check_life(check, g, region))
         return;
-    for (uint32_t i = 1; i < region->count; i++) {
+    for (uint32_t i = right; i < region->count; i++) {
         const CellLife *life = life_of(check, region, i);
 
         if (life->alloc == first->alloc)

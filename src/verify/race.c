@@ -6,36 +6,38 @@
  */
 #include "verify/verify_private.h"
 
+#include <string.h>
+
+/* From so many parts on, keeping the answer about one costs less than asking about the next. */
+#define MANY_PARTS 4
+
 /* Who touched a cell last. Streams are in order, so the last reader of each stream stands for all
  * of them. */
 typedef struct {
     uint32_t writer;
     uint16_t streams; /* bit set of those that have a reader since the last write */
-    uint32_t readers[LH_STREAMS_MAX];
 } CellUse;
 
 G_STATIC_ASSERT(LH_STREAMS_MAX <= 16);
 
+/* The answer about the part before: parts of a region mostly have been used alike. */
+typedef struct {
+    CellUse use; /* before the access */
+    uint32_t readers[LH_STREAMS_MAX];
+    uint64_t asked; /* orders */
+    bool clean;     /* nothing was found */
+} Answer;
+
 struct LhRaceCheck {
     LhProof *proof;
-    CellUse *cells; /* of the current rank */
-    /* The last answer about an order: the parts of a region mostly have been used alike. */
-    uint32_t earlier, later;
-    bool ordered;
+    CellUse *cells;    /* of the current rank */
+    uint32_t *readers; /* [cells * streams] those that CellUse.streams lists */
 };
 
-/* Asks again, or counts the same question once more. */
-static bool
-is_ordered(LhRaceCheck *check, uint32_t earlier, uint32_t later)
+static uint32_t *
+readers_of(const LhRaceCheck *check, uint32_t cell)
 {
-    if (earlier == check->earlier && later == check->later) {
-        check->proof->verdict->orders_checked++;
-        return check->ordered;
-    }
-    check->earlier = earlier;
-    check->later = later;
-    check->ordered = lh_proof_ordered(check->proof, earlier, later);
-    return check->ordered;
+    return &check->readers[(size_t)cell * check->proof->program->streams_count];
 }
 
 /* One access of an op to the cell in question. */
@@ -79,55 +81,124 @@ may_work_in_place(const LhOp *op)
 }
 
 static void
-read_cell(LhRaceCheck *check, uint32_t g, uint32_t slot, uint32_t part, CellUse *use)
+check_read(LhRaceCheck *check, uint32_t g, uint32_t slot, uint32_t part)
 {
     LhProof *proof = check->proof;
-    const LhOp *op = &proof->ops[g];
+    const uint32_t writer = check->cells[proof->program->slots[slot].first_cell + part].writer;
 
-    if (use->writer == g) {
-        if (!may_work_in_place(op))
+    if (writer == g) {
+        if (!may_work_in_place(&proof->ops[g]))
             find_overlap(proof, g, slot, part, false);
-    } else if (use->writer != LH_NONE && !is_ordered(check, use->writer, g)) {
-        find_race(proof, (Access){ g, false }, (Access){ use->writer, true }, slot, part);
+    } else if (writer != LH_NONE && !lh_proof_ordered(proof, writer, g)) {
+        find_race(proof, (Access){ g, false }, (Access){ writer, true }, slot, part);
     }
-    use->readers[op->stream] = g;
-    use->streams |= (uint16_t)(1u << op->stream);
 }
 
 static void
-write_cell(LhRaceCheck *check, uint32_t g, uint32_t slot, uint32_t part, CellUse *use)
+check_write(LhRaceCheck *check, uint32_t g, uint32_t slot, uint32_t part)
 {
     LhProof *proof = check->proof;
-    const LhOp *op = &proof->ops[g];
+    const uint32_t cell = proof->program->slots[slot].first_cell + part;
+    const CellUse *use = &check->cells[cell];
 
     if (use->writer == g)
         find_overlap(proof, g, slot, part, true);
-    else if (use->writer != LH_NONE && !is_ordered(check, use->writer, g))
+    else if (use->writer != LH_NONE && !lh_proof_ordered(proof, use->writer, g))
         find_race(proof, (Access){ g, true }, (Access){ use->writer, true }, slot, part);
     for (uint32_t streams = use->streams; streams != 0; streams &= streams - 1) {
-        const uint32_t reader = use->readers[__builtin_ctz(streams)];
+        const uint32_t reader = readers_of(check, cell)[__builtin_ctz(streams)];
 
         if (reader == g) {
-            if (!may_work_in_place(op))
+            if (!may_work_in_place(&proof->ops[g]))
                 find_overlap(proof, g, slot, part, false);
-        } else if (!is_ordered(check, reader, g)) {
+        } else if (!lh_proof_ordered(proof, reader, g)) {
             find_race(proof, (Access){ g, true }, (Access){ reader, false }, slot, part);
         }
     }
-    use->streams = 0;
-    use->writer = g;
+}
+
+/* Checks an access and keeps the answer, with what it depends on: a read does on the writer
+ * alone. */
+static void
+ask(LhRaceCheck *check, uint32_t g, uint32_t slot, uint32_t part, bool write, Answer *answer)
+{
+    const LhProof *proof = check->proof;
+    const uint32_t cell = proof->program->slots[slot].first_cell + part;
+    const uint64_t asked = proof->verdict->orders_checked;
+    const uint64_t found = proof->verdict->findings_total;
+
+    (write ? check_write : check_read)(check, g, slot, part);
+    answer->use = check->cells[cell];
+    memcpy(answer->readers, readers_of(check, cell),
+           proof->program->streams_count * sizeof(uint32_t));
+    answer->asked = proof->verdict->orders_checked - asked;
+    answer->clean = proof->verdict->findings_total == found;
+}
+
+/* Whether the same access to @cell has the same answer. */
+static bool
+has_answer(const LhRaceCheck *check, uint32_t cell, bool write, const Answer *answer)
+{
+    const CellUse *use = &check->cells[cell];
+
+    if (!answer->clean || use->writer != answer->use.writer)
+        return false;
+    if (!write)
+        return true;
+    if (use->streams != answer->use.streams)
+        return false;
+    for (uint32_t streams = use->streams; streams != 0; streams &= streams - 1) {
+        const uint32_t stream = (uint32_t)__builtin_ctz(streams);
+
+        if (readers_of(check, cell)[stream] != answer->readers[stream])
+            return false;
+    }
+    return true;
+}
+
+static void
+note_access(LhRaceCheck *check, uint32_t g, uint32_t cell, bool write)
+{
+    const uint32_t stream = check->proof->ops[g].stream;
+
+    if (write) {
+        check->cells[cell] = (CellUse){ .writer = g };
+        return;
+    }
+    readers_of(check, cell)[stream] = g;
+    check->cells[cell].streams |= (uint16_t)(1u << stream);
+}
+
+static void
+touch_many(LhRaceCheck *check, uint32_t g, const LhRegion *region, bool write)
+{
+    const uint32_t first = check->proof->program->slots[region->slot].first_cell;
+    Answer answer = { .clean = false };
+
+    for (uint32_t part = region->part; part < region->part + region->count; part++) {
+        if (has_answer(check, first + part, write, &answer))
+            check->proof->verdict->orders_checked += answer.asked;
+        else
+            ask(check, g, region->slot, part, write, &answer);
+        note_access(check, g, first + part, write);
+    }
 }
 
 static void
 touch(LhRaceCheck *check, uint32_t g, const LhRegion *region, bool write)
 {
-    CellUse *use = &check->cells[check->proof->program->slots[region->slot].first_cell];
+    const uint32_t first = check->proof->program->slots[region->slot].first_cell;
 
+    if (region->count >= MANY_PARTS) {
+        touch_many(check, g, region, write);
+        return;
+    }
     for (uint32_t part = region->part; part < region->part + region->count; part++) {
         if (write)
-            write_cell(check, g, region->slot, part, &use[part]);
+            check_write(check, g, region->slot, part);
         else
-            read_cell(check, g, region->slot, part, &use[part]);
+            check_read(check, g, region->slot, part);
+        note_access(check, g, first + part, write);
     }
 }
 
@@ -199,6 +270,8 @@ lh_race_check_new(LhProof *proof)
 
     check->proof = proof;
     check->cells = g_new0(CellUse, MAX(proof->cells_count, 1));
+    check->readers =
+        g_new0(uint32_t, MAX((size_t)proof->cells_count * proof->program->streams_count, 1));
     return check;
 }
 
@@ -206,17 +279,15 @@ void
 lh_race_check_free(LhRaceCheck *check)
 {
     g_free(check->cells);
+    g_free(check->readers);
     g_free(check);
 }
 
 void
 lh_race_check_begin(LhRaceCheck *check)
 {
-    check->earlier = LH_NONE;
-    for (uint32_t i = 0; i < check->proof->cells_count; i++) {
-        check->cells[i].writer = LH_NONE;
-        check->cells[i].streams = 0;
-    }
+    for (uint32_t i = 0; i < check->proof->cells_count; i++)
+        check->cells[i] = (CellUse){ .writer = LH_NONE };
 }
 
 void

@@ -41,8 +41,8 @@ void lh_clocks_add(LhProof *proof, LhRankClocks *clocks, uint32_t rank, LhOpRang
  * rank. Counts as an order checked. */
 bool lh_proof_ordered(LhProof *proof, uint32_t earlier, uint32_t later);
 
-/* matching.c: messages and collectives. Its parts: that the order of a rank's calls is fixed; that
- * both ends of a message, and all members of a collective, agree. */
+/* matching.c: messages and collectives. Its parts: that the order of a rank's calls of collectives
+ * is fixed; that both ends of a message, and all members of a collective, agree. */
 void lh_proof_match(LhProof *proof);
 void lh_proof_check_order_of_calls(LhProof *proof);
 void lh_proof_check_pair(LhProof *proof, uint32_t send, uint32_t receive);
