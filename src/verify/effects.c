@@ -285,7 +285,7 @@ derive_part(LhSymbolicExec *cover, uint32_t g, uint32_t i)
         g_assert(family == origin.family); /* otherwise the kernel's row is inconsistent */
         cell = lh_symbolic_write(cover, g, region, i, origin.rows->rows);
         cell->ended = origin.rows->ended;
-        cell->norm = (uint8_t)origin.norm;
+        cell->norm = origin.norm & 1u;
         if (origin.coverage != NULL)
             lh_symbolic_give_set(cover, cell, origin.coverage->set);
     }

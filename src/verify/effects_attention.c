@@ -178,7 +178,7 @@ pairs_of_row(const Attend *at, uint32_t q, const uint64_t *keys)
 static uint64_t
 pairs_by_positions(const Attend *at)
 {
-    uint64_t *keys = lh_symbolic_scratch(at->cover, 1);
+    uint64_t *keys = lh_symbolic_scratch(at->cover, 0);
     uint64_t pairs = 0;
 
     if (gather_keys(at, keys)) {
@@ -483,9 +483,9 @@ static bool
 attend_at_once(const Attend *at)
 {
     LhSymbolicExec *cover = at->cover;
-    uint64_t *keys = lh_symbolic_scratch(cover, 1);
-    uint64_t *queries = lh_symbolic_scratch(cover, 2);
-    uint64_t *claimed = lh_symbolic_scratch(cover, 3);
+    uint64_t *keys = lh_symbolic_scratch(cover, 0);
+    uint64_t *queries = lh_symbolic_scratch(cover, 1);
+    uint64_t *claimed = lh_symbolic_scratch(cover, 2);
     const uint32_t slice = cell_of(at, at->kv, 0)->rows.slice;
 
     if (!gather_sources(at, at->kv, LH_FAMILY_PLAIN, slice, keys) ||

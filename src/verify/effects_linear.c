@@ -186,7 +186,7 @@ lh_symbolic_state_sum(LhSymbolicExec *cover, uint32_t g)
     if (state->rows.segment != LH_ROW_ANY && !check_border(cover, g, region, state, from))
         return false;
     state->rows = to;
-    state->writer = g;
+    lh_symbolic_note_writer(cover, state, g);
     return lh_symbolic_contribute(cover, g, region, state, rows->rows.segment);
 }
 
@@ -221,7 +221,7 @@ move_state(LhSymbolicExec *cover, uint32_t g, const LhRegion *source, uint32_t i
         return false;
     if (into->rows.segment == LH_ROW_ANY)
         into->rows = border;
-    into->writer = g;
+    lh_symbolic_note_writer(cover, into, g);
     return check_border(cover, g, target, into, border) &&
            lh_symbolic_merge(cover, g, target, into, from);
 }

@@ -77,39 +77,10 @@ lh_symbolic_number_complete(LhSymbolicExec *cover)
     }
 }
 
-static void
-store(LhSymbolicExec *cover, LhCell *cell, const uint64_t *set)
-{
-    const uint32_t before = cell->set;
-
-    cell->set = lh_symbolic_sets_store(&cover->contents, set);
-    lh_symbolic_sets_drop(&cover->contents, before);
-}
-
-void
-lh_symbolic_give_set(LhSymbolicExec *cover, LhCell *cell, uint32_t set)
-{
-    lh_symbolic_sets_hold(&cover->contents, set);
-    lh_symbolic_sets_drop(&cover->contents, cell->set);
-    cell->set = set;
-}
-
-void
-lh_symbolic_clear_set(LhSymbolicExec *cover, LhCell *cell)
-{
-    lh_symbolic_sets_drop(&cover->contents, cell->set);
-    cell->set = LH_SYMBOLIC_SET_EMPTY;
-}
-
 void
 lh_symbolic_add_set(LhSymbolicExec *cover, LhCell *cell, const uint64_t *more)
 {
-    const uint64_t *set = lh_symbolic_set(cover, cell);
-    uint64_t *sum = lh_symbolic_scratch(cover, 0);
-
-    for (uint32_t w = 0; w < cover->words; w++)
-        sum[w] = set[w] | more[w];
-    store(cover, cell, sum);
+    cell->set = lh_symbolic_sets_join(&cover->contents, cell->set, more);
 }
 
 LhBlock
@@ -151,10 +122,10 @@ is_unwritten(const LhSymbolicExec *cover, uint32_t op, uint32_t slot, uint32_t p
 
     if (cell->state == LH_CELL_UNDEFINED || cover->slots[slot].role != LH_SLOT_TEMP)
         return cell->state == LH_CELL_UNDEFINED;
-    if (cover->proof->alloc_first == NULL)
+    if (cover->writers == NULL)
         return false; /* in program order, where allocs themselves make cells undefined */
     alloc = lh_proof_last_alloc(cover->proof, op, slot, part);
-    return alloc != LH_NONE && cell->writer < alloc;
+    return alloc != LH_NONE && cover->writers[cell - cover->cells] < alloc;
 }
 
 static bool
@@ -178,21 +149,16 @@ find_unwritten(LhSymbolicExec *cover, uint32_t op, const LhRegion *region, uint3
         COVERAGE(op, region->slot, "reads slot %s%s, of which only %s has been written", name,
                  wanted, lh_half_suffixes[cell->half] + 1);
     cell->state = LH_CELL_SUSPECT;
-    cell->writer = op;
+    lh_symbolic_note_writer(cover, cell, op);
 }
 
 LhCell *
-lh_symbolic_read(LhSymbolicExec *cover, uint32_t op, const LhRegion *region, uint32_t i)
+lh_symbolic_read_checked(LhSymbolicExec *cover, uint32_t op, const LhRegion *region, uint32_t i)
 {
     const uint32_t part = region->part + i;
     LhCell *cell = lh_symbolic_cell(cover, cover->proof->op_rank[op], region->slot, part);
-    bool unwritten;
+    const bool unwritten = is_unwritten(cover, op, region->slot, part);
 
-    cell->unread = false;
-    if (cell->state == LH_CELL_DEFINED && cell->half == LH_HALF_BOTH &&
-        cover->proof->alloc_first == NULL)
-        return cell;
-    unwritten = is_unwritten(cover, op, region->slot, part);
     if (unwritten || (cell->state == LH_CELL_DEFINED && lacks_half(cell, region)))
         find_unwritten(cover, op, region, part, unwritten);
     return cell->state == LH_CELL_SUSPECT ? NULL : cell;
@@ -219,7 +185,8 @@ lh_symbolic_write(LhSymbolicExec *cover, uint32_t op, const LhRegion *region, ui
         lh_symbolic_cell(cover, cover->proof->op_rank[op], region->slot, region->part + i);
 
     lh_symbolic_clear_set(cover, cell);
-    *cell = (LhCell){ .rows = rows, .writer = op, .state = LH_CELL_DEFINED };
+    *cell = (LhCell){ .rows = rows, .state = LH_CELL_DEFINED };
+    lh_symbolic_note_writer(cover, cell, op);
     return cell;
 }
 
@@ -240,7 +207,8 @@ go_together(const LhCell *cell, const LhCell *from)
 
 /* Adds a half to the existing contents; false if they do not belong together. */
 static bool
-join_half(uint32_t op, const LhRegion *region, LhCell *cell, const LhCell *from)
+join_half(const LhSymbolicExec *cover, uint32_t op, const LhRegion *region, LhCell *cell,
+          const LhCell *from)
 {
     if (cell->state == LH_CELL_DEFINED) {
         if (!go_together(cell, from))
@@ -248,7 +216,7 @@ join_half(uint32_t op, const LhRegion *region, LhCell *cell, const LhCell *from)
         if (cell->half != region->half)
             cell->half = LH_HALF_BOTH;
     }
-    cell->writer = op;
+    lh_symbolic_note_writer(cover, cell, op);
     return true;
 }
 
@@ -259,19 +227,23 @@ lh_symbolic_put(LhSymbolicExec *cover, uint32_t op, const LhRegion *region, uint
     const uint32_t part = region->part + i;
     LhCell *cell = lh_symbolic_cell(cover, cover->proof->op_rank[op], region->slot, part);
 
-    lh_boundary_overwrite(cover, op, region, cell);
+    if (cell->unread)
+        lh_boundary_overwrite(cover, op, region, cell);
     if (from == NULL) {
         lh_symbolic_write_none(cover, op, region, i, LH_ROW_NONE)->state = LH_CELL_SUSPECT;
         return;
     }
     if (region->half != LH_HALF_BOTH && !is_unwritten(cover, op, region->slot, part) &&
-        join_half(op, region, cell, from))
+        join_half(cover, op, region, cell, from))
         return;
     lh_symbolic_give_set(cover, cell, from->set);
     *cell = *from;
-    cell->half = region->half;
-    cell->writer = op;
-    lh_boundary_arrive(cover, region, cell);
+    cell->half = region->half & 3u;
+    lh_symbolic_note_writer(cover, cell, op);
+    if (cover->projects)
+        lh_boundary_arrive(cover, region, cell);
+    else
+        cell->unread = false;
 }
 
 static void
@@ -291,15 +263,11 @@ bool
 lh_symbolic_contribute(LhSymbolicExec *cover, uint32_t op, const LhRegion *region, LhCell *cell,
                        uint32_t source)
 {
-    uint64_t *set = lh_symbolic_scratch(cover, 0);
-
-    memcpy(set, lh_symbolic_set(cover, cell), cover->words * 8);
-    if (lh_set_has(set, source)) {
+    if (lh_set_has(lh_symbolic_set(cover, cell), source)) {
         find_twice(cover, op, region, cell, source);
         return false;
     }
-    lh_set_add(set, source);
-    store(cover, cell, set);
+    cell->set = lh_symbolic_sets_add(&cover->contents, cell->set, source);
     return true;
 }
 
@@ -348,7 +316,7 @@ lh_symbolic_join_norm(LhSymbolicExec *cover, uint32_t op, const LhAddend *from, 
     if (!has_norm(kind) || cover->proof->program->params.attention.linear)
         return true;
     if (fresh)
-        into->norm = (uint8_t)from->norm;
+        into->norm = from->norm & 1u;
     if (fresh || (from->norm == LH_NORM_ROW && into->norm == LH_NORM_ROW))
         return true;
     name = lh_cell_text(cover->proof->program, from->region->slot, from->region->part + from->i);
@@ -393,7 +361,7 @@ lh_symbolic_open(LhSymbolicExec *cover, uint32_t op, const LhRegion *region, uin
                  cover->slots[region->slot].name, held);
         return NULL;
     }
-    cell->writer = op;
+    lh_symbolic_note_writer(cover, cell, op);
     return cell;
 }
 

@@ -24,22 +24,25 @@ typedef enum {
     LH_NORM_ROW, /* the sum over all keys of the row: terms of its o, which can be added */
 } LhNorm;
 
+/* 20 bytes: a proof has millions of cells. */
 typedef struct {
-    LhHolding rows;  /* segment may be LH_ROW_ANY or LH_ROW_NONE, with slice 0. Of a state: the
-                        segment after its border; the number of segments at the end */
-    uint32_t writer; /* global op, or LH_NONE: initial contents */
-    uint32_t set;    /* contributions: a number of LhSymbolicExec.contents; of a plain tensor, the
-                        empty set */
-    uint8_t state;   /* LhCellState */
-    uint8_t norm;    /* LhNorm */
-    uint8_t half; /* LhHalf: which half of a part with halves is written; otherwise LH_HALF_BOTH */
-    bool ended;   /* a finished result: takes no further contributions */
+    LhHolding rows;    /* segment may be LH_ROW_ANY or LH_ROW_NONE, with slice 0. Of a state: the
+                          segment after its border; the number of segments at the end */
+    uint32_t set;      /* contributions: a number of LhSymbolicExec.contents; of a plain tensor, the
+                          empty set */
+    uint8_t state : 2; /* LhCellState */
+    uint8_t norm : 1;  /* LhNorm */
+    uint8_t half : 2;  /* LhHalf: which half of a part with halves is written; otherwise
+                          LH_HALF_BOTH */
+    uint8_t ended : 1; /* a finished result: takes no further contributions */
     /* For activations outside attention: */
-    bool unread;         /* received data that no op has used */
+    uint8_t unread : 1;  /* received data that no op has used */
     uint8_t result;      /* source, a LhTensorKind + 1; 0: no result of attention ... */
     uint16_t first, end; /* ... for the slices [first, end) of the heads */
     uint16_t input;      /* copy of this input slot, + 1; 0: of none */
 } LhCell;
+
+G_STATIC_ASSERT(LH_HALVES <= 4);
 
 typedef struct {
     LhProof *proof;
@@ -51,8 +54,10 @@ typedef struct {
     uint64_t rows;           /* tokens of every segment */
     LhBlock *blocks;         /* [segments * segments] by query, then key; NULL: too many to keep */
     LhCell *cells;           /* [ranks * cells_count] */
+    uint32_t *writers;       /* of all cells: global op that wrote a cell last, or LH_NONE:
+                                initial contents; NULL in program order, where none is needed */
     LhSymbolicSets contents; /* of all cells */
-    uint64_t *scratch;       /* [4 * words] sets for a moment: see lh_symbolic_scratch() */
+    uint64_t *scratch;       /* [3 * words] sets for a moment: see lh_symbolic_scratch() */
     uint64_t *keys_of;       /* [segments * words] keys that a query segment must attend to */
     uint64_t *all_of;        /* [segments * words] those of keys_of without masked pairs */
     uint64_t *queries_of;    /* [segments * words] queries that a key segment must get */
@@ -85,6 +90,14 @@ lh_symbolic_cell(const LhSymbolicExec *cover, uint32_t rank, uint32_t slot, uint
                          cover->proof->program->slots[slot].first_cell + part];
 }
 
+/* Notes that @op has written a cell. */
+static inline void
+lh_symbolic_note_writer(const LhSymbolicExec *cover, const LhCell *cell, uint32_t op)
+{
+    if (cover->writers != NULL)
+        cover->writers[cell - cover->cells] = op;
+}
+
 /* The contributions of a cell, until it changes. */
 static inline const uint64_t *
 lh_symbolic_set(const LhSymbolicExec *cover, const LhCell *cell)
@@ -92,7 +105,7 @@ lh_symbolic_set(const LhSymbolicExec *cover, const LhCell *cell)
     return lh_symbolic_sets_get(&cover->contents, cell->set);
 }
 
-/* A set to work with; 0 is for lh_symbolic_add_set() and what calls it. */
+/* A set to work with. */
 static inline uint64_t *
 lh_symbolic_scratch(const LhSymbolicExec *cover, unsigned index)
 {
@@ -100,8 +113,21 @@ lh_symbolic_scratch(const LhSymbolicExec *cover, unsigned index)
 }
 
 /* Gives @cell the contributions of number @set, or none; adds those of @more. */
-void lh_symbolic_give_set(LhSymbolicExec *cover, LhCell *cell, uint32_t set);
-void lh_symbolic_clear_set(LhSymbolicExec *cover, LhCell *cell);
+static inline void
+lh_symbolic_give_set(LhSymbolicExec *cover, LhCell *cell, uint32_t set)
+{
+    lh_symbolic_sets_hold(&cover->contents, set);
+    lh_symbolic_sets_drop(&cover->contents, cell->set);
+    cell->set = set;
+}
+
+static inline void
+lh_symbolic_clear_set(LhSymbolicExec *cover, LhCell *cell)
+{
+    lh_symbolic_sets_drop(&cover->contents, cell->set);
+    cell->set = LH_SYMBOLIC_SET_EMPTY;
+}
+
 void lh_symbolic_add_set(LhSymbolicExec *cover, LhCell *cell, const uint64_t *more);
 
 static inline bool
@@ -175,9 +201,26 @@ LhBlock lh_symbolic_block(const LhSymbolicExec *cover, uint32_t q, uint32_t k);
  * without a finding if it is suspect. lh_symbolic_read_rows also requires the rows of a particular
  * segment.
  */
-LhCell *lh_symbolic_read(LhSymbolicExec *cover, uint32_t op, const LhRegion *region, uint32_t i);
+static inline LhCell *lh_symbolic_read(LhSymbolicExec *cover, uint32_t op, const LhRegion *region,
+                                       uint32_t i);
 LhCell *lh_symbolic_read_rows(LhSymbolicExec *cover, uint32_t op, const LhRegion *region,
                               uint32_t i);
+
+/* What lh_symbolic_read() does with all but whole contents in program order. */
+LhCell *lh_symbolic_read_checked(LhSymbolicExec *cover, uint32_t op, const LhRegion *region,
+                                 uint32_t i);
+
+static inline LhCell *
+lh_symbolic_read(LhSymbolicExec *cover, uint32_t op, const LhRegion *region, uint32_t i)
+{
+    LhCell *cell =
+        lh_symbolic_cell(cover, cover->proof->op_rank[op], region->slot, region->part + i);
+
+    cell->unread = false;
+    if (cell->state == LH_CELL_DEFINED && cell->half == LH_HALF_BOTH && cover->writers == NULL)
+        return cell;
+    return lh_symbolic_read_checked(cover, op, region, i);
+}
 
 /* The divisor of a cell of a tensor of this kind. */
 LhNorm lh_symbolic_norm(LhTensorKind kind, const LhCell *cell);

@@ -448,10 +448,8 @@ lh_symbolic_begin(LhSymbolicExec *cover, LhProof *proof)
         cover->segment[s] = lh_placement_segment(placement, s);
     cover->rows = cover->segment[0].count;
     cover->cells = g_new0(LhCell, cells);
-    for (size_t i = 0; i < cells; i++)
-        cover->cells[i].writer = LH_NONE;
     lh_symbolic_sets_init(&cover->contents, words);
-    cover->scratch = g_new(uint64_t, 4 * (size_t)words);
+    cover->scratch = g_new(uint64_t, 3 * (size_t)words);
     cover->keys_of = g_new0(uint64_t, (size_t)segments * words);
     cover->all_of = g_new0(uint64_t, (size_t)segments * words);
     cover->before = g_new0(uint64_t, (size_t)segments * words);
@@ -471,6 +469,7 @@ lh_symbolic_end(LhSymbolicExec *cover)
     g_free(cover->segment);
     g_free(cover->blocks);
     g_free(cover->cells);
+    g_free(cover->writers);
     lh_symbolic_sets_clear(&cover->contents);
     g_free(cover->scratch);
     g_free(cover->keys_of);
@@ -484,10 +483,13 @@ lh_symbolic_end(LhSymbolicExec *cover)
 void
 lh_proof_check_coverage(LhProof *proof)
 {
+    const size_t cells = (size_t)proof->ranks * proof->cells_count + 1;
     LhSymbolicExec cover;
 
     lh_boundary_scan(proof, (LhOpRange){ 0, proof->ops_count });
     lh_symbolic_begin(&cover, proof);
+    cover.writers = g_new(uint32_t, cells);
+    memset(cover.writers, 0xff, cells * sizeof(uint32_t)); /* LH_NONE */
     cover.started = g_new0(uint8_t, MAX(proof->ops_count, 1));
     lh_proof_list_allocs(proof);
     execute(&cover);

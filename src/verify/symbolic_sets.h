@@ -15,12 +15,13 @@ typedef struct {
     uint32_t words;       /* of one set */
     uint64_t **chunks;    /* contents, which never move */
     uint32_t *uses;       /* [room] cells that have the set; 0: its place is free */
-    uint32_t *hash;       /* [room] of the contents */
+    uint64_t *sum;        /* [room] of the contents; its hash goes into the lists */
     uint32_t *next;       /* [room] in its list: of a hash, or of free places; 0: the end */
     uint32_t *bucket;     /* [buckets] first set of a hash; 0: none */
     uint32_t buckets;     /* a power of 2 */
     uint32_t room, count; /* places; those that have been used so far */
     uint32_t free;        /* first free place below count; 0: none */
+    uint64_t *joined;     /* [words] a set for a moment */
 } LhSymbolicSets;
 
 #define LH_SYMBOLIC_SETS_CHUNK 512 /* sets */
@@ -31,6 +32,11 @@ void lh_symbolic_sets_clear(LhSymbolicSets *sets);
 
 /* The number of a set, which gets one more use. */
 uint32_t lh_symbolic_sets_store(LhSymbolicSets *sets, const uint64_t *set);
+
+/* The number of the set @number with one contribution more, or those of @more. The use of @number
+ * becomes one of the result. @more may be another set of these, but none with that number. */
+uint32_t lh_symbolic_sets_add(LhSymbolicSets *sets, uint32_t number, uint32_t source);
+uint32_t lh_symbolic_sets_join(LhSymbolicSets *sets, uint32_t number, const uint64_t *more);
 
 /* One use more, or less, of the set @number. */
 static inline void
