@@ -87,6 +87,8 @@ take_program(Prover *v, LhProgram *program, const char *what)
         task->program = program;
         task->what = g_strdup(what);
         task->ops = lh_run_time_ops(program);
+        for (uint32_t i = 0; i < program->slots_count; i++)
+            task->cells += (uint64_t)program->slots[i].parts * lh_program_ranks(program);
         g_ptr_array_add(v->tasks, task);
     }
 }

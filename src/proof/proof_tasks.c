@@ -5,6 +5,9 @@
 
 #define PARALLEL_OPS_MIN 10000 /* below this, a thread takes longer to start than the proofs */
 #define OP_BYTES 512 /* memory per op of a proof that holds the whole program, approximate */
+/* The same for one that does not: cells of 20 bytes; one proof alone may have more. */
+#define CELLS_AT_ONCE (UINT64_C(1) << 25)
+#define CELLS_PER_OP 8                   /* as much work as an op, roughly */
 #define PROOFS_BYTES (UINT64_C(8) << 30) /* memory of all proofs in progress */
 
 void
@@ -19,32 +22,74 @@ lh_proof_task_free(gpointer data)
 }
 
 typedef struct {
-    GPtrArray *order; /* of LhProofTask *, borrowed */
+    GPtrArray *order; /* of LhProofTask *, borrowed; NULL: taken */
     const LhTask *task;
-    GMutex lock;     /* of the progress and the next row */
+    GMutex lock; /* of all but @order->len */
+    GCond room;  /* a proof has ended */
+    guint running;
+    uint64_t cells;  /* of the running proofs */
     uint64_t *ended; /* borrowed */
 } Verification;
 
+static bool
+has_room(const Verification *v, const LhProofTask *task)
+{
+    return v->running == 0 || v->cells + task->cells <= CELLS_AT_ONCE;
+}
+
+/* The first task that there is room for; waits for proofs to end if there is none. */
+static LhProofTask *
+take_task(Verification *v)
+{
+    for (;;) {
+        for (guint i = 0; i < v->order->len; i++) {
+            LhProofTask *task = g_ptr_array_index(v->order, i);
+
+            if (task == NULL || !has_room(v, task))
+                continue;
+            v->order->pdata[i] = NULL;
+            v->running++;
+            v->cells += task->cells;
+            return task;
+        }
+        g_cond_wait(&v->room, &v->lock);
+    }
+}
+
+/* Proves one task, whichever. */
 static void
 verify_task(void *data, guint index)
 {
     Verification *v = data;
-    LhProofTask *task = g_ptr_array_index(v->order, index);
+    LhProofTask *task;
 
+    (void)index;
+    g_mutex_lock(&v->lock);
+    task = take_task(v);
+    g_mutex_unlock(&v->lock);
     task->verdict = lh_verify(task->program);
     g_mutex_lock(&v->lock);
+    v->running--;
+    v->cells -= task->cells;
+    g_cond_broadcast(&v->room);
     lh_task_tell(v->task, &(LhProgress){ .what = task->proven->name, .done = ++*v->ended });
     g_mutex_unlock(&v->lock);
+}
+
+static double
+size_of(const LhProofTask *task)
+{
+    return task->ops + (double)task->cells / CELLS_PER_OP;
 }
 
 /* Largest first, so that threads end together; equal ones in the order of the tasks. */
 static gint
 compare_sizes(gconstpointer a, gconstpointer b)
 {
-    const LhProofTask *x = *(const LhProofTask *const *)a;
-    const LhProofTask *y = *(const LhProofTask *const *)b;
+    const double x = size_of(*(const LhProofTask *const *)a);
+    const double y = size_of(*(const LhProofTask *const *)b);
 
-    return x->ops > y->ops ? -1 : x->ops < y->ops;
+    return x > y ? -1 : x < y;
 }
 
 /* The number of proofs that may run at once: of the largest ones, @most ops, within the memory. */
@@ -57,7 +102,7 @@ threads_for(double most, double sum)
 }
 
 static void
-verify_in_order(Verification *v)
+verify_by_size(Verification *v)
 {
     double most = 1, sum = 0;
 
@@ -65,7 +110,7 @@ verify_in_order(Verification *v)
         const LhProofTask *task = g_ptr_array_index(v->order, i);
 
         most = MAX(most, task->ops);
-        sum += task->ops;
+        sum += size_of(task);
     }
     g_ptr_array_sort(v->order, compare_sizes);
     lh_on_threads_each("verify", threads_for(most, sum), v->order->len, verify_task, v);
@@ -80,8 +125,10 @@ lh_proof_tasks_verify(GPtrArray *tasks, const LhTask *task, uint64_t *ended)
     for (guint i = 0; i < tasks->len; i++)
         g_ptr_array_add(order, g_ptr_array_index(tasks, i));
     g_mutex_init(&v.lock);
-    verify_in_order(&v);
+    g_cond_init(&v.room);
+    verify_by_size(&v);
     g_mutex_clear(&v.lock);
+    g_cond_clear(&v.room);
     for (guint i = 0; i < tasks->len; i++) {
         const LhProofTask *done = g_ptr_array_index(tasks, i);
 

@@ -13,6 +13,7 @@ typedef struct {
     LhProgram *program;
     char *what;
     double ops;         /* estimated */
+    uint64_t cells;     /* parts of all slots of all ranks */
     LhVerdict *verdict; /* NULL: not yet proven */
 } LhProofTask;
 

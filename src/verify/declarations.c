@@ -200,7 +200,7 @@ check_slots(LhProof *proof)
     const uint64_t words = (segments * lh_proof_replicas(proof) + 63) / 64;
     uint64_t cells = 0, bytes = 0;
 
-    if (segments * words > LH_VERIFY_CELLS_MAX)
+    if (segments * words > LH_VERIFY_WORDS_MAX)
         return DECLARATION("has too many segments and slices to verify; use fewer ranks");
     if (program->slots_count > UINT16_MAX)
         return DECLARATION("has %u slots; at most %d are possible", program->slots_count,
@@ -217,7 +217,7 @@ check_slots(LhProof *proof)
         if (!check_slot_size(proof, slot))
             return false;
         cells += slot->parts;
-        if (cells * proof->ranks * words > LH_VERIFY_CELLS_MAX)
+        if (cells * proof->ranks > LH_VERIFY_CELLS_MAX)
             return DECLARATION("has too many slot parts to verify; use fewer ranks");
         if (slot->first_cell != cells - slot->parts)
             return DECLARATION("does not number the parts of its slots consecutively (slot %s)",

@@ -155,7 +155,8 @@ clear_run(Run *run)
 static bool
 has_failed(const Run *run)
 {
-    return run->gave_up || run->proof.verdict->findings_total > 0;
+    return run->gave_up || run->proof.verdict->findings_total > 0 ||
+           lh_symbolic_sets_words(&run->cover.contents) > LH_VERIFY_WORDS_MAX;
 }
 
 /* The bytes of an op that mean something: a collective names many regions, most ops few. */
@@ -402,6 +403,8 @@ execute_rank(Run *run, uint32_t rank)
 static bool
 run_ranks(Run *run)
 {
+    bool ended;
+
     make_run(run);
     lh_symbolic_begin(&run->cover, &run->proof);
     while (run->ready_count > 0 && !has_failed(run)) {
@@ -411,9 +414,10 @@ run_ranks(Run *run)
         run->ready_count--;
         execute_rank(run, rank);
     }
-    lh_symbolic_end(&run->cover);
+    ended = !has_failed(run);
+    lh_symbolic_end(&run->cover, ended);
     clear_run(run);
-    return !has_failed(run) && run->finished == run->proof.ranks;
+    return ended && run->proof.verdict->findings_total == 0 && run->finished == run->proof.ranks;
 }
 
 /* Takes over what has been counted. */

@@ -10,11 +10,13 @@
 #include "program/op_names.h"
 #include "verify/verify.h"
 
-/* Limits beyond which a program is rejected: a proof holds every op, and contents are sets. */
+/* Limits beyond which a program is rejected: a proof holds every cell and every different set, and
+ * if it finds anything, every op. */
 #define LH_VERIFY_RANKS_MAX 4096
 #define LH_VERIFY_OPS_MAX (UINT32_C(1) << 24)
 #define LH_VERIFY_PARTS_MAX (UINT32_C(1) << 25)
-#define LH_VERIFY_CELLS_MAX (UINT32_C(1) << 27)
+#define LH_VERIFY_CELLS_MAX (UINT32_C(1) << 26)
+#define LH_VERIFY_WORDS_MAX (UINT32_C(1) << 27) /* of all sets that differ: 1 GiB */
 #define LH_VERIFY_BYTES_MAX (UINT64_C(1) << 60) /* of a rank's slots: sums over an op fit */
 
 #define LH_NONE UINT32_MAX

@@ -230,12 +230,18 @@ reduce(const Movement *m, uint32_t to, uint32_t i)
 static void
 receive_copies(const Movement *m, uint32_t to)
 {
+    const uint32_t op = lh_movement_op(&m->of, to);
+    const LhRegion *target = lh_movement_receive(&m->of, to);
+
     for (uint32_t j = 0; j < m->of.meeting->count; j++) {
+        const uint32_t sender = lh_movement_op(&m->of, j);
+        const LhRegion *source = lh_movement_send(&m->of, j);
         const LhShare sent = lh_collective_sends(&m->calls[j], m->of.tensor, to);
         const LhShare received = lh_collective_receives(&m->calls[to], m->of.tensor, j);
 
         for (uint32_t i = 0; i < sent.count; i++)
-            put_received(m, to, received.first + i, read_sent(m, j, sent.first + i));
+            lh_symbolic_put(m->cover, op, target, received.first + i,
+                            lh_symbolic_read(m->cover, sender, source, sent.first + i));
     }
 }
 
@@ -408,7 +414,8 @@ check_results(LhSymbolicExec *cover)
     }
 }
 
-static void
+/* False, with a finding: there are too many different sets. */
+static bool
 execute(LhSymbolicExec *cover)
 {
     const LhProof *proof = cover->proof;
@@ -417,6 +424,12 @@ execute(LhSymbolicExec *cover)
         const uint32_t node = proof->order[i];
         const uint32_t g = node / 2;
 
+        if (lh_symbolic_sets_words(&cover->contents) > LH_VERIFY_WORDS_MAX) {
+            lh_proof_find(cover->proof, LH_FINDING_MALFORMED,
+                          (LhFindingPlace){ LH_NONE, LH_NONE, -1, LH_NONE },
+                          "has too many different contents to verify; use fewer ranks");
+            return false;
+        }
         if (node >= 2 * proof->ops_count + proof->meetings_count)
             continue; /* issue by the host */
         if (node >= 2 * proof->ops_count)
@@ -426,6 +439,7 @@ execute(LhSymbolicExec *cover)
         else if (node % 2 == 1 && proof->ops[g].kind == LH_OP_COMPUTE)
             lh_symbolic_apply(cover, g);
     }
+    return true;
 }
 
 void
@@ -462,9 +476,12 @@ lh_symbolic_begin(LhSymbolicExec *cover, LhProof *proof)
 }
 
 void
-lh_symbolic_end(LhSymbolicExec *cover)
+lh_symbolic_end(LhSymbolicExec *cover, bool executed)
 {
-    check_results(cover);
+    if (executed)
+        check_results(cover);
+    else
+        cover->projects = false; /* what is left says nothing */
     lh_boundary_end(cover);
     g_free(cover->segment);
     g_free(cover->blocks);
@@ -492,6 +509,5 @@ lh_proof_check_coverage(LhProof *proof)
     memset(cover.writers, 0xff, cells * sizeof(uint32_t)); /* LH_NONE */
     cover.started = g_new0(uint8_t, MAX(proof->ops_count, 1));
     lh_proof_list_allocs(proof);
-    execute(&cover);
-    lh_symbolic_end(&cover);
+    lh_symbolic_end(&cover, execute(&cover));
 }

@@ -28,6 +28,14 @@ typedef struct {
 
 /* @words: of one set, whose bits have no other meaning here. */
 void lh_symbolic_sets_init(LhSymbolicSets *sets, uint32_t words);
+
+/* Words of all sets that there has been room for at once. */
+static inline uint64_t
+lh_symbolic_sets_words(const LhSymbolicSets *sets)
+{
+    return (uint64_t)sets->room * sets->words;
+}
+
 void lh_symbolic_sets_clear(LhSymbolicSets *sets);
 
 /* The number of a set, which gets one more use. */

@@ -81,11 +81,11 @@ void lh_proof_check_coverage(LhProof *proof);
 bool lh_proof_run_in_order(LhProof *proof);
 
 /* symbolic_exec.c, for both: contents before the first op, the effects of messages (parts @send
- * and @receive) and collectives, and contents at the end. */
+ * and @receive) and collectives, and, if all ops have been @executed, contents at the end. */
 void lh_symbolic_begin(LhSymbolicExec *cover, LhProof *proof);
 void lh_symbolic_transfer(LhSymbolicExec *cover, uint32_t send, uint32_t receive);
 void lh_symbolic_meet(LhSymbolicExec *cover, const LhMeeting *meeting);
-void lh_symbolic_end(LhSymbolicExec *cover);
+void lh_symbolic_end(LhSymbolicExec *cover, bool executed);
 
 /* ---- form of ops; each reports a finding on failure ---- */
 
