@@ -220,16 +220,30 @@ find_later(const LhStepPlan *plan, const LhStepList *list, uint32_t unit)
     return later;
 }
 
-/* Whether the @count chunks from @first on are repeated behind them. */
+/* What is known of chunks at one distance: those in [from, to) are the same as the ones @distance
+ * behind them, and the one before `from` is not, unless nothing before it has been compared. */
+typedef struct {
+    guint distance, from, to;
+} Compared;
+
+/* Whether the @count chunks from @first on are repeated behind them. @first grows from call to
+ * call; chunks are compared once for each distance. */
 static bool
-repeats(const LhStepPlan *plan, const LhStepList *list, guint first, guint count, uint32_t unit)
+repeats(const LhStepPlan *plan, const LhStepList *list, guint first, guint count, uint32_t unit,
+        Compared *known)
 {
     if (first + 2 * count > list->chunks->len)
         return false;
-    for (guint i = first + count; i-- > first;)
-        if (!same_chunk(plan, list, i, i + count, unit))
-            return false;
-    return true;
+    if (known->distance != count || known->to < first)
+        *known = (Compared){ .distance = count, .from = first, .to = first };
+    for (guint i = first + count; i-- > known->to;) {
+        if (!same_chunk(plan, list, i, i + count, unit)) {
+            known->from = i + 1;
+            break;
+        }
+    }
+    known->to = first + count;
+    return known->from <= first;
 }
 
 /* Adds the steps of the repeated chunks to those of the list. */
@@ -252,11 +266,12 @@ bool
 lh_step_repeat(const LhStepPlan *plan, LhStepList *list, uint32_t unit, uint32_t left_out)
 {
     g_autofree guint *later = find_later(plan, list, unit);
+    Compared known = { 0 };
 
     /* A chunk begins behind a module in any case. */
     for (guint i = 0; i < list->chunks->len; i++) {
         if (later[i] == 0 || !same_chunk(plan, list, i, later[i], unit) ||
-            !repeats(plan, list, i + 1, later[i] - i, unit))
+            !repeats(plan, list, i + 1, later[i] - i, unit, &known))
             continue;
         list->repeat = (LhStepRepeat){
             .first = i + 1, .count = later[i] - i, .times = left_out, .micro_batches = unit
