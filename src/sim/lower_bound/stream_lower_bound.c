@@ -6,7 +6,7 @@
 /* Chains that start at the end of @op of the first stream, which has ended after all earlier ones.
  */
 static void
-start_at(LhChains *chains, uint32_t op)
+start_at(LhStreamChains *chains, uint32_t op)
 {
     const LhTime end_ps = 0;
 
@@ -19,7 +19,7 @@ start_at(LhChains *chains, uint32_t op)
 }
 
 static LhTime
-chain_to(const LhChains *chains, uint32_t op)
+chain_to(const LhStreamChains *chains, uint32_t op)
 {
     return op < chains->from || op - chains->from >= chains->to->len
                ? NONE
@@ -28,7 +28,7 @@ chain_to(const LhChains *chains, uint32_t op)
 
 /* Ops on no stream, and ops of other streams that are not awaited, are on no chain. */
 static void
-note_end(LhChains *chains, uint32_t op, LhTime end_ps)
+note_end(LhStreamChains *chains, uint32_t op, LhTime end_ps)
 {
     const LhTime none = NONE;
 
@@ -39,7 +39,7 @@ note_end(LhChains *chains, uint32_t op, LhTime end_ps)
 
 /* Adds an op behind the start; returns the increase of its stream's longest chain. */
 static LhTime
-extend(LhChains *chains, const LhOp *op, LhTime takes_ps)
+extend(LhStreamChains *chains, const LhOp *op, LhTime takes_ps)
 {
     LhTime *stream_ps = &chains->stream_ps[op->stream], end_ps = *stream_ps, before_ps = end_ps;
 

@@ -20,12 +20,12 @@ typedef struct {
     GArray *to;    /* of LhTime, by op from there on: longest chain to its end; negative: none */
     LhTime
         stream_ps[LH_STREAMS_MAX]; /* longest chain to the last op of each stream; negative: none */
-} LhChains;
+} LhStreamChains;
 
 /* Chains from the latest cut on, chains[now], and from the last op of the first stream on, where
  * the next cut may be: awaited ops that follow it may come before the op that shows the cut. */
 typedef struct {
-    LhChains chains[2];
+    LhStreamChains chains[2];
     bool now;                    /* index */
     uint16_t layer, micro_batch; /* labels of the first stream's ops since the cut */
     uint8_t phase, module;
