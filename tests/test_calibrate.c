@@ -442,6 +442,7 @@ START_TEST(calibrate_profile_prices_ops)
     ck_assert_double_eq_tol(
         (double)lh_cost_compute(&cost, &program, &op, NULL),
         (double)lh_kernels[op.compute.kernel]->memory_bytes(args, 2) / 4.5e9 * 1e12, 1);
+    lh_cost_clear(&cost);
 }
 END_TEST
 

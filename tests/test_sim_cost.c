@@ -188,6 +188,7 @@ START_TEST(sim_traffic_is_of_the_operands_type)
     ck_assert_int_eq(lh_cost_compute(&cost, &program, &op, NULL), (4 + 2) * q + 3 * 4 * rows);
     slots[1].dtype = LH_DTYPE_FP32;
     ck_assert_int_eq(lh_cost_compute(&cost, &program, &op, NULL), (4 + 4) * q + 3 * 4 * rows);
+    lh_cost_clear(&cost);
 }
 END_TEST
 
@@ -514,8 +515,10 @@ START_TEST(sim_calls_are_surrounded_by_copies)
     ck_assert_int_eq(added(gather, &program, &cost, &op), 0);
     ck_assert_int_eq(lh_call_host_ps(host, &op), 0);
     op.compute.kernel = LH_KERNEL_ID_attention_fwd;
+    lh_cost_clear(&cost);
     lh_cost_init(&cost, LH_COST_FLOPS, &device);
     ck_assert_int_eq(added(gather, &program, &cost, &op), 0);
+    lh_cost_clear(&cost);
 }
 END_TEST
 
@@ -645,6 +648,7 @@ START_TEST(sim_merges_of_slices_copy)
     op = whole;
     op.compute.kernel = LH_KERNEL_ID_merge;
     ck_assert_int_eq(added(f, &program, &cost, &op), 0);
+    lh_cost_clear(&cost);
 }
 END_TEST
 
