@@ -35,7 +35,8 @@ find_started(const RunEvents *run, uint32_t wait, uint32_t *rank)
     return event->end == LH_EVENT_START || event->end == LH_EVENT_JOINS;
 }
 
-/* Whether an event posts a message: it waits for its sender's op, then for its receiver's. */
+/* Whether an event posts a message: it waits for the start of its sender's op, or for what arrived
+ * there since, then for the start of its receiver's. */
 static inline bool
 is_post(const RunEvents *run, uint32_t index, Post *post)
 {
@@ -43,8 +44,10 @@ is_post(const RunEvents *run, uint32_t index, Post *post)
     const uint32_t first = event->waits_first;
 
     post->posted_ps = event->time_ps;
+    post->from = event->rank;
     return event->kind == LH_STEP_LINKS && event->waits_count >= 2 &&
-           find_started(run, first, &post->from) && find_started(run, first + 1, &post->to);
+           g_array_index(run->waits, LhWait, first).rank == event->rank &&
+           find_started(run, first + 1, &post->to);
 }
 
 static inline gpointer
