@@ -26,4 +26,3 @@ lh_sim_slowdown(const LhSimParams *params, uint32_t rank)
     }
     return slowdown;
 }
-
