@@ -7,6 +7,7 @@
 #include "base/rng.h"
 #include "critical_path/absorbed.h"
 #include "critical_path/critical.h"
+#include "critical_path/faster_runs.h"
 #include "path_events.h"
 #include "program/explicit/explicit.h"
 #include "random_program.h"
@@ -604,8 +605,42 @@ START_TEST(path_exchanges_count_by_their_farthest_message)
 }
 END_TEST
 
+static double
+share_of_all(void *data, uint32_t rank, uint32_t id, const LhOp *op, const LhOpBuffer *buffer)
+{
+    (void)rank, (void)id, (void)op, (void)buffer;
+    return *(double *)data;
+}
+
+/* Runs that are too long for the simulator fail with its error, whether others end or not. */
+START_TEST(path_runs_that_fail_give_their_error)
+{
+    Case c = case_with("dgx-a100-80g:1", models[0], ", \"seq_length\": \"16K\", \"ranks\": 4");
+    g_autoptr(LhCompareRow) row =
+        lh_compare_run(c.setup, lh_schedule_find("ring", NULL), &(LhHooks){ 0 });
+    const LhTime makespan_ps = row->result->makespan_ps;
+    double same = 1, longer = 2 * (double)LH_TIME_LONGEST / (double)makespan_ps;
+    LhFasterRun runs[] = { { .share = share_of_all, .data = &same, .alike = true },
+                           { .share = share_of_all, .data = &longer, .alike = true },
+                           { .share = share_of_all, .data = &longer, .alike = true } };
+
+    for (guint jobs = 1; jobs <= 3; jobs++) {
+        const LhTask task = { .jobs = jobs };
+        g_autoptr(GError) error = NULL;
+
+        runs[0].makespan_ps = 0;
+        ck_assert(!lh_faster_runs_play(c.setup, row->program, &task, runs, 3, &error));
+        ck_assert(g_error_matches(error, LH_ERROR, LH_ERROR_NO));
+        ck_assert_ptr_nonnull(strstr(error->message, "more than 26 days"));
+        ck_assert_int_eq(runs[0].makespan_ps, makespan_ps);
+        ck_assert(lh_faster_runs_play(c.setup, row->program, &task, runs, 1, NULL));
+    }
+    case_clear(&c);
+}
+END_TEST
+
 LH_TEST_MAIN("path", path_fills_the_makespan_of_every_schedule, path_fills_the_makespan_of_steps,
              path_slack_is_how_late_an_op_may_be, path_slack_counts_the_window_of_the_host,
              path_savings_are_found_by_playing_again,
              path_savings_of_steps_are_found_by_playing_again, path_absorbed_ops_change_nothing,
-             path_exchanges_count_by_their_farthest_message)
+             path_exchanges_count_by_their_farthest_message, path_runs_that_fail_give_their_error)
