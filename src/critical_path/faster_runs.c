@@ -4,13 +4,15 @@
 #include "base/threads.h"
 #include "compare/compare_pool.h"
 
+#include <pthread.h>
+
 typedef struct {
     const LhSetup *setup;
     const LhProgram *program;
     const LhTask *task; /* may be NULL */
     LhFasterRun *runs;
-    GError **errors; /* of each run; NULL: it ended */
-    GMutex lock;     /* protects the member below, and the task's progress */
+    GError **errors;      /* of each run; NULL: it ended */
+    pthread_mutex_t lock; /* protects the member below, and the task's progress */
     /* The folding that a run ended with: the others need not find out again that more does not
      * hold. All zeros: not known yet. */
     LhSymmetryGroups fold;
@@ -22,9 +24,9 @@ tell(void *data, const LhProgress *at)
     Plays *plays = data;
     bool goes_on;
 
-    g_mutex_lock(&plays->lock);
+    pthread_mutex_lock(&plays->lock);
     goes_on = lh_task_tell(plays->task, at);
-    g_mutex_unlock(&plays->lock);
+    pthread_mutex_unlock(&plays->lock);
     return goes_on;
 }
 
@@ -41,18 +43,18 @@ play_one(void *data, guint index)
                             .fold = &fold };
     g_autoptr(LhSimResult) result = NULL;
 
-    g_mutex_lock(&plays->lock);
+    pthread_mutex_lock(&plays->lock);
     fold = plays->fold;
-    g_mutex_unlock(&plays->lock);
+    pthread_mutex_unlock(&plays->lock);
     result =
         lh_setup_simulate(plays->setup, plays->program, NULL, NULL, &hooks, &plays->errors[index]);
     if (result == NULL)
         return;
     run->makespan_ps = result->makespan_ps;
-    g_mutex_lock(&plays->lock);
+    pthread_mutex_lock(&plays->lock);
     if (lh_symmetry_is_any(&fold))
         plays->fold = fold;
-    g_mutex_unlock(&plays->lock);
+    pthread_mutex_unlock(&plays->lock);
 }
 
 bool
@@ -67,9 +69,9 @@ lh_faster_runs_play(const LhSetup *setup, const LhProgram *program, const LhTask
     };
     bool failed = false;
 
-    g_mutex_init(&plays.lock);
+    pthread_mutex_init(&plays.lock, NULL);
     lh_on_threads_each("what-if", threads, count, play_one, &plays);
-    g_mutex_clear(&plays.lock);
+    pthread_mutex_destroy(&plays.lock);
     for (guint i = 0; i < count; i++) {
         if (errors[i] == NULL)
             continue;
