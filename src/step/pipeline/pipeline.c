@@ -340,8 +340,8 @@ lh_step_pipeline_least(const LhStepParams *params, const LhStepLayerTimes *of)
 
         if (stage > 0)
             drained_ps -= after_ps;
-        longest_ps = MAX(longest_ps, filled_ps + (LhTime)params->micro_batches * work_ps +
-                                         MAX(drained_ps, 0));
+        longest_ps = MAX(longest_ps,
+                         filled_ps + (LhTime)params->micro_batches * work_ps + MAX(drained_ps, 0));
         filled_ps += layers * of->forward_ps;
         /* The last layer may be recomputed before the gradient arrives. */
         drained_ps += layers * of->backward_ps + MAX(layers - 1, 0) * of->recompute_ps;
