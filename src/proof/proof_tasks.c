@@ -3,6 +3,8 @@
 
 #include "base/threads.h"
 
+#include <pthread.h>
+
 #define PARALLEL_OPS_MIN 10000 /* below this, a thread takes longer to start than the proofs */
 #define OP_BYTES 512 /* memory per op of a proof that holds the whole program, approximate */
 /* The same for one that does not: cells of 20 bytes; one proof alone may have more. */
@@ -24,8 +26,8 @@ lh_proof_task_free(gpointer data)
 typedef struct {
     GPtrArray *order; /* of LhProofTask *, borrowed; NULL: taken */
     const LhTask *task;
-    GMutex lock; /* of all but @order->len */
-    GCond room;  /* a proof has ended */
+    pthread_mutex_t lock; /* of all but @order->len */
+    pthread_cond_t room;  /* a proof has ended */
     guint running;
     uint64_t cells;  /* of the running proofs */
     uint64_t *ended; /* borrowed */
@@ -52,7 +54,7 @@ take_task(Verification *v)
             v->cells += task->cells;
             return task;
         }
-        g_cond_wait(&v->room, &v->lock);
+        pthread_cond_wait(&v->room, &v->lock);
     }
 }
 
@@ -64,16 +66,16 @@ verify_task(void *data, guint index)
     LhProofTask *task;
 
     (void)index;
-    g_mutex_lock(&v->lock);
+    pthread_mutex_lock(&v->lock);
     task = take_task(v);
-    g_mutex_unlock(&v->lock);
+    pthread_mutex_unlock(&v->lock);
     task->verdict = lh_verify(task->program);
-    g_mutex_lock(&v->lock);
+    pthread_mutex_lock(&v->lock);
     v->running--;
     v->cells -= task->cells;
-    g_cond_broadcast(&v->room);
+    pthread_cond_broadcast(&v->room);
     lh_task_tell(v->task, &(LhProgress){ .what = task->proven->name, .done = ++*v->ended });
-    g_mutex_unlock(&v->lock);
+    pthread_mutex_unlock(&v->lock);
 }
 
 static double
@@ -124,11 +126,11 @@ lh_proof_tasks_verify(GPtrArray *tasks, const LhTask *task, uint64_t *ended)
 
     for (guint i = 0; i < tasks->len; i++)
         g_ptr_array_add(order, g_ptr_array_index(tasks, i));
-    g_mutex_init(&v.lock);
-    g_cond_init(&v.room);
+    pthread_mutex_init(&v.lock, NULL);
+    pthread_cond_init(&v.room, NULL);
     verify_by_size(&v);
-    g_mutex_clear(&v.lock);
-    g_cond_clear(&v.room);
+    pthread_mutex_destroy(&v.lock);
+    pthread_cond_destroy(&v.room);
     for (guint i = 0; i < tasks->len; i++) {
         const LhProofTask *done = g_ptr_array_index(tasks, i);
 
