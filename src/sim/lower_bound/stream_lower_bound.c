@@ -3,19 +3,26 @@
 
 #define NONE ((LhTime)-1)
 
-/* Chains that start at the end of @op of the first stream, which has ended after all earlier ones.
- */
+/* Chains that start before op @from. */
 static void
-start_at(LhStreamChains *chains, uint32_t op)
+start_before(LhStreamChains *chains, uint32_t from)
 {
-    const LhTime end_ps = 0;
-
-    chains->from = op;
+    chains->from = from;
     g_array_set_size(chains->to, 0);
-    g_array_append_val(chains->to, end_ps);
     chains->stream_ps[0] = 0;
     for (int i = 1; i < LH_STREAMS_MAX; i++)
         chains->stream_ps[i] = NONE;
+}
+
+/* Chains that start at the end of @op of the first stream, which has ended after all earlier ones
+ * of the stream. */
+static void
+start_behind(LhStreamChains *chains, uint32_t op)
+{
+    const LhTime end_ps = 0;
+
+    start_before(chains, op);
+    g_array_append_val(chains->to, end_ps);
 }
 
 static LhTime
@@ -59,7 +66,7 @@ lh_stream_bound_init(LhStreamBound *bound)
     *bound = (LhStreamBound){ 0 };
     for (int i = 0; i < 2; i++) {
         bound->chains[i].to = g_array_new(FALSE, FALSE, sizeof(LhTime));
-        start_at(&bound->chains[i], 0);
+        start_before(&bound->chains[i], 0);
     }
 }
 
@@ -104,6 +111,6 @@ lh_stream_bound_add(LhStreamBound *bound, const LhOp *op, LhTime takes_ps, bool 
         take_labels(bound, op);
     }
     grown_ps = extend(&bound->chains[bound->now], op, takes_ps);
-    start_at(&bound->chains[!bound->now], op->id);
+    start_behind(&bound->chains[!bound->now], op->id);
     return grown_ps;
 }
