@@ -205,14 +205,18 @@ END_TEST
 START_TEST(messages_add_to_pipelines)
 {
     const LhTime none_ps[6] = { 0 }, some_ps[6] = { 5, 1, 4, 2, 3, 6 };
-    const LhStepLayerTimes of = { .forward_ps = 3, .recompute_ps = 1, .backward_ps = 5 };
 
     for (uint32_t seed = 0; seed < 6 * 3 * 2 * 6; seed++) {
+        const LhStepLayerTimes of = {
+            .forward_ps = 3, .recompute_ps = 1, .backward_ps = 5, .accumulate_ps = seed % 4
+        };
         const uint32_t p = 2 + seed % 5, v = 1 + seed / 6 % 3, rounds = 1 + seed / 36;
         const LhModel model = { .num_layers = (uint64_t)p * v * (1 + seed / 18 % 2) };
-        const LhStepParams params = {
-            .model = &model, .pipeline_parallel = p, .micro_batches = p * rounds, .chunks = v
-        };
+        const LhStepParams params = { .model = &model,
+                                      .pipeline_parallel = p,
+                                      .micro_batches = p * rounds,
+                                      .chunks = v,
+                                      .behaviour.overlap_reduce = seed % 7 < 3 };
         const LhStepStageTimes none = { .message_ps = { none_ps, none_ps } };
         const LhStepStageTimes some = { .message_ps = { some_ps, some_ps } };
         const LhTime least_ps = lh_step_pipeline_least(&params, &of);
