@@ -73,6 +73,10 @@ static const Mistake mistakes[] = {
     { "operands-overlap", LH_FINDING_MALFORMED, 0, 4, "t", LH_OP_NONE, LH_OP_NONE,
       "rank 0, op 4 (copy, stream compute) writes its operand target to slot t[0..1], which "
       "overlaps slot t[1..2], its operand source: they must not share a part" },
+    { "parts-apart", LH_FINDING_MEMORY, 0, 4, "kv_all", 0, 1,
+      "rank 0, op 4 (attention, stream compute) takes slot kv_all[1], which op 1 (alloc) has "
+      "allocated separately from the parts before it: the parts of an operand must come from one "
+      "alloc" },
     { "race-across-free", LH_FINDING_RACE, 2, 9, "kv_a", 2, 6,
       "rank 2, op 9 (exchange, stream comm) writes slot kv_a while op 6 "
       "(attention_fwd, stream compute) may still be reading it: nothing orders op 9 "
