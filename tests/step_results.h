@@ -90,7 +90,9 @@ check_same(const char *text, const LhSimResult *shorter, const LhSimResult *whol
         const LhTierUse *use = &shorter->tier_use[tier], *all = &whole->tier_use[tier];
 
         ck_assert_uint_eq(use->links, all->links);
-        ck_assert_uint_eq(use->busiest.link, all->busiest.link);
+        ck_assert_msg(use->busiest.link == all->busiest.link,
+                      "%s: busiest link of %s: %u, in short form %u", text, lh_tier_names[tier],
+                      all->busiest.link, use->busiest.link);
         ck_assert_msg(fabs(use->used_sum - all->used_sum) <= 1e-9 * all->used_sum,
                       "%s: utilisation of %s %g, in short form %g", text, lh_tier_names[tier],
                       all->used_sum, use->used_sum);

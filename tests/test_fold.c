@@ -3,13 +3,15 @@
  * Folding: a folded step has the results of the same step simulated rank by rank, to the
  * picosecond, on every network that permits folding; a step whose ranks differ is not folded.
  */
+#include "critical_path/critical.h"
 #include "scenario/setup_step.h"
 #include "share.h"
 #include "step_results.h"
 
 #include <glib/gstdio.h>
 
-#define SHARING 8 /* one case in this many is also simulated with cores shared by ranks */
+#define CRITICAL 10 /* one case in this many is also searched for its critical path */
+#define SHARING 8   /* one case in this many is also simulated with cores shared by ranks */
 
 /* Asserts that the critical path spans the whole run. */
 static void
@@ -26,6 +28,169 @@ check_path(const LhSimResult *r)
     ck_assert_int_eq(end_ps, r->makespan_ps);
 }
 
+/* ---- dependence graphs ---- */
+
+/* What the graph of a run says of its ops. */
+typedef struct {
+    const LhSlackGraph *graph;
+    GHashTable *slacks;     /* rank << 32 | op -> LhTime */
+    uint64_t ops, no_slack; /* with those that they stand for */
+} OpSlacks;
+
+static void
+take_slack(void *data, const LhEvent *event, LhTime slack_ps)
+{
+    OpSlacks *of = data;
+    const uint32_t weight = lh_slack_weight(of->graph, event->rank);
+    const gint64 key = (gint64)((uint64_t)event->rank << 32 | event->op);
+
+    if (event->end != LH_EVENT_DONE)
+        return;
+    of->ops += weight;
+    of->no_slack += slack_ps == 0 ? weight : 0;
+    g_hash_table_insert(of->slacks, g_memdup2(&key, sizeof(key)),
+                        g_memdup2(&slack_ps, sizeof(slack_ps)));
+}
+
+static OpSlacks
+slacks_of(const LhSlackGraph *graph)
+{
+    OpSlacks of = { graph, g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, g_free), 0,
+                    0 };
+
+    lh_slack_of(graph, take_slack, &of);
+    return of;
+}
+
+static double
+some_shorter(void *data, const LhEvent *event)
+{
+    const uint32_t nth = *(const uint32_t *)data;
+
+    return event->kind != LH_STEP_HOST && event->op % nth == 0 ? 0.5 : 1;
+}
+
+/* A hop waits for what its sender has done by then, and the order within an instant is not that of
+ * the whole run: exact for closed forms only. */
+static void
+check_replays(const char *members, const LhSlackGraph *a, const LhSlackGraph *b)
+{
+    const double most = strstr(members, "closed-form") != NULL ? 0 : 1e-3;
+    uint32_t nth[] = { 1, 2, 3, 7 };
+    void *data[G_N_ELEMENTS(nth)];
+    LhTime of_a[G_N_ELEMENTS(nth)], of_b[G_N_ELEMENTS(nth)];
+
+    for (guint i = 0; i < G_N_ELEMENTS(nth); i++)
+        data[i] = &nth[i];
+    lh_slack_replay(a, some_shorter, data, G_N_ELEMENTS(nth), of_a);
+    lh_slack_replay(b, some_shorter, data, G_N_ELEMENTS(nth), of_b);
+    for (guint i = 0; i < G_N_ELEMENTS(nth); i++)
+        ck_assert_msg((double)ABS(of_a[i] - of_b[i]) <= most * (double)of_b[i],
+                      "%s: each %u. op shorter: %" G_GINT64_FORMAT " and %" G_GINT64_FORMAT " ps",
+                      members, nth[i], of_a[i], of_b[i]);
+}
+
+/* Asserts that a folded graph says of ops what the whole one does. */
+static void
+check_graphs(const char *members, const LhSlackGraph *folded, const LhSlackGraph *whole)
+{
+    OpSlacks a = slacks_of(folded), b = slacks_of(whole);
+    GHashTableIter iter;
+    gpointer key, value;
+
+    ck_assert_msg(a.ops == b.ops && a.no_slack == b.no_slack,
+                  "%s: %" G_GUINT64_FORMAT " of %" G_GUINT64_FORMAT
+                  " ops without slack, in the whole graph %" G_GUINT64_FORMAT
+                  " of %" G_GUINT64_FORMAT,
+                  members, a.no_slack, a.ops, b.no_slack, b.ops);
+    g_hash_table_iter_init(&iter, a.slacks);
+    while (g_hash_table_iter_next(&iter, &key, &value)) {
+        const uint64_t op = *(const uint64_t *)key;
+        const LhTime *other = g_hash_table_lookup(b.slacks, key);
+
+        ck_assert_msg(other != NULL && *other == *(const LhTime *)value,
+                      "%s: rank %u, op %u: slack %" G_GINT64_FORMAT " and %" G_GINT64_FORMAT " ps",
+                      members, (uint32_t)(op >> 32), (uint32_t)op, *(const LhTime *)value,
+                      other != NULL ? *other : -1);
+    }
+    ck_assert_uint_eq(folded->calls->len, whole->calls->len);
+    for (guint i = 0; i < folded->calls->len; i++) {
+        const LhSlackCalls *calls = &g_array_index(folded->calls, LhSlackCalls, i);
+        LhSlackCalls *like = NULL;
+
+        for (guint k = 0; k < whole->calls->len; k++) {
+            like = &g_array_index(whole->calls, LhSlackCalls, k);
+            if (like->kind == calls->kind && like->phase == calls->phase &&
+                like->kernel == calls->kernel && like->tier == calls->tier)
+                break;
+        }
+        ck_assert_msg(like->rank == calls->rank && like->op == calls->op &&
+                          like->calls == calls->calls && like->time_ps == calls->time_ps,
+                      "%s: calls %u", members, i);
+    }
+    check_replays(members, folded, whole);
+    g_hash_table_unref(a.slacks);
+    g_hash_table_unref(b.slacks);
+}
+
+/* ---- critical paths ---- */
+
+/* Asserts that a folded run says what a run of all ranks says. Of equivalent ranks, either may be
+ * on the path. */
+static void
+check_critical(const char *members, const LhSetup *setup, const LhProgram *program)
+{
+    LhCompareRow *rows[2];
+    LhCritical *critical[2];
+
+    for (unsigned i = 0; i < 2; i++) {
+        LhHooks hooks = { .unfolded = i == 1 };
+
+        lh_critical_hooks(&hooks);
+        rows[i] = lh_compare_run_program(setup, program, &hooks);
+        critical[i] = lh_critical_find(setup, rows[i], NULL, NULL);
+    }
+    ck_assert_uint_le(rows[0]->result->simulated_ranks, rows[1]->result->simulated_ranks);
+    ck_assert_uint_eq(critical[0]->groups->len, critical[1]->groups->len);
+    for (guint g = 0; g < critical[0]->groups->len; g++) {
+        const LhCallGroup *a = &g_array_index(critical[0]->groups, LhCallGroup, g);
+        const LhCallGroup *b = &g_array_index(critical[1]->groups, LhCallGroup, g);
+
+        ck_assert_msg(a->kind == b->kind, "%s: kind", members);
+        ck_assert_msg(a->phase == b->phase, "%s: phase", members);
+        ck_assert_msg(a->kernel == b->kernel, "%s: kernel", members);
+        ck_assert_msg(a->calls == b->calls, "%s: calls", members);
+        ck_assert(a->time_ps == b->time_ps);
+        ck_assert_msg(a->path_ps == b->path_ps, "%s: path_ps", members);
+        ck_assert_uint_le(a->path_calls, b->path_calls); /* an op counts once for all of them */
+        ck_assert_msg(a->critical == b->critical, "%s: critical", members);
+        ck_assert_msg(a->least_ps == b->least_ps, "%s: least_ps", members);
+        ck_assert_msg(a->most_ps == b->most_ps, "%s: most_ps", members);
+    }
+    for (unsigned k = 0; k < 2; k++) {
+        const GArray *a = k == 0 ? critical[0]->by_group : critical[0]->by_op;
+        const GArray *b = k == 0 ? critical[1]->by_group : critical[1]->by_op;
+
+        ck_assert_msg(a->len == b->len, "%s: len", members);
+        for (guint i = 0; i < a->len; i++) {
+            const LhSpeedUp *x = &g_array_index(a, LhSpeedUp, i);
+            const LhSpeedUp *y = &g_array_index(b, LhSpeedUp, i);
+
+            ck_assert_msg(x->group == y->group, "%s: group", members);
+            ck_assert_msg(x->op == y->op, "%s: op", members);
+            ck_assert_msg(x->path_ps == y->path_ps, "%s: path_ps", members);
+            ck_assert_msg(x->saved_ps == y->saved_ps, "%s: saved_ps", members);
+            ck_assert_msg(x->state == y->state, "%s: state", members);
+        }
+    }
+    for (unsigned i = 0; i < 2; i++) {
+        lh_critical_free(critical[i]);
+        lh_compare_row_free(rows[i]);
+    }
+}
+
+/* ---- runs ---- */
+
 /* A third of all ops are faster: the same ones on all ranks. */
 static double
 faster(void *data, uint32_t rank, uint32_t id, const LhOp *op, const LhOpBuffer *buffer)
@@ -37,10 +202,11 @@ faster(void *data, uint32_t rank, uint32_t id, const LhOp *op, const LhOpBuffer 
     return id % 3 == 0 ? 1 / 1.1 : 1;
 }
 
-/* Returns the share of ranks that were simulated; 0 if the step is rejected. @machine_ranks:
+/* @path: with its graph of dependences; @critical: with its critical path.
+ * Returns the share of ranks that were simulated; 0 if the step is rejected. @machine_ranks:
  * consecutive ranks that share half as many cores; 0: no sharing. */
 static double
-check(const char *members, bool path, uint64_t machine_ranks)
+check(const char *members, bool path, bool critical, uint64_t machine_ranks)
 {
     LhScenario *scenario;
     g_autoptr(LhSetup) setup = setup_of(members, &scenario);
@@ -66,18 +232,23 @@ check(const char *members, bool path, uint64_t machine_ranks)
             params.time_share_alike = true;
         }
         params.fold = &fold;
+        params.precedence = path;
         folded = lh_simulate(&params, &error);
         if (folded != NULL && folded->path != NULL)
             check_path(folded);
         again = lh_simulate(&params, &error);
         params.unfolded = true;
-        params.path = false;
+        params.path = params.precedence;
         whole = lh_simulate(&params, &error);
         ck_assert_msg(whole != NULL && folded != NULL, "%s: %s", members,
                       error != NULL ? error->message : "");
         ck_assert_uint_eq(whole->simulated_ranks, whole->ranks_count);
         check_same(members, folded, whole);
         check_same(members, again, whole);
+        if (path && folded->simulated_ranks < folded->ranks_count)
+            check_graphs(members, folded->precedence, whole->precedence);
+        if (critical && folded->simulated_ranks < folded->ranks_count)
+            check_critical(members, setup, program);
         ck_assert_uint_eq(again->simulated_ranks, folded->simulated_ranks);
         share = (double)folded->simulated_ranks / folded->ranks_count;
     }
@@ -133,12 +304,12 @@ START_TEST(folded_steps_are_whole_steps)
 
     for (uint64_t seed = 1; seed <= cases; seed++) {
         g_autofree char *members = random_members(seed);
-        const double share = check(members, seed % 2 == 0, 0);
+        const double share = check(members, seed % 2 == 0, seed % CRITICAL == 0, 0);
 
         ran += share > 0;
         folded += share > 0 && share < 1;
         if (seed % SHARING == 0 && share > 0)
-            ck_assert_double_eq(check(members, false, 4), 1);
+            ck_assert_double_eq(check(members, false, false, 4), 1);
     }
     ck_assert_uint_gt(ran, cases / 2);
     ck_assert_uint_gt(folded, cases / 8);
@@ -176,7 +347,7 @@ START_TEST(folded_trees_are_whole_trees)
             "\"tensor_model_parallel_size\": \"%u\", \"context_parallel_size\": %u, "
             "\"data_parallel_size\": 4, \"collectives\": \"%s\", \"schedule\": [\"%s\"]",
             path, t, 4 / t, collectives[i / 3], i % 2 == 0 ? "zigzag" : "te-a2a");
-        const double share = check(members, false, 0);
+        const double share = check(members, false, false, 0);
 
         folded += share > 0 && share < 1;
     }
@@ -218,7 +389,7 @@ check_on(const char *path, guint i, uint32_t nodes, uint32_t span)
         path, nodes, 8 * nodes, t, 8 * span / t, nodes / span,
         collectives[i % G_N_ELEMENTS(collectives)], i % 3 == 0 ? "te-a2a" : "zigzag");
 
-    return check(members, false, 0);
+    return check(members, false, false, 0);
 }
 
 #define TREE                                                                                       \

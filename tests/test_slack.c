@@ -183,7 +183,7 @@ check_same(const Plain *plain, const RunEvents *run)
 static void
 check_graph(uint64_t seed, uint32_t ranks, uint32_t events, uint32_t regular_of)
 {
-    g_autoptr(LhSlackGraph) p = lh_slack_new(ranks);
+    g_autoptr(LhSlackGraph) p = lh_slack_new(ranks, NULL);
     Plain plain = { .seed = seed,
                     .ranks = ranks,
                     .events = g_array_new(FALSE, FALSE, sizeof(LhEvent)),

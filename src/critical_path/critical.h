@@ -43,12 +43,13 @@ typedef enum {
 /* "agrees", "another path takes over", "contention"; NULL-terminated. */
 extern const char *const lh_saving_names[];
 
-/* A group of calls, or one op, sped up by LH_WHAT_IF_FACTOR. */
+/* A group of calls, or one op, sped up by LH_WHAT_IF_FACTOR; of a collective all members of one
+ * call, of which the first with time on the path is named. */
 typedef struct {
     uint32_t group;              /* of LhCritical.groups */
     uint32_t rank, op;           /* of one op; LH_OP_NONE for a group */
     uint16_t layer, micro_batch; /* of one op */
-    LhTime path_ps;              /* time on the critical path */
+    LhTime path_ps;              /* time on the critical path, of all of them */
     LhTime predicted_ps;         /* predicted saving, unless another path takes over */
     LhTime saved_ps;             /* simulated saving; negative: slower */
     uint8_t state;               /* LhSavingState */

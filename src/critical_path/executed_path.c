@@ -374,7 +374,7 @@ lh_executed_path_new(const LhSetup *setup, const LhProgram *program, const GArra
                 .records = records,
                 .makespan_ps = makespan_ps,
                 .meetings = lh_pairing_new(program, records),
-                .precedence = lh_slack_new(lh_program_ranks(program)) };
+                .precedence = lh_slack_new(lh_program_ranks(program), NULL) };
 
     g_assert(records->len > 0);
     read_program(&g);

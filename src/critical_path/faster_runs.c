@@ -44,7 +44,7 @@ play_one(void *data, guint index)
     g_autoptr(LhSimResult) result = NULL;
 
     pthread_mutex_lock(&plays->lock);
-    fold = plays->fold;
+    fold = run->fold != NULL ? *run->fold : plays->fold;
     pthread_mutex_unlock(&plays->lock);
     result =
         lh_setup_simulate(plays->setup, plays->program, NULL, NULL, &hooks, &plays->errors[index]);
@@ -52,7 +52,7 @@ play_one(void *data, guint index)
         return;
     run->makespan_ps = result->makespan_ps;
     pthread_mutex_lock(&plays->lock);
-    if (lh_symmetry_is_any(&fold))
+    if (run->fold == NULL && lh_symmetry_is_any(&fold))
         plays->fold = fold;
     pthread_mutex_unlock(&plays->lock);
 }

@@ -12,6 +12,8 @@ typedef struct {
                     const LhOpBuffer *buffer);
     void *data;
     bool alike;
+    /* The largest folding in which it is alike; NULL: any. */
+    const LhSymmetryGroups *fold;
     LhTime makespan_ps; /* the result */
 } LhFasterRun;
 

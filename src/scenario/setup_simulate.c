@@ -43,6 +43,7 @@ lh_setup_simulate(const LhSetup *setup, const LhProgram *program, const LhNetwor
         params.links_data = hooks->links_data;
         params.path = hooks->path;
         params.precedence = hooks->precedence;
+        params.unfolded = hooks->unfolded;
         params.time_share = hooks->time_share;
         params.time_share_data = hooks->time_share_data;
         params.time_share_alike = hooks->time_share_alike;

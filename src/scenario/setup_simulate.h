@@ -18,6 +18,7 @@ typedef struct {
     void *links_data;
     bool path;       /* find the critical path */
     bool precedence; /* keep the dependency graph; see LhSimParams */
+    bool unfolded;   /* simulate every rank */
     /* See LhSimParams; may be NULL. */
     double (*time_share)(void *data, uint32_t rank, uint32_t id, const LhOp *op,
                          const LhOpBuffer *buffer);

@@ -4,13 +4,16 @@
  */
 #include "sim/sim_private.h"
 
+#include "sim/network/collectives/collective_measured.h"
+
 void
 lh_members_gather(LhEngine *e, const LhCollective *c)
 {
+    const bool hops = c->whole && c->algorithm != &lh_algorithm_measured;
     bool first = true;
 
     for (uint32_t i = 0; i < c->size && e->causes != NULL; i++) {
-        if (!lh_engine_plays(e, c->members[i].rank))
+        if (!hops && !lh_engine_plays(e, c->members[i].rank))
             continue;
         lh_path_recorder_gather(e->causes, c->members[i].rank, c->members[i].op, first);
         first = false;

@@ -151,9 +151,9 @@ init_network(LhEngine *e)
         lh_flows_load(e->moving.flows, e->moving.load);
     }
     if (params->path)
-        e->causes =
-            lh_path_recorder_new(e->network, e->moving.flows,
-                                 params->network_model == LH_NETWORK_FAIR, params->precedence);
+        e->causes = lh_path_recorder_new(e->network, e->moving.flows,
+                                         params->network_model == LH_NETWORK_FAIR,
+                                         e->folded ? &e->fold : NULL, params->precedence);
     lh_matcher_init(&e->matcher, e->ranks_count);
 }
 

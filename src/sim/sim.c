@@ -68,22 +68,28 @@ may_fold(const LhSimParams *p)
     const bool watched = p->timeline != NULL || p->memory != NULL || p->links != NULL;
 
     return !p->unfolded && p->device->machine_ranks == 0 && !stragglers && !faults && !watched &&
-           p->jitter <= 0 && p->compute_time == NULL && p->steps_max == 0 && !p->precedence &&
+           p->jitter <= 0 && p->compute_time == NULL && p->steps_max == 0 &&
            (p->time_share == NULL || p->time_share_alike);
+}
+
+LhSymmetryGroups
+lh_sim_fold(const LhSimParams *params)
+{
+    if (!may_fold(params))
+        return lh_symmetry_none(params->network->ranks);
+    if (params->fold != NULL && lh_symmetry_is_any(params->fold))
+        return *params->fold;
+    return lh_symmetry_choose(params->program, params->network, params->network_model);
 }
 
 LhSimResult *
 lh_simulate(const LhSimParams *params, GError **error)
 {
-    LhSymmetryGroups fold = { .of = { 1, 1, 1 }, .kept = 1, .ranks = params->network->ranks };
+    LhSymmetryGroups fold = lh_sim_fold(params);
     GError *cause = NULL;
     LhSimResult *result = NULL;
 
     g_assert(params->network->ranks == lh_program_ranks(params->program));
-    if (may_fold(params))
-        fold = params->fold != NULL && lh_symmetry_is_any(params->fold)
-                   ? *params->fold
-                   : lh_symmetry_choose(params->program, params->network, params->network_model);
     while (result == NULL && cause == NULL)
         result = play(params, &fold, &cause);
     if (params->fold != NULL)

@@ -115,7 +115,7 @@ lh_transfer_start(LhEngine *e, const LhEnds *ends, const LhRoute *route, uint64_
     if (e->repeat != NULL)
         lh_fast_forward_note_flow(e, LH_EVENT_FLOW_STARTS, flow);
     if (e->causes != NULL)
-        lh_path_recorder_flow_starts(e->causes, flow, route, ends->nodes,
+        lh_path_recorder_flow_starts(e->causes, flow, route, ends->ranks, ends->nodes,
                                      ends->of != LH_ENDS_MESSAGE, e->now);
     return flow;
 }
@@ -140,11 +140,11 @@ lh_transfer_deliver(LhEngine *e, const LhEnds *ends, uint32_t pieces)
         LhSimRank *rank = &e->ranks[ends->ranks[i]];
         LhNode *node;
 
+        if (e->causes != NULL)
+            lh_path_recorder_delivered(e->causes, rank->index, ends->nodes[i]);
         if (!lh_engine_plays(e, ends->ranks[i]))
             continue;
         node = lh_node(&rank->nodes, ends->nodes[i]);
-        if (e->causes != NULL)
-            lh_path_recorder_delivered(e->causes, rank->index, ends->nodes[i]);
         rank->moving[ends->tier]--;
         if (e->transits != NULL)
             lh_transit_arrives(e, rank, node->stream);

@@ -467,7 +467,7 @@ announce_memory(const SimOptions *o, const LhSetup *setup)
 {
     g_autoptr(LhProgram) made = NULL;
     const LhProgram *program = o->critical_path ? program_of(setup, &made) : NULL;
-    const double bytes = program == NULL ? 0 : lh_run_memory_waits(program);
+    const double bytes = program == NULL ? 0 : lh_run_memory_waits(setup, program);
 
     if (bytes >= GIB)
         fprintf(stderr, "longhaul: --critical-path needs about %.1f GiB of memory\n", bytes / GIB);

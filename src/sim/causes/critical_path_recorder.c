@@ -135,7 +135,8 @@ refresh(void *data)
 }
 
 LhPathRecorder *
-lh_path_recorder_new(const LhNetwork *network, LhFlows *flows, bool shared, bool precedence)
+lh_path_recorder_new(const LhNetwork *network, LhFlows *flows, bool shared,
+                     const LhSymmetryGroups *fold, bool precedence)
 {
     LhPathRecorder *c = g_new0(LhPathRecorder, 1);
 
@@ -146,7 +147,7 @@ lh_path_recorder_new(const LhNetwork *network, LhFlows *flows, bool shared, bool
     for (uint32_t r = 0; r < network->ranks; r++)
         c->ranks[r].host = LH_NO_STEP;
     if (precedence)
-        c->waits = lh_wait_recorder_new(network);
+        c->waits = lh_wait_recorder_new(network, fold);
     lh_flows_watch(flows, &(LhFlowsWatch){ .data = c, .settling = refresh, .changed = watch });
     return c;
 }
@@ -313,7 +314,7 @@ lh_path_recorder_sync_ends(LhPathRecorder *c, uint32_t r, uint32_t id, const LhN
 
 void
 lh_path_recorder_flow_starts(LhPathRecorder *c, uint32_t flow, const LhRoute *route,
-                             const uint32_t ops[2], bool hop, LhTime now)
+                             const uint32_t ranks[2], const uint32_t ops[2], bool hop, LhTime now)
 {
     uint8_t tiers;
 
@@ -336,7 +337,7 @@ lh_path_recorder_flow_starts(LhPathRecorder *c, uint32_t flow, const LhRoute *ro
                       .tiers =
                           tiers != 0 ? tiers : lh_saturated_links_of_route(c->network, route) };
     if (c->waits != NULL)
-        lh_wait_recorder_flow_starts(c->waits, flow, route, ops, hop, now);
+        lh_wait_recorder_flow_starts(c->waits, flow, ranks, ops, hop, now);
 }
 
 static void

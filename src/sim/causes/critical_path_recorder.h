@@ -17,9 +17,10 @@
 typedef struct _LhPathRecorder LhPathRecorder;
 
 /* @network and @flows are borrowed; @flows is watched from now on. @shared: flows share link
- * capacity. @precedence: also keep the dependence graph. Caller frees. */
+ * capacity. @fold: that of the run; NULL: every rank is simulated. @precedence: also keep the
+ * dependence graph. Caller frees. */
 LhPathRecorder *lh_path_recorder_new(const LhNetwork *network, LhFlows *flows, bool shared,
-                                     bool precedence);
+                                     const LhSymmetryGroups *fold, bool precedence);
 void lh_path_recorder_free(LhPathRecorder *causes);
 
 /* @rank has issued @op, with the lists of @buffer. */
@@ -46,10 +47,11 @@ void lh_path_recorder_because(LhPathRecorder *causes, const LhNode *node);
 void lh_path_recorder_sync_ends(LhPathRecorder *causes, uint32_t rank, uint32_t id,
                                 const LhNode *sync, LhTime now, LhTime end_ps);
 
-/* @flow starts on @route because of the current cause; @ops are the ops of its sender and its
- * receiver. @hop: it belongs to a collective. */
+/* @flow starts on @route because of the current cause; @ranks and @ops are those of its sender and
+ * its receiver. @hop: it belongs to a collective. */
 void lh_path_recorder_flow_starts(LhPathRecorder *causes, uint32_t flow, const LhRoute *route,
-                                  const uint32_t ops[2], bool hop, LhTime now);
+                                  const uint32_t ranks[2], const uint32_t ops[2], bool hop,
+                                  LhTime now);
 
 /* The last byte of @flow has left; @flow has arrived. Each becomes the current cause. */
 void lh_path_recorder_flow_left(LhPathRecorder *causes, uint32_t flow, LhTime now);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 LhSlackGraph *
-lh_slack_new(uint32_t ranks)
+lh_slack_new(uint32_t ranks, const LhSymmetryGroups *fold)
 {
     LhSlackGraph *p = g_new0(LhSlackGraph, 1);
 
@@ -14,6 +14,7 @@ lh_slack_new(uint32_t ranks)
     p->known = g_hash_table_new(NULL, NULL);
     p->waits = g_array_new(FALSE, FALSE, sizeof(LhWait));
     p->ranks_count = ranks;
+    p->fold = fold != NULL ? *fold : lh_symmetry_none(ranks);
     return p;
 }
 
@@ -128,10 +129,11 @@ void
 lh_slack_ends(LhSlackGraph *p, LhTime start_ps)
 {
     LhSlackCalls *calls = &g_array_index(p->calls, LhSlackCalls, p->event.call);
+    const uint32_t weight = lh_slack_weight(p, p->event.rank);
 
     p->event.end = LH_EVENT_DONE;
-    calls->calls++;
-    calls->time_ps += p->event.time_ps - start_ps;
+    calls->calls += weight;
+    calls->time_ps += (LhWide)weight * (p->event.time_ps - start_ps);
 }
 
 /* ---- reading ---- */

@@ -14,6 +14,7 @@
 #include "base/wide.h"
 #include "sim/causes/event_blocks.h"
 #include "sim/network/path.h"
+#include "sim/network/symmetry.h"
 
 #include <stdbool.h>
 
@@ -39,8 +40,9 @@ typedef struct {
 
 typedef struct {
     LhEventBlocks *blocks;
-    GArray *calls;     /* of LhSlackCalls */
-    GHashTable *known; /* what they are -> index + 1 */
+    LhSymmetryGroups fold; /* of a folded run: events stand for those of equivalent ranks, too */
+    GArray *calls;         /* of LhSlackCalls */
+    GHashTable *known;     /* what they are -> index + 1 */
     LhTime makespan_ps;
     uint32_t ranks_count;
     /* The latest event, until the next one begins. */
@@ -49,9 +51,17 @@ typedef struct {
     GArray *waits; /* of LhWait */
 } LhSlackGraph;
 
-LhSlackGraph *lh_slack_new(uint32_t ranks);
+/* @fold: that of the run; NULL: every rank is simulated. Caller frees. */
+LhSlackGraph *lh_slack_new(uint32_t ranks, const LhSymmetryGroups *fold);
 void lh_slack_free(LhSlackGraph *p);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhSlackGraph, lh_slack_free)
+
+/* The number of ranks that a rank with events stands for, including itself. */
+static inline uint32_t
+lh_slack_weight(const LhSlackGraph *p, uint32_t rank)
+{
+    return lh_symmetry_weight(&p->fold, rank);
+}
 
 /* The number of the calls that equal these, added if there are none. */
 uint16_t lh_slack_calls(LhSlackGraph *p, LhSlackCalls like);

@@ -61,12 +61,12 @@ struct _LhWaitRecorder {
 };
 
 LhWaitRecorder *
-lh_wait_recorder_new(const LhNetwork *network)
+lh_wait_recorder_new(const LhNetwork *network, const LhSymmetryGroups *fold)
 {
     LhWaitRecorder *w = g_new0(LhWaitRecorder, 1);
 
     w->network = network;
-    w->graph = lh_slack_new(network->ranks);
+    w->graph = lh_slack_new(network->ranks, fold);
     w->ranks = g_new0(RankWaits, network->ranks);
     /* The start of the run. */
     w->now = lh_slack_event(w->graph, 0, 0, 0, 0, LH_STEP_HOST);
@@ -177,13 +177,27 @@ lh_wait_recorder_issued(LhWaitRecorder *w, uint32_t r, const LhOp *op, const LhO
     *issued_op(rank, op->id) = issued;
 }
 
-/* The running op, or one that ended without its stream going on. */
+/* An op of a rank, as its representative issued it. */
+static inline const IssuedOp *
+op_of(const LhWaitRecorder *w, uint32_t r, uint32_t id)
+{
+    return issued_op(&w->ranks[lh_symmetry_rank(&w->graph->fold, r)], id);
+}
+
+/* The running op, or one that ended without its stream going on. That of a rank that is not
+ * simulated begins with that of its representative. */
 static Running *
 running_op(const LhWaitRecorder *w, uint32_t r, uint32_t id)
 {
-    RankWaits *rank = &w->ranks[r];
-    Running *running = &rank->running[issued_op(rank, id)->stream];
+    const uint32_t like = lh_symmetry_rank(&w->graph->fold, r);
+    const uint8_t stream = op_of(w, r, id)->stream;
+    Running *running = &w->ranks[r].running[stream];
 
+    if (like != r && running->id != id)
+        *running = (Running){ .id = id,
+                              .start = running_op(w, like, id)->start,
+                              .done = LH_NO_EVENT,
+                              .left = LH_NO_EVENT };
     g_assert(running->id == id);
     return running;
 }
@@ -318,7 +332,7 @@ event_of_op(LhWaitRecorder *w, uint32_t rank, uint32_t id, LhEventRef before)
     const Running *op = running_op(w, rank, id);
     const LhTime of_op = MAX(time_of(op->start), time_of(op->done));
     const LhEventRef event = lh_slack_event(w->graph, MAX(of_op, time_of(before)), rank, id,
-                                            issued_op(&w->ranks[rank], id)->call, LH_STEP_LATENCY);
+                                            op_of(w, rank, id)->call, LH_STEP_LATENCY);
 
     wait_for_op(w, op);
     lh_slack_wait(w->graph, before, 0);
@@ -341,14 +355,20 @@ lh_wait_recorder_gather(LhWaitRecorder *w, uint32_t rank, uint32_t id, bool firs
 
 /* ---- messages ---- */
 
+static LhEventRef
+event_of_flow(LhWaitRecorder *w, const FlowWaits *f, LhPathStepKind kind, LhTime now)
+{
+    return lh_slack_event(w->graph, now, f->rank, f->op, op_of(w, f->rank, f->op)->call, kind);
+}
+
 /* A hop also waits for what its sender has sent and received so far. It may not have had to, but it
  * did not start earlier than that. */
 void
-lh_wait_recorder_flow_starts(LhWaitRecorder *w, uint32_t flow, const LhRoute *route,
+lh_wait_recorder_flow_starts(LhWaitRecorder *w, uint32_t flow, const uint32_t ranks[2],
                              const uint32_t ops[2], bool hop, LhTime now)
 {
-    const Running *from = running_op(w, route->source, ops[0]);
-    const Running *to = running_op(w, route->destination, ops[1]);
+    const Running *from = running_op(w, ranks[0], ops[0]);
+    const Running *to = running_op(w, ranks[1], ops[1]);
     FlowWaits *f;
 
     if (flow >= w->flows_count) {
@@ -356,9 +376,8 @@ lh_wait_recorder_flow_starts(LhWaitRecorder *w, uint32_t flow, const LhRoute *ro
         w->flows = g_renew(FlowWaits, w->flows, w->flows_count);
     }
     f = &w->flows[flow];
-    *f = (FlowWaits){ .rank = route->source, .op = ops[0], .hop = hop };
-    f->event = lh_slack_event(w->graph, now, f->rank, f->op,
-                              issued_op(&w->ranks[f->rank], f->op)->call, LH_STEP_LINKS);
+    *f = (FlowWaits){ .rank = ranks[0], .op = ops[0], .hop = hop };
+    f->event = event_of_flow(w, f, LH_STEP_LINKS, now);
     if (hop)
         wait_for_op(w, from);
     else
@@ -368,13 +387,6 @@ lh_wait_recorder_flow_starts(LhWaitRecorder *w, uint32_t flow, const LhRoute *ro
         return;
     lh_slack_wait(w->graph, from->left, 0);
     lh_slack_wait(w->graph, w->now, 0);
-}
-
-static LhEventRef
-event_of_flow(LhWaitRecorder *w, const FlowWaits *f, LhPathStepKind kind, LhTime now)
-{
-    return lh_slack_event(w->graph, now, f->rank, f->op, issued_op(&w->ranks[f->rank], f->op)->call,
-                          kind);
 }
 
 void
@@ -415,7 +427,6 @@ lh_wait_recorder_meet(LhWaitRecorder *w, uint32_t rank, uint32_t op, LhTime now,
 {
     const LhEventRef all_there = w->now;
 
-    w->now = lh_slack_event(w->graph, end_ps, rank, op, issued_op(&w->ranks[rank], op)->call,
-                            LH_STEP_LINKS);
+    w->now = lh_slack_event(w->graph, end_ps, rank, op, op_of(w, rank, op)->call, LH_STEP_LINKS);
     lh_slack_wait(w->graph, all_there, end_ps - now);
 }

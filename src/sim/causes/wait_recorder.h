@@ -12,8 +12,8 @@
 
 typedef struct _LhWaitRecorder LhWaitRecorder;
 
-/* @network is borrowed. Caller frees. */
-LhWaitRecorder *lh_wait_recorder_new(const LhNetwork *network);
+/* @network is borrowed. @fold: that of the run; NULL: every rank is simulated. Caller frees. */
+LhWaitRecorder *lh_wait_recorder_new(const LhNetwork *network, const LhSymmetryGroups *fold);
 void lh_wait_recorder_free(LhWaitRecorder *w);
 
 /* @rank has issued @op, with the lists of @buffer. All of its ops, by id. */
@@ -31,7 +31,7 @@ void lh_wait_recorder_sync_ends(LhWaitRecorder *w, uint32_t r, uint32_t id, cons
                                 LhTime now, LhTime end_ps);
 void lh_wait_recorder_delivered(LhWaitRecorder *w, uint32_t rank, uint32_t id);
 void lh_wait_recorder_gather(LhWaitRecorder *w, uint32_t rank, uint32_t id, bool first);
-void lh_wait_recorder_flow_starts(LhWaitRecorder *w, uint32_t flow, const LhRoute *route,
+void lh_wait_recorder_flow_starts(LhWaitRecorder *w, uint32_t flow, const uint32_t ranks[2],
                                   const uint32_t ops[2], bool hop, LhTime now);
 void lh_wait_recorder_flow_left(LhWaitRecorder *w, uint32_t flow, LhTime now);
 void lh_wait_recorder_flow_arrived(LhWaitRecorder *w, uint32_t flow, LhTime now);

@@ -29,7 +29,7 @@ has_shift(const LhNetwork *n, uint32_t shift)
 LhSymmetryGroups
 lh_symmetry_choose(const LhProgram *program, const LhNetwork *network, LhNetworkModel model)
 {
-    LhSymmetryGroups fold = { .of = { 1, 1, 1 }, .kept = 1, .ranks = lh_program_ranks(program) };
+    LhSymmetryGroups fold = lh_symmetry_none(lh_program_ranks(program));
     const LhSymmetry *of = &program->symmetry;
 
     if (model == LH_NETWORK_FIFO) /* its links carry messages in an order of ranks */

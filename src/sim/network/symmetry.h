@@ -22,10 +22,24 @@ typedef struct {
     uint32_t ranks; /* of the program */
 } LhSymmetryGroups;
 
+/* No folding of @ranks. */
+static inline LhSymmetryGroups
+lh_symmetry_none(uint32_t ranks)
+{
+    return (LhSymmetryGroups){ .of = { 1, 1, 1 }, .kept = 1, .ranks = ranks };
+}
+
 /* The largest folding that the network allows. The caller must make sure that no parameter
  * distinguishes single ranks or links. */
 LhSymmetryGroups lh_symmetry_choose(const LhProgram *program, const LhNetwork *network,
                                     LhNetworkModel model);
+
+static inline bool
+lh_symmetry_equal(const LhSymmetryGroups *a, const LhSymmetryGroups *b)
+{
+    return a->of.row == b->of.row && a->of.shift == b->of.shift && a->of.shifts == b->of.shifts &&
+           a->kept == b->kept && a->ranks == b->ranks;
+}
 
 /* Whether any rank is represented by another. */
 static inline bool
