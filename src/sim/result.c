@@ -7,6 +7,7 @@
 #include <string.h>
 
 #define OVERUSE_MAX 1e-9 /* tolerance of a link's utilisation, for rounding of sums */
+#define EQUAL_USE 1e-6   /* relative difference of equally used links */
 
 static void
 init_ranks(LhEngine *e)
@@ -244,13 +245,21 @@ link_bytes(const LhEngine *e, uint32_t link)
     return bytes;
 }
 
+/* Whether a link is used more than another: links of equivalent ranks differ by the bytes that are
+ * left over when a message is cut, which ranks may share out differently in a folded run. */
+static bool
+is_busier(LhLinkUse use, LhLinkUse than)
+{
+    return use.used > than.used * (1 + EQUAL_USE);
+}
+
 /* Inserts the link among the busiest; of equal ones the first stays in front. */
 static void
 rank_link(LhSimResult *result, LhLinkUse use)
 {
     uint32_t at = result->busy_links_count;
 
-    while (at > 0 && result->busy_links[at - 1].used < use.used)
+    while (at > 0 && is_busier(use, result->busy_links[at - 1]))
         at--;
     if (at == LH_BUSY_LINKS)
         return;
@@ -265,7 +274,7 @@ add_use(LhTierUse *tier, LhLinkUse use)
 {
     tier->links++;
     tier->used_sum += use.used;
-    if (use.used > tier->busiest.used)
+    if (is_busier(use, tier->busiest))
         tier->busiest = use;
 }
 
