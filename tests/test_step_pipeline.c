@@ -201,7 +201,8 @@ START_TEST(one_micro_batch_crosses_all_borders)
 END_TEST
 
 /* Messages only add to a pipeline, by no more than if nothing else went on during any of them. If
- * they take no time, nothing is added to 1F1B without chunks. */
+ * they take no time, nothing is added to 1F1B without chunks, and with chunks nothing that grows
+ * with the micro-batches, although backward work takes longer than forward work. */
 START_TEST(messages_add_to_pipelines)
 {
     const LhTime none_ps[6] = { 0 }, some_ps[6] = { 5, 1, 4, 2, 3, 6 };
@@ -211,7 +212,8 @@ START_TEST(messages_add_to_pipelines)
             .forward_ps = 3, .recompute_ps = 1, .backward_ps = 5, .accumulate_ps = seed % 4
         };
         const uint32_t p = 2 + seed % 5, v = 1 + seed / 6 % 3, rounds = 1 + seed / 36;
-        const LhModel model = { .num_layers = (uint64_t)p * v * (1 + seed / 18 % 2) };
+        const uint32_t n = 1 + seed / 18 % 2; /* layers of a chunk */
+        const LhModel model = { .num_layers = (uint64_t)p * v * n };
         const LhStepParams params = { .model = &model,
                                       .pipeline_parallel = p,
                                       .micro_batches = p * rounds,
@@ -226,6 +228,8 @@ START_TEST(messages_add_to_pipelines)
         ck_assert_int_ge(at_once_ps, least_ps);
         if (v == 1)
             ck_assert_int_eq(at_once_ps, least_ps);
+        ck_assert_int_le(at_once_ps,
+                         least_ps + (LhTime)(p - 1) * (n * of.accumulate_ps + of.recompute_ps));
         ck_assert_int_ge(with_ps, at_once_ps);
         ck_assert_int_le(with_ps, at_once_ps + 2 * 6 * (LhTime)(p * v * p * rounds));
     }

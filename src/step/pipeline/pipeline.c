@@ -2,11 +2,18 @@
 /*
  * Work and exchanges of pipeline stages. Orders are those of GPipe (arXiv 1811.06965: all forward,
  * then all backward), PipeDream-Flush (1F1B) and Megatron-LM's interleaved 1F1B (arXiv 2104.04473).
- * Exchanges are found by simulating the pipeline once with works of equal length (ticks). A message
- * is exchanged after the tick in which it is made, or after the tick of its receiver's preceding
- * work, whichever is later. Both ends use the same tick, so exchanges complete without anything
- * else running beside them. A stage receives as late as possible, as Megatron-LM does without
- * overlap.
+ *
+ * Without chunks, exchanges are found by simulating the pipeline once with works of equal length
+ * (ticks). A message is exchanged after the tick in which it is made, or after the tick of its
+ * receiver's preceding work, whichever is later. Both ends use the same tick, so exchanges complete
+ * without anything else running beside them. A stage receives as late as possible, as Megatron-LM
+ * does without overlap.
+ *
+ * With chunks, stages exchange as Megatron-LM does unless overlap is switched off: after forward
+ * work its rows go, and those of the next forward work come; after backward work the same of
+ * gradients; the first gradient is awaited from the last warm-up work on. The k-th exchange of rows
+ * of a stage is the (k - 1)-th of the next one, and so for gradients, which come between the same
+ * exchanges of rows at both ends.
  */
 #include "step/pipeline/pipeline.h"
 
@@ -279,6 +286,88 @@ turns_of(const Pipeline *p, uint32_t stage)
     return turns;
 }
 
+/* ---- turns with chunks ---- */
+
+/* Adds the message that work @i of a stage needs from another stage to @turn, if any. */
+static void
+add_receive(const Pipeline *p, uint32_t stage, bool backward, uint32_t i, LhStepTurn *turn)
+{
+    const uint32_t last = p->stages * p->chunks - 1;
+    Work work;
+
+    if (i == p->micro_batches * p->chunks)
+        return;
+    work = work_at(p, backward, i);
+    if (chunk_place(p, stage, work.chunk) == (backward ? last : 0))
+        return;
+    turn->messages[turn->messages_count++] =
+        (LhStepMessage){ .backward = backward,
+                         .chunk = (uint16_t)work.chunk,
+                         .micro_batch = (uint16_t)work.micro_batch };
+}
+
+/* The same for what the work makes for another stage. */
+static void
+add_send(const Pipeline *p, uint32_t stage, const Work *work, LhStepTurn *turn)
+{
+    const uint32_t last = p->stages * p->chunks - 1;
+
+    if (chunk_place(p, stage, work->chunk) == (work->backward ? 0 : last))
+        return;
+    turn->messages[turn->messages_count++] =
+        (LhStepMessage){ .send = true,
+                         .backward = work->backward,
+                         .chunk = (uint16_t)work->chunk,
+                         .micro_batch = (uint16_t)work->micro_batch };
+}
+
+static void
+append_exchange(GArray *turns, const LhStepTurn *turn)
+{
+    if (turn->messages_count > 0)
+        g_array_append_vals(turns, turn, 1);
+}
+
+static GArray *
+turns_of_chunks(const Pipeline *p, uint32_t stage, uint32_t warmup)
+{
+    GArray *turns = g_array_new(FALSE, FALSE, sizeof(LhStepTurn));
+    LhStepTurn first = { 0 };
+    Progress done = { 0 };
+    Work work;
+
+    add_receive(p, stage, false, 0, &first);
+    append_exchange(turns, &first);
+    while (next_work(p, warmup, &done, &work)) {
+        const LhStepTurn turn = { .backward = work.backward,
+                                  .chunk = (uint16_t)work.chunk,
+                                  .micro_batch = (uint16_t)work.micro_batch };
+        LhStepTurn exchange = { 0 }, gradient = { 0 };
+
+        g_array_append_val(turns, turn);
+        advance(&done, &work);
+        add_send(p, stage, &work, &exchange);
+        add_receive(p, stage, work.backward, work.backward ? done.backward : done.forward,
+                    &exchange);
+        append_exchange(turns, &exchange);
+        if (!work.backward && done.forward == warmup) {
+            add_receive(p, stage, true, 0, &gradient);
+            append_exchange(turns, &gradient);
+        }
+    }
+    return turns;
+}
+
+static GPtrArray *
+all_turns_of_chunks(const Pipeline *p, const LhStepParams *params)
+{
+    GPtrArray *turns = g_ptr_array_new_with_free_func((GDestroyNotify)g_array_unref);
+
+    for (uint32_t stage = 0; stage < p->stages; stage++)
+        g_ptr_array_add(turns, turns_of_chunks(p, stage, lh_step_warmup(params, stage)));
+    return turns;
+}
+
 GPtrArray *
 lh_step_turns(const LhStepParams *params)
 {
@@ -287,8 +376,11 @@ lh_step_turns(const LhStepParams *params)
         .chunks = lh_step_chunks(params),
         .micro_batches = params->micro_batches,
     };
-    GPtrArray *turns = g_ptr_array_new_with_free_func((GDestroyNotify)g_array_unref);
+    GPtrArray *turns;
 
+    if (p.chunks > 1)
+        return all_turns_of_chunks(&p, params);
+    turns = g_ptr_array_new_with_free_func((GDestroyNotify)g_array_unref);
     p.ticks = g_new(uint32_t, (size_t)2 * p.stages * p.chunks * p.micro_batches);
     p.work = g_new(GArray *, p.stages);
     p.ends = g_new(GArray *, p.stages);
