@@ -202,19 +202,22 @@ class Case:
             is_file = level + 1 == len(levels) or scale_trunks(topology, 1 / SLOWER, level + 1)
             yield f"fault of level {level}", self.faults_of_level(level), topology if is_file else None
 
-    def faults(self):
+    def faults(self, only):
         """Yields for each fault: its name, the makespan with it, the topology with links as slow."""
         for what, faults, topology in self.all_faults():
-            if topology is None or not faults:
+            if topology is None or not faults or only not in (None, what):
                 continue
             words = [word for fault in faults for word in ("--link-fault", fault)]
             document = self.program.document(["compare", *self.named, *words])
             if document and document["results"][0]["makespan_s"] is not None:
                 yield what, document["results"][0]["makespan_s"], topology
 
-    def promises(self):
-        yield from self.what_ifs()
-        yield from self.faults()
+    def promises(self, only=None):
+        """All of them, or those of one name."""
+        if only is None or not only.startswith("fault of "):
+            yield from self.what_ifs()
+        if only is None or only.startswith("fault of "):
+            yield from self.faults(only)
 
     def check_promise(self, what, makespan_s, topology):
         edited_s = self.makespan_of(topology)
@@ -310,7 +313,7 @@ def check_files(program, folder, update):
     for row in rows:
         case = Case(program, folder, TOPOLOGIES / f"{row['cluster']}.json", row["schedule"],
                     int(row["nodes"]))
-        promises = {what: (makespan_s, topology) for what, makespan_s, topology in case.promises()}
+        promises = {what: (makespan_s, topology) for what, makespan_s, topology in case.promises(row["promise"])}
         check(row["promise"] in promises, "no longer predicted", row)
         makespan_s, topology = promises[row["promise"]]
         text, file = json.dumps(topology, indent=1, ensure_ascii=False) + "\n", FILES / row["file"]
