@@ -6,11 +6,12 @@
 #include <pthread.h>
 
 #define PARALLEL_OPS_MIN 10000 /* below this, a thread takes longer to start than the proofs */
-#define OP_BYTES 512 /* memory per op of a proof that holds the whole program, approximate */
-/* The same for one that does not: cells of 20 bytes; one proof alone may have more. */
+/* Cells, of 20 bytes, of all proofs in progress; one proof alone may have more. */
 #define CELLS_AT_ONCE (UINT64_C(1) << 25)
-#define CELLS_PER_OP 8                   /* as much work as an op, roughly */
-#define PROOFS_BYTES (UINT64_C(8) << 30) /* memory of all proofs in progress */
+#define CELLS_PER_OP 8 /* as much work as an op, roughly */
+/* Memory per op of a proof that holds the whole program, approximate; of all such proofs. */
+#define OP_BYTES 512
+#define WHOLE_BYTES (UINT64_C(8) << 30)
 
 void
 lh_proof_task_free(gpointer data)
@@ -29,7 +30,9 @@ typedef struct {
     pthread_mutex_t lock; /* of all but @order->len */
     pthread_cond_t room;  /* a proof has ended */
     guint running;
-    uint64_t cells;  /* of the running proofs */
+    uint64_t cells; /* of the running proofs */
+    guint whole;    /* running proofs that hold whole programs, and their memory */
+    double whole_bytes;
     uint64_t *ended; /* borrowed */
 } Verification;
 
@@ -58,6 +61,28 @@ take_task(Verification *v)
     }
 }
 
+/* Proves a program with all of its ops in memory, once there is room. */
+static LhVerdict *
+verify_whole(Verification *v, const LhProofTask *task)
+{
+    const double bytes = task->ops * OP_BYTES;
+    LhVerdict *verdict;
+
+    pthread_mutex_lock(&v->lock);
+    while (v->whole > 0 && v->whole_bytes + bytes > (double)WHOLE_BYTES)
+        pthread_cond_wait(&v->room, &v->lock);
+    v->whole++;
+    v->whole_bytes += bytes;
+    pthread_mutex_unlock(&v->lock);
+    verdict = lh_verify_whole(task->program);
+    pthread_mutex_lock(&v->lock);
+    v->whole--;
+    v->whole_bytes -= bytes;
+    pthread_cond_broadcast(&v->room);
+    pthread_mutex_unlock(&v->lock);
+    return verdict;
+}
+
 /* Proves one task, whichever. */
 static void
 verify_task(void *data, guint index)
@@ -69,7 +94,9 @@ verify_task(void *data, guint index)
     pthread_mutex_lock(&v->lock);
     task = take_task(v);
     pthread_mutex_unlock(&v->lock);
-    task->verdict = lh_verify(task->program);
+    task->verdict = lh_verify_in_order(task->program);
+    if (task->verdict == NULL)
+        task->verdict = verify_whole(v, task);
     pthread_mutex_lock(&v->lock);
     v->running--;
     v->cells -= task->cells;
@@ -94,28 +121,16 @@ compare_sizes(gconstpointer a, gconstpointer b)
     return x > y ? -1 : x < y;
 }
 
-/* The number of proofs that may run at once: of the largest ones, @most ops, within the memory. */
-static guint
-threads_for(double most, double sum)
-{
-    if (sum < PARALLEL_OPS_MIN)
-        return 1;
-    return (guint)CLAMP((double)PROOFS_BYTES / (most * OP_BYTES), 1, g_get_num_processors());
-}
-
 static void
 verify_by_size(Verification *v)
 {
-    double most = 1, sum = 0;
+    double sum = 0;
 
-    for (guint i = 0; i < v->order->len; i++) {
-        const LhProofTask *task = g_ptr_array_index(v->order, i);
-
-        most = MAX(most, task->ops);
-        sum += size_of(task);
-    }
+    for (guint i = 0; i < v->order->len; i++)
+        sum += size_of(g_ptr_array_index(v->order, i));
     g_ptr_array_sort(v->order, compare_sizes);
-    lh_on_threads_each("verify", threads_for(most, sum), v->order->len, verify_task, v);
+    lh_on_threads_each("verify", sum < PARALLEL_OPS_MIN ? 1 : g_get_num_processors(), v->order->len,
+                       verify_task, v);
 }
 
 void

@@ -170,17 +170,23 @@ run_whole(LhProof *proof)
     list_unchecked(proof);
 }
 
-static void
-run_stages(LhProof *proof, bool whole)
+/* How a program is proven. */
+typedef enum { EITHER, IN_ORDER, WHOLE } Manner;
+
+/* False if it cannot be proven in this manner. */
+static bool
+run_stages(LhProof *proof, Manner manner)
 {
     if (!lh_proof_check_declarations(proof) || !lh_proof_check_contract(proof))
-        return;
-    if (whole || !lh_proof_run_in_order(proof)) {
-        run_whole(proof);
-        return;
+        return true;
+    if (manner != WHOLE && lh_proof_run_in_order(proof)) {
+        check_claims(proof);
+        list_unchecked(proof);
+        return true;
     }
-    check_claims(proof);
-    list_unchecked(proof);
+    if (manner != IN_ORDER)
+        run_whole(proof);
+    return manner != IN_ORDER;
 }
 
 static void
@@ -226,14 +232,15 @@ clear_proof(LhProof *proof)
 }
 
 static LhVerdict *
-verify(const LhProgram *program, GArray *blocks, bool whole)
+verify(const LhProgram *program, GArray *blocks, Manner manner)
 {
     const uint32_t ranks = MIN(lh_program_ranks(program), LH_VERIFY_RANKS_MAX);
     LhVerdict *verdict = lh_verdict_new(ranks);
     LhProof proof = { .program = program, .verdict = verdict, .blocks = blocks, .ranks = ranks };
 
     proof.rank_first = g_new0(uint32_t, ranks + 1);
-    run_stages(&proof, whole);
+    if (!run_stages(&proof, manner))
+        g_clear_pointer(&verdict, lh_verdict_free);
     clear_proof(&proof);
     return verdict;
 }
@@ -241,19 +248,25 @@ verify(const LhProgram *program, GArray *blocks, bool whole)
 LhVerdict *
 lh_verify(const LhProgram *program)
 {
-    return verify(program, NULL, false);
+    return verify(program, NULL, EITHER);
+}
+
+LhVerdict *
+lh_verify_in_order(const LhProgram *program)
+{
+    return verify(program, NULL, IN_ORDER);
 }
 
 LhVerdict *
 lh_verify_whole(const LhProgram *program)
 {
-    return verify(program, NULL, true);
+    return verify(program, NULL, WHOLE);
 }
 
 LhVerdict *
 lh_verify_blocks(const LhProgram *program, GArray *blocks)
 {
-    return verify(program, blocks, true);
+    return verify(program, blocks, WHOLE);
 }
 
 /* ---- the form of a step ---- */

@@ -50,6 +50,9 @@ typedef struct {
 /* Never fails: every error in the program is a finding. Caller frees. */
 LhVerdict *lh_verify(const LhProgram *program);
 
+/* The same verdict; NULL if it takes all ops in memory at once to reach it. */
+LhVerdict *lh_verify_in_order(const LhProgram *program);
+
 /* The same verdict, proven with all ops in memory at once. lh_verify() does so only if it cannot
  * prove the program with less. */
 LhVerdict *lh_verify_whole(const LhProgram *program);
