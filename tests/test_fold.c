@@ -317,6 +317,41 @@ START_TEST(folded_steps_are_whole_steps)
 }
 END_TEST
 
+/* Critical paths of small steps with each kind of collectives, whatever the share of cases. */
+START_TEST(folded_paths_are_whole_paths)
+{
+    static const struct {
+        const char *cluster, *collectives, *shard;
+        uint32_t tensor, context, data, stages;
+    } cases[] = {
+        { "hgx-h100:4", "closed-form", "ddp", 8, 1, 2, 2 },
+        { "hgx-h100:4", "closed-form", "zero1", 4, 2, 4, 1 },
+        { "hgx-h100:4", "fluid", "ddp", 4, 2, 4, 1 },
+        { "fat-tree-a100:4", "fluid", "zero1", 8, 1, 4, 1 },
+        { "hgx-h100:8", "auto", "zero1", 8, 1, 4, 2 },
+        { "nvl72:2", "nccl", "ddp", 8, 1, 6, 2 },
+    };
+    unsigned folded = 0;
+
+    for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *members = g_strdup_printf(
+            "\"model\": \"llama-3.1-405b-4l\", \"cluster\": \"%s\", \"ranks\": %u, \"seq_length\": "
+            "\"4K\", "
+            "\"tensor_model_parallel_size\": \"%u\", \"context_parallel_size\": %u, "
+            "\"data_parallel_size\": %u, \"pipeline_model_parallel_size\": %u, "
+            "\"num_micro_batches\": 2, \"collectives\": \"%s\", \"shard\": \"%s\", \"schedule\": "
+            "[\"ring\"]",
+            cases[i].cluster, cases[i].tensor * cases[i].context * cases[i].data * cases[i].stages,
+            cases[i].tensor, cases[i].context, cases[i].data, cases[i].stages, cases[i].collectives,
+            cases[i].shard);
+        const double share = check(members, true, true, 0);
+
+        folded += share > 0 && share < 1;
+    }
+    ck_assert_uint_ge(folded, 4);
+}
+END_TEST
+
 /* Nodes of PCIe trees are equivalent; GPUs of one node are not. */
 START_TEST(folded_trees_are_whole_trees)
 {
@@ -433,5 +468,5 @@ START_TEST(folded_networks_are_whole_networks)
 }
 END_TEST
 
-LH_TEST_MAIN("fold", folded_steps_are_whole_steps, folded_trees_are_whole_trees,
-             folded_networks_are_whole_networks)
+LH_TEST_MAIN("fold", folded_steps_are_whole_steps, folded_paths_are_whole_paths,
+             folded_trees_are_whole_trees, folded_networks_are_whole_networks)

@@ -26,11 +26,27 @@ count_whole(LhEngine *e, const LhSymmetricMembers *likes, const LhRoute *route, 
         e->whole_bytes[route->links[i]] += bytes;
 }
 
+/* The number of messages that a hop of @rank represents. If all hops are simulated, of those of
+ * equivalent communicators: the members that are simulated stand for the members of all. */
+static uint32_t
+messages_of_hop(const LhEngine *e, LhCollective *c, uint32_t rank)
+{
+    uint32_t members = 0;
+
+    if (!c->whole)
+        return lh_engine_weight(e, rank);
+    for (uint32_t i = 0; i < c->size && c->stands == 0; i++)
+        if (lh_engine_plays(e, c->members[i].rank))
+            members += lh_engine_weight(e, c->members[i].rank);
+    c->stands = MAX(c->stands, members / c->size);
+    return c->stands;
+}
+
 static void
 start_hop(LhEngine *e, LhCollective *c, const LhHop *hop, uint32_t late)
 {
     const LhMember *from = &c->members[hop->from], *to = &c->members[hop->to];
-    LhEnds ends = { { from->rank, to->rank }, { from->op, to->op }, 0, LH_ENDS_HOP, c->whole };
+    LhEnds ends = { { from->rank, to->rank }, { from->op, to->op }, 0, LH_ENDS_HOP, c->whole, 1 };
     LhRoute route;
     uint32_t flow;
 
@@ -40,6 +56,7 @@ start_hop(LhEngine *e, LhCollective *c, const LhHop *hop, uint32_t late)
     if (e->folded && !c->whole)
         fold_hop(e, &ends, &route);
     ends.tier = route.tier;
+    ends.stands = messages_of_hop(e, c, from->rank);
     if (c->whole)
         count_whole(e, c->likes, &route, hop->bytes);
     else

@@ -81,7 +81,8 @@ start_link(LhEngine *e, LhCollective *c, const LhTrafficLink *link, uint64_t byt
                           { from->op, to->op },
                           c->neighbours->tier,
                           LH_ENDS_MEASURED,
-                          c->whole };
+                          c->whole,
+                          1 };
     LhRoute route;
     uint32_t flow;
 

@@ -28,7 +28,8 @@ start_message(LhEngine *e, const LhPost *sender, const LhPost *receiver, uint32_
                     { sender->node, receiver->node },
                     0,
                     LH_ENDS_MESSAGE,
-                    false };
+                    false,
+                    lh_engine_weight(e, sender->rank) };
     LhRoute route;
 
     route_of_message(e, sender->rank, receiver->rank, &route);

@@ -87,6 +87,7 @@ typedef struct {
     uint8_t tier;
     uint8_t of; /* LH_ENDS_... */
     bool whole; /* of a collective all of whose hops are simulated, not only the representatives' */
+    uint32_t stands; /* number of messages that it represents, including itself */
 } LhEnds;
 
 typedef struct {

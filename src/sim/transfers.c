@@ -135,7 +135,7 @@ lh_transfer_set_hop(LhEngine *e, uint32_t flow, const LhMovingHop *hop)
 void
 lh_transfer_deliver(LhEngine *e, const LhEnds *ends, uint32_t pieces)
 {
-    e->events += ends->whole ? 1 : lh_engine_weight(e, ends->ranks[0]);
+    e->events += ends->stands;
     for (uint32_t i = 0; i < 2; i++) {
         LhSimRank *rank = &e->ranks[ends->ranks[i]];
         LhNode *node;

@@ -77,12 +77,13 @@ struct _LhCollective {
     void *state;                    /* the algorithm's, by position and ring */
     const LhSymmetricMembers *likes; /* NULL: every member is simulated */
     bool whole;                      /* all hops are simulated, although ranks are folded */
-    uint64_t ends_left;              /* sum over the members that have arrived */
-    LhTime delay_ps;                 /* fluid: extra delay of its flows */
-    LhTime overhead_ps;              /* one-shot: per further message to another node */
-    LhTime sum_ps;                   /* one-shot reductions: time of a member's reduction */
-    uint32_t node_ranks;             /* ranks per node */
-    LhHop *hops;                     /* hops to start now */
+    uint32_t stands;     /* then the number of communicators that it stands for; 0: not known yet */
+    uint64_t ends_left;  /* sum over the members that have arrived */
+    LhTime delay_ps;     /* fluid: extra delay of its flows */
+    LhTime overhead_ps;  /* one-shot: per further message to another node */
+    LhTime sum_ps;       /* one-shot reductions: time of a member's reduction */
+    uint32_t node_ranks; /* ranks per node */
+    LhHop *hops;         /* hops to start now */
     uint32_t hops_count, hops_capacity;
     LhTraffic *traffic;  /* its own, for uneven ones, created on demand; else NULL */
     uint32_t flows_left; /* measured: flows that have not arrived */
