@@ -330,6 +330,7 @@ START_TEST(folded_paths_are_whole_paths)
         { "fat-tree-a100:4", "fluid", "zero1", 8, 1, 4, 1 },
         { "hgx-h100:8", "auto", "zero1", 8, 1, 4, 2 },
         { "nvl72:2", "nccl", "ddp", 8, 1, 6, 2 },
+        { "hgx-h100:4", "auto", "ddp", 1, 8, 2, 2 }, /* single ops that save something */
     };
     unsigned folded = 0;
 

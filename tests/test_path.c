@@ -6,12 +6,15 @@
  */
 #include "base/rng.h"
 #include "critical_path/absorbed.h"
+#include "critical_path/collective_calls.h"
 #include "critical_path/critical.h"
 #include "critical_path/faster_runs.h"
 #include "path_events.h"
+#include "program/cursor.h"
 #include "program/explicit/explicit.h"
 #include "random_program.h"
 #include "run_tests.h"
+#include "scenario/setup_step.h"
 #include "setups.h"
 #include "share.h"
 #include "sim_world.h"
@@ -456,6 +459,64 @@ START_TEST(path_savings_are_found_by_playing_again)
 }
 END_TEST
 
+/* The calls of a rank's collectives, of LhCallId; their ops, of uint32_t. */
+static void
+calls_of_rank(const LhProgram *program, uint32_t rank, GArray *ids, GArray *ops)
+{
+    LhOpBuffer buffer = { 0 };
+    LhCallCounter counter;
+    LhCursor cursor;
+
+    lh_call_counter_init(&counter);
+    lh_cursor_init(&cursor, program, rank);
+    while (lh_cursor_step(&cursor, &buffer))
+        for (uint32_t i = 0; i < buffer.ops_count; i++)
+            if (buffer.ops[i].kind == LH_OP_COLLECTIVE) {
+                const LhCallId id = lh_call_counter_next(&counter, &buffer.ops[i]);
+
+                g_array_append_val(ids, id);
+                g_array_append_val(ops, buffer.ops[i].id);
+            }
+    lh_call_counter_clear(&counter);
+    lh_op_buffer_clear(&buffer);
+}
+
+/* Each call has one op of each member, and each op of a collective belongs to one call. */
+START_TEST(path_calls_have_an_op_of_each_member)
+{
+    Case c = case_with("hgx-h100:1", "gpt3-1.3b",
+                       ", \"step\": true, \"seq_length\": \"4K\", \"schedule\": [\"ring\"],"
+                       " \"tensor_model_parallel_size\": \"4\", \"data_parallel_size\": 2");
+    g_autoptr(LhProgram) program =
+        lh_setup_program(c.setup, g_ptr_array_index(c.setup->schedules, 0), NULL);
+
+    for (uint32_t r = 0; r < 8; r += 5) {
+        g_autoptr(GArray) ids = g_array_new(FALSE, FALSE, sizeof(LhCallId));
+        g_autoptr(GArray) ops = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+        const guint some = 40;
+        LhCallOps calls[40];
+        uint32_t of[40][8];
+
+        calls_of_rank(program, r, ids, ops);
+        ck_assert_uint_gt(ids->len, some);
+        for (guint i = 0; i < some; i++)
+            calls[i] = (LhCallOps){ .id = g_array_index(ids, LhCallId, i * (ids->len / some)),
+                                    .fold = lh_symmetry_none(8),
+                                    .ops = of[i] };
+        lh_collective_calls_find(program, calls, some);
+        for (guint i = 0; i < some; i++) {
+            const LhGroup *group = &calls[i].id.communicator.group;
+
+            ck_assert_uint_eq(of[i][r], g_array_index(ops, uint32_t, i * (ids->len / some)));
+            for (uint32_t rank = 0; rank < 8; rank++)
+                ck_assert_int_eq(of[i][rank] != LH_OP_NONE,
+                                 lh_group_position(group, rank) != UINT32_MAX);
+        }
+    }
+    case_clear(&c);
+}
+END_TEST
+
 /* Steps whose ranks fold. */
 START_TEST(path_savings_of_steps_are_found_by_playing_again)
 {
@@ -641,6 +702,6 @@ END_TEST
 
 LH_TEST_MAIN("path", path_fills_the_makespan_of_every_schedule, path_fills_the_makespan_of_steps,
              path_slack_is_how_late_an_op_may_be, path_slack_counts_the_window_of_the_host,
-             path_savings_are_found_by_playing_again,
+             path_savings_are_found_by_playing_again, path_calls_have_an_op_of_each_member,
              path_savings_of_steps_are_found_by_playing_again, path_absorbed_ops_change_nothing,
              path_exchanges_count_by_their_farthest_message, path_runs_that_fail_give_their_error)

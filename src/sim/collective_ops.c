@@ -35,6 +35,7 @@ messages_of_hop(const LhEngine *e, LhCollective *c, uint32_t rank)
 
     if (!c->whole)
         return lh_engine_weight(e, rank);
+    g_assert(c->size > 0);
     for (uint32_t i = 0; i < c->size && c->stands == 0; i++)
         if (lh_engine_plays(e, c->members[i].rank))
             members += lh_engine_weight(e, c->members[i].rank);

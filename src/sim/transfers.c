@@ -114,9 +114,13 @@ lh_transfer_start(LhEngine *e, const LhEnds *ends, const LhRoute *route, uint64_
     check_shared(e, ends);
     if (e->repeat != NULL)
         lh_fast_forward_note_flow(e, LH_EVENT_FLOW_STARTS, flow);
-    if (e->causes != NULL)
-        lh_path_recorder_flow_starts(e->causes, flow, route, ends->ranks, ends->nodes,
-                                     ends->of != LH_ENDS_MESSAGE, e->now);
+    if (e->causes != NULL) {
+        const LhFlowEnds of = { { ends->ranks[0], ends->ranks[1] },
+                                { ends->nodes[0], ends->nodes[1] },
+                                ends->of != LH_ENDS_MESSAGE };
+
+        lh_path_recorder_flow_starts(e->causes, flow, route, &of, e->now);
+    }
     return flow;
 }
 

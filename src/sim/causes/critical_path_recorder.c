@@ -314,7 +314,7 @@ lh_path_recorder_sync_ends(LhPathRecorder *c, uint32_t r, uint32_t id, const LhN
 
 void
 lh_path_recorder_flow_starts(LhPathRecorder *c, uint32_t flow, const LhRoute *route,
-                             const uint32_t ranks[2], const uint32_t ops[2], bool hop, LhTime now)
+                             const LhFlowEnds *ends, LhTime now)
 {
     uint8_t tiers;
 
@@ -332,12 +332,12 @@ lh_path_recorder_flow_starts(LhPathRecorder *c, uint32_t flow, const LhRoute *ro
         (LhPathStep){ .from_ps = now,
                       .rank = route->source,
                       .peer = route->destination,
-                      .op = ops[0],
+                      .op = ends->ops[0],
                       .kind = LH_STEP_LINKS,
                       .tiers =
                           tiers != 0 ? tiers : lh_saturated_links_of_route(c->network, route) };
     if (c->waits != NULL)
-        lh_wait_recorder_flow_starts(c->waits, flow, ranks, ops, hop, now);
+        lh_wait_recorder_flow_starts(c->waits, flow, ends, now);
 }
 
 static void

@@ -16,6 +16,12 @@
 
 typedef struct _LhPathRecorder LhPathRecorder;
 
+/* Sender and receiver of a message, and their ops. */
+typedef struct {
+    uint32_t ranks[2], ops[2];
+    bool hop; /* it belongs to a collective */
+} LhFlowEnds;
+
 /* @network and @flows are borrowed; @flows is watched from now on. @shared: flows share link
  * capacity. @fold: that of the run; NULL: every rank is simulated. @precedence: also keep the
  * dependence graph. Caller frees. */
@@ -47,11 +53,9 @@ void lh_path_recorder_because(LhPathRecorder *causes, const LhNode *node);
 void lh_path_recorder_sync_ends(LhPathRecorder *causes, uint32_t rank, uint32_t id,
                                 const LhNode *sync, LhTime now, LhTime end_ps);
 
-/* @flow starts on @route because of the current cause; @ranks and @ops are those of its sender and
- * its receiver. @hop: it belongs to a collective. */
+/* @flow starts on @route because of the current cause. */
 void lh_path_recorder_flow_starts(LhPathRecorder *causes, uint32_t flow, const LhRoute *route,
-                                  const uint32_t ranks[2], const uint32_t ops[2], bool hop,
-                                  LhTime now);
+                                  const LhFlowEnds *ends, LhTime now);
 
 /* The last byte of @flow has left; @flow has arrived. Each becomes the current cause. */
 void lh_path_recorder_flow_left(LhPathRecorder *causes, uint32_t flow, LhTime now);

@@ -364,11 +364,10 @@ event_of_flow(LhWaitRecorder *w, const FlowWaits *f, LhPathStepKind kind, LhTime
 /* A hop also waits for what its sender has sent and received so far. It may not have had to, but it
  * did not start earlier than that. */
 void
-lh_wait_recorder_flow_starts(LhWaitRecorder *w, uint32_t flow, const uint32_t ranks[2],
-                             const uint32_t ops[2], bool hop, LhTime now)
+lh_wait_recorder_flow_starts(LhWaitRecorder *w, uint32_t flow, const LhFlowEnds *ends, LhTime now)
 {
-    const Running *from = running_op(w, ranks[0], ops[0]);
-    const Running *to = running_op(w, ranks[1], ops[1]);
+    const Running *from = running_op(w, ends->ranks[0], ends->ops[0]);
+    const Running *to = running_op(w, ends->ranks[1], ends->ops[1]);
     FlowWaits *f;
 
     if (flow >= w->flows_count) {
@@ -376,14 +375,14 @@ lh_wait_recorder_flow_starts(LhWaitRecorder *w, uint32_t flow, const uint32_t ra
         w->flows = g_renew(FlowWaits, w->flows, w->flows_count);
     }
     f = &w->flows[flow];
-    *f = (FlowWaits){ .rank = ranks[0], .op = ops[0], .hop = hop };
+    *f = (FlowWaits){ .rank = ends->ranks[0], .op = ends->ops[0], .hop = ends->hop };
     f->event = event_of_flow(w, f, LH_STEP_LINKS, now);
-    if (hop)
+    if (ends->hop)
         wait_for_op(w, from);
     else
         lh_slack_wait(w->graph, from->start, 0);
     lh_slack_wait(w->graph, to->start, 0);
-    if (!hop)
+    if (!ends->hop)
         return;
     lh_slack_wait(w->graph, from->left, 0);
     lh_slack_wait(w->graph, w->now, 0);

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "program/program.h"
-#include "sim/causes/slack.h"
+#include "sim/causes/critical_path_recorder.h"
 #include "sim/inflight_ops.h"
 #include "sim/network/network.h"
 
@@ -31,8 +31,8 @@ void lh_wait_recorder_sync_ends(LhWaitRecorder *w, uint32_t r, uint32_t id, cons
                                 LhTime now, LhTime end_ps);
 void lh_wait_recorder_delivered(LhWaitRecorder *w, uint32_t rank, uint32_t id);
 void lh_wait_recorder_gather(LhWaitRecorder *w, uint32_t rank, uint32_t id, bool first);
-void lh_wait_recorder_flow_starts(LhWaitRecorder *w, uint32_t flow, const uint32_t ranks[2],
-                                  const uint32_t ops[2], bool hop, LhTime now);
+void lh_wait_recorder_flow_starts(LhWaitRecorder *w, uint32_t flow, const LhFlowEnds *ends,
+                                  LhTime now);
 void lh_wait_recorder_flow_left(LhWaitRecorder *w, uint32_t flow, LhTime now);
 void lh_wait_recorder_flow_arrived(LhWaitRecorder *w, uint32_t flow, LhTime now);
 void lh_wait_recorder_meet(LhWaitRecorder *w, uint32_t rank, uint32_t op, LhTime now,
