@@ -21,18 +21,6 @@ lh_call_id_equal(gconstpointer a, gconstpointer b)
 
 /* ---- calls of a rank ---- */
 
-static guint
-key_hash(gconstpointer key)
-{
-    return lh_communicator_hash(key);
-}
-
-static gboolean
-key_equal(gconstpointer a, gconstpointer b)
-{
-    return lh_communicator_compare(a, b) == 0;
-}
-
 typedef struct {
     LhCommunicatorKey key;
     uint32_t count;
@@ -41,7 +29,8 @@ typedef struct {
 void
 lh_call_counter_init(LhCallCounter *counter)
 {
-    counter->counts = g_hash_table_new_full(key_hash, key_equal, NULL, g_free);
+    counter->counts =
+        g_hash_table_new_full(lh_communicator_key_hash, lh_communicator_key_equal, NULL, g_free);
 }
 
 void

@@ -15,9 +15,7 @@ by_first(gconstpointer a, gconstpointer b, gpointer calls)
     const LhSlackCalls *x = &g_array_index((GArray *)calls, LhSlackCalls, *(const uint32_t *)a);
     const LhSlackCalls *y = &g_array_index((GArray *)calls, LhSlackCalls, *(const uint32_t *)b);
 
-    if (x->rank != y->rank)
-        return x->rank < y->rank ? -1 : 1;
-    return x->op < y->op ? -1 : x->op > y->op;
+    return lh_compare_ops(x->rank, x->op, y->rank, y->op);
 }
 
 /* Adds all groups, in the order of the first op of each. */
@@ -217,9 +215,7 @@ by_path(gconstpointer a, gconstpointer b)
         return x->path_ps > y->path_ps ? -1 : 1;
     if (x->group != y->group)
         return x->group < y->group ? -1 : 1;
-    if (x->rank != y->rank)
-        return x->rank < y->rank ? -1 : 1;
-    return x->op < y->op ? -1 : x->op > y->op;
+    return lh_compare_ops(x->rank, x->op, y->rank, y->op);
 }
 
 static int

@@ -33,15 +33,22 @@ lh_critical_group(const LhCritical *c, uint32_t index)
     return &g_array_index(c->groups, LhCallGroup, index);
 }
 
-/* Orders ops of the path. */
+/* Orders ops by rank, and then by number. */
+static inline int
+lh_compare_ops(uint32_t rank, uint32_t op, uint32_t other_rank, uint32_t other_op)
+{
+    if (rank != other_rank)
+        return rank < other_rank ? -1 : 1;
+    return op < other_op ? -1 : op > other_op;
+}
+
+/* The same for LhOnPath. */
 static inline int
 lh_on_path_compare(gconstpointer a, gconstpointer b)
 {
     const LhOnPath *x = a, *y = b;
 
-    if (x->rank != y->rank)
-        return x->rank < y->rank ? -1 : 1;
-    return x->op < y->op ? -1 : x->op > y->op;
+    return lh_compare_ops(x->rank, x->op, y->rank, y->op);
 }
 
 /* Whether an op of @rank belongs to the group. */

@@ -45,10 +45,12 @@ static bool
 has_rows(const LhGroup *group, uint32_t row)
 {
     for (uint64_t i = 0; i < lh_group_size(group); i++) {
-        const uint32_t rank = (uint32_t)lh_group_member(group, i);
+        const uint32_t rank = (uint32_t)lh_group_member(group, i), place = rank % row;
 
-        for (uint32_t place = 1; rank % row > 0 && place < row; place++)
-            if (lh_group_position(group, rank - rank % row + place) == UINT32_MAX)
+        if (place > 1 && lh_group_position(group, rank - place + 1) == UINT32_MAX)
+            return false;
+        for (uint32_t k = 2; place == 1 && k < row; k++)
+            if (lh_group_position(group, rank - place + k) == UINT32_MAX)
                 return false;
     }
     return true;
@@ -62,7 +64,9 @@ has_shifts(const LhGroup *group, const LhSymmetry *of)
         const uint32_t rank = (uint32_t)lh_group_member(group, i);
         const uint32_t first = rank - rank / of->shift % of->shifts * of->shift;
 
-        for (uint32_t k = 0; k < of->shifts; k++)
+        if (lh_group_position(group, first) == UINT32_MAX)
+            return false;
+        for (uint32_t k = 1; rank == first && k < of->shifts; k++)
             if (lh_group_position(group, first + k * of->shift) == UINT32_MAX)
                 return false;
     }
@@ -197,27 +201,23 @@ static void
 find_absorbed(const LhPathSearch *s, GArray *all)
 {
     g_autoptr(GArray) kernels = g_array_new(FALSE, TRUE, sizeof(LhAbsorbed));
-    guint next = 0;
+    g_autoptr(GPtrArray) of = g_ptr_array_new(); /* Faster, of each kernel */
 
     for (guint i = 0; i < all->len; i++) {
-        const LhSpeedUp *what = g_array_index(all, Faster, i).what;
-        const LhAbsorbed kernel = { .rank = what->rank, .op = what->op };
+        Faster *f = &g_array_index(all, Faster, i);
+        const LhAbsorbed kernel = { .rank = f->what->rank, .op = f->what->op };
 
-        if (what->op != LH_OP_NONE &&
-            lh_critical_group(s->answer, what->group)->kind == LH_OP_COMPUTE)
-            g_array_append_val(kernels, kernel);
+        if (f->what->op == LH_OP_NONE ||
+            lh_critical_group(s->answer, f->what->group)->kind != LH_OP_COMPUTE)
+            continue;
+        g_array_append_val(kernels, kernel);
+        g_ptr_array_add(of, f);
     }
     if (kernels->len > 0 && s->of.setup->device->machine_ranks == 0)
         lh_absorbed_find(s->of.precedence, kernels);
-    for (guint i = 0; i < all->len && next < kernels->len; i++) {
-        const LhAbsorbed *kernel = &g_array_index(kernels, LhAbsorbed, next);
-        Faster *f = &g_array_index(all, Faster, i);
-
-        if (f->what->rank != kernel->rank || f->what->op != kernel->op)
-            continue;
-        f->absorbed = kernel->absorbed;
-        next++;
-    }
+    for (guint i = 0; i < kernels->len; i++)
+        ((Faster *)g_ptr_array_index(of, i))->absorbed =
+            g_array_index(kernels, LhAbsorbed, i).absorbed;
 }
 
 static void

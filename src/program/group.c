@@ -123,6 +123,18 @@ lh_communicator_hash(const LhCommunicatorKey *key)
     return hash;
 }
 
+unsigned
+lh_communicator_key_hash(const void *key)
+{
+    return lh_communicator_hash(key);
+}
+
+int
+lh_communicator_key_equal(const void *a, const void *b)
+{
+    return lh_communicator_compare(a, b) == 0;
+}
+
 LhGroup
 lh_group_map(LhRankMap map, LhGroup group)
 {

@@ -42,6 +42,10 @@ typedef struct {
 int lh_communicator_compare(const LhCommunicatorKey *a, const LhCommunicatorKey *b);
 uint32_t lh_communicator_hash(const LhCommunicatorKey *key);
 
+/* The same for hash tables with such keys (GHashFunc, GEqualFunc). */
+unsigned lh_communicator_key_hash(const void *key);
+int lh_communicator_key_equal(const void *a, const void *b);
+
 /* Maps the ranks of a program into a larger one: rank r becomes base + stride * r. */
 typedef struct {
     uint32_t base, stride;

@@ -28,18 +28,6 @@ typedef struct {
     GHashTable *counts;  /* of the current rank: communicator index -> number of ends so far */
 } Collector;
 
-static guint
-hash_communicator(gconstpointer key)
-{
-    return lh_communicator_hash(key);
-}
-
-static gboolean
-same_communicator(gconstpointer a, gconstpointer b)
-{
-    return lh_communicator_compare(a, b) == 0;
-}
-
 static uint32_t
 number_of(Collector *c, const LhOp *op)
 {
@@ -221,7 +209,7 @@ lh_pairing_new(const LhProgram *program, const GArray *records)
 {
     g_autoptr(GArray) ends = g_array_new(FALSE, FALSE, sizeof(End));
     g_autoptr(GHashTable) numbers =
-        g_hash_table_new_full(hash_communicator, same_communicator, g_free, NULL);
+        g_hash_table_new_full(lh_communicator_key_hash, lh_communicator_key_equal, g_free, NULL);
     g_autoptr(GHashTable) counts = g_hash_table_new(NULL, NULL);
     Collector c = { .ends = ends, .numbers = numbers, .counts = counts };
     LhPairing *m = g_new0(LhPairing, 1);

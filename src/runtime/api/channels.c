@@ -8,18 +8,6 @@ struct _LhChannels {
     GHashTable *numbers; /* LhCommunicatorKey *, owned -> number + 1 */
 };
 
-static guint
-hash(gconstpointer key)
-{
-    return lh_communicator_hash(key);
-}
-
-static gboolean
-equal(gconstpointer a, gconstpointer b)
-{
-    return lh_communicator_compare(a, b) == 0;
-}
-
 /* The key of an op's channel. An exchange's key is its communicator number with an empty group,
  * which no collective has. */
 static LhCommunicatorKey
@@ -46,7 +34,8 @@ lh_channels_new(const LhProgram *program)
     LhChannels *channels = g_new0(LhChannels, 1);
     LhOpBuffer buffer = { 0 };
 
-    channels->numbers = g_hash_table_new_full(hash, equal, g_free, NULL);
+    channels->numbers =
+        g_hash_table_new_full(lh_communicator_key_hash, lh_communicator_key_equal, g_free, NULL);
     for (uint32_t rank = 0; rank < lh_program_ranks(program); rank++) {
         LhCursor cursor;
 

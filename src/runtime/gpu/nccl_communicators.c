@@ -49,18 +49,6 @@ equal_keys(gconstpointer a, gconstpointer b)
     return memcmp(a, b, sizeof(Key)) == 0;
 }
 
-static guint
-hash_communicator(gconstpointer key)
-{
-    return lh_communicator_hash(key);
-}
-
-static gboolean
-equal_communicators(gconstpointer a, gconstpointer b)
-{
-    return lh_communicator_compare(a, b) == 0;
-}
-
 static uint16_t
 stream_of(const LhOp *op)
 {
@@ -418,7 +406,7 @@ lh_nccl_comms_new(const LhProgram *program, GError **error)
     lanes->lanes = g_array_new(FALSE, FALSE, sizeof(LhNcclComm));
     lanes->of_messages = g_hash_table_new_full(hash_key, equal_keys, g_free, NULL);
     lanes->of_collectives =
-        g_hash_table_new_full(hash_communicator, equal_communicators, g_free, NULL);
+        g_hash_table_new_full(lh_communicator_key_hash, lh_communicator_key_equal, g_free, NULL);
     if (!walk_program(w, program, error) || !join_streams(w, error))
         return NULL;
     for (uint32_t i = 0; i < STREAMS; i++) {
