@@ -288,37 +288,31 @@ turns_of(const Pipeline *p, uint32_t stage)
 
 /* ---- turns with chunks ---- */
 
-/* Adds the message that work @i of a stage needs from another stage to @turn, if any. */
+/* Adds to @turn what work makes for another stage (@send) or needs from one, if anything. */
 static void
-add_receive(const Pipeline *p, uint32_t stage, bool backward, uint32_t i, LhStepTurn *turn)
+add_message(const Pipeline *p, uint32_t stage, bool send, const Work *work, LhStepTurn *turn)
 {
-    const uint32_t last = p->stages * p->chunks - 1;
-    Work work;
+    const uint32_t end = send == work->backward ? 0 : p->stages * p->chunks - 1;
 
-    if (i == p->micro_batches * p->chunks)
-        return;
-    work = work_at(p, backward, i);
-    if (chunk_place(p, stage, work.chunk) == (backward ? last : 0))
+    if (chunk_place(p, stage, work->chunk) == end)
         return;
     turn->messages[turn->messages_count++] =
-        (LhStepMessage){ .backward = backward,
-                         .chunk = (uint16_t)work.chunk,
-                         .micro_batch = (uint16_t)work.micro_batch };
-}
-
-/* The same for what the work makes for another stage. */
-static void
-add_send(const Pipeline *p, uint32_t stage, const Work *work, LhStepTurn *turn)
-{
-    const uint32_t last = p->stages * p->chunks - 1;
-
-    if (chunk_place(p, stage, work->chunk) == (work->backward ? 0 : last))
-        return;
-    turn->messages[turn->messages_count++] =
-        (LhStepMessage){ .send = true,
+        (LhStepMessage){ .send = send,
                          .backward = work->backward,
                          .chunk = (uint16_t)work->chunk,
                          .micro_batch = (uint16_t)work->micro_batch };
+}
+
+/* Adds what the stage's work @number needs from another stage, if anything. */
+static void
+add_receive(const Pipeline *p, uint32_t stage, bool backward, uint32_t number, LhStepTurn *turn)
+{
+    Work work;
+
+    if (number == p->micro_batches * p->chunks)
+        return;
+    work = work_at(p, backward, number);
+    add_message(p, stage, false, &work, turn);
 }
 
 static void
@@ -346,7 +340,7 @@ turns_of_chunks(const Pipeline *p, uint32_t stage, uint32_t warmup)
 
         g_array_append_val(turns, turn);
         advance(&done, &work);
-        add_send(p, stage, &work, &exchange);
+        add_message(p, stage, true, &work, &exchange);
         add_receive(p, stage, work.backward, work.backward ? done.backward : done.forward,
                     &exchange);
         append_exchange(turns, &exchange);
@@ -358,14 +352,33 @@ turns_of_chunks(const Pipeline *p, uint32_t stage, uint32_t warmup)
     return turns;
 }
 
-static GPtrArray *
-all_turns_of_chunks(const Pipeline *p, const LhStepParams *params)
-{
-    GPtrArray *turns = g_ptr_array_new_with_free_func((GDestroyNotify)g_array_unref);
+/* ---- all stages ---- */
 
+static void
+add_turns_by_ticks(Pipeline *p, const LhStepParams *params, GPtrArray *turns)
+{
+    p->ticks = g_new(uint32_t, (size_t)2 * p->stages * p->chunks * p->micro_batches);
+    p->work = g_new(GArray *, p->stages);
+    p->ends = g_new(GArray *, p->stages);
+    for (uint32_t stage = 0; stage < p->stages; stage++) {
+        p->work[stage] = g_array_new(FALSE, FALSE, sizeof(Work));
+        p->ends[stage] = g_array_new(FALSE, FALSE, sizeof(End));
+        list_work(p, stage, lh_step_warmup(params, stage));
+    }
+    find_ticks(p);
+    for (uint32_t stage = 0; stage < p->stages; stage++) {
+        for (guint i = 0; i < p->work[stage]->len; i++)
+            add_stage_message(p, stage, i);
+    }
     for (uint32_t stage = 0; stage < p->stages; stage++)
-        g_ptr_array_add(turns, turns_of_chunks(p, stage, lh_step_warmup(params, stage)));
-    return turns;
+        g_ptr_array_add(turns, turns_of(p, stage));
+    for (uint32_t stage = 0; stage < p->stages; stage++) {
+        g_array_unref(p->work[stage]);
+        g_array_unref(p->ends[stage]);
+    }
+    g_free(p->ticks);
+    g_free(p->work);
+    g_free(p->ends);
 }
 
 GPtrArray *
@@ -376,33 +389,12 @@ lh_step_turns(const LhStepParams *params)
         .chunks = lh_step_chunks(params),
         .micro_batches = params->micro_batches,
     };
-    GPtrArray *turns;
+    GPtrArray *turns = g_ptr_array_new_with_free_func((GDestroyNotify)g_array_unref);
 
-    if (p.chunks > 1)
-        return all_turns_of_chunks(&p, params);
-    turns = g_ptr_array_new_with_free_func((GDestroyNotify)g_array_unref);
-    p.ticks = g_new(uint32_t, (size_t)2 * p.stages * p.chunks * p.micro_batches);
-    p.work = g_new(GArray *, p.stages);
-    p.ends = g_new(GArray *, p.stages);
-    for (uint32_t stage = 0; stage < p.stages; stage++) {
-        p.work[stage] = g_array_new(FALSE, FALSE, sizeof(Work));
-        p.ends[stage] = g_array_new(FALSE, FALSE, sizeof(End));
-        list_work(&p, stage, lh_step_warmup(params, stage));
-    }
-    find_ticks(&p);
-    for (uint32_t stage = 0; stage < p.stages; stage++) {
-        for (guint i = 0; i < p.work[stage]->len; i++)
-            add_stage_message(&p, stage, i);
-    }
-    for (uint32_t stage = 0; stage < p.stages; stage++)
-        g_ptr_array_add(turns, turns_of(&p, stage));
-    for (uint32_t stage = 0; stage < p.stages; stage++) {
-        g_array_unref(p.work[stage]);
-        g_array_unref(p.ends[stage]);
-    }
-    g_free(p.ticks);
-    g_free(p.work);
-    g_free(p.ends);
+    if (p.chunks == 1)
+        add_turns_by_ticks(&p, params, turns);
+    for (uint32_t stage = 0; p.chunks > 1 && stage < p.stages; stage++)
+        g_ptr_array_add(turns, turns_of_chunks(&p, stage, lh_step_warmup(params, stage)));
     return turns;
 }
 
