@@ -3,7 +3,6 @@
 
 #include "base/error.h"
 #include "program/cursor.h"
-#include "scenario/setup_simulate.h"
 #include "scenario/setup_step.h"
 
 /*
@@ -27,7 +26,7 @@
  *   --step --model llama-3-70b --cluster hgx-h100:128 --seq-length 8K
  *       --tensor-model-parallel-size 8 --pipeline-model-parallel-size 8
  *       --num-micro-batches 16 --data-parallel-size 16                     650 MB
- * (the latter before runs with waits were folded; ranks a shift apart count once)
+ * (the latter before folding, which most runs have)
  */
 #define WAITS_OP_BYTES 24.0
 #define WAITS_MEMBER_BYTES 8.0
@@ -91,14 +90,11 @@ lh_run_time_prove(const LhProgram *program)
 }
 
 double
-lh_run_memory_waits(const LhSetup *setup, const LhProgram *program)
+lh_run_memory_waits(const LhProgram *program)
 {
-    const LhSimParams params = lh_setup_sim_params(setup, program);
-    const LhSymmetryGroups fold = lh_sim_fold(&params);
     const Counts c = count_work(program);
 
-    return (c.ops * WAITS_OP_BYTES + (c.members + c.pairs) * WAITS_MEMBER_BYTES) * fold.kept /
-           fold.of.shifts;
+    return c.ops * WAITS_OP_BYTES + (c.members + c.pairs) * WAITS_MEMBER_BYTES;
 }
 
 double

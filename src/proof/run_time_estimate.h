@@ -18,9 +18,9 @@ double lh_run_time_ops(const LhProgram *program);
 double lh_run_time_simulate(const LhProgram *program);
 double lh_run_time_prove(const LhProgram *program);
 
-/* Bytes of memory for all that the program's ops wait for (sim/causes/slack.h), in a simulation on
- * the setup's cluster. */
-double lh_run_memory_waits(const LhSetup *setup, const LhProgram *program);
+/* Bytes of memory for all that the program's ops wait for (sim/causes/slack.h), if every rank is
+ * simulated. */
+double lh_run_memory_waits(const LhProgram *program);
 
 /* Seconds to compare everything in @setup: its program and its schedules, and then the fastest
  * one with each resource made faster. Schedules that refuse cost nothing. */

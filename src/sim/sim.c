@@ -72,8 +72,9 @@ may_fold(const LhSimParams *p)
            (p->time_share == NULL || p->time_share_alike);
 }
 
-LhSymmetryGroups
-lh_sim_fold(const LhSimParams *params)
+/* The folding to try first. */
+static LhSymmetryGroups
+first_fold(const LhSimParams *params)
 {
     if (!may_fold(params))
         return lh_symmetry_none(params->network->ranks);
@@ -85,7 +86,7 @@ lh_sim_fold(const LhSimParams *params)
 LhSimResult *
 lh_simulate(const LhSimParams *params, GError **error)
 {
-    LhSymmetryGroups fold = lh_sim_fold(params);
+    LhSymmetryGroups fold = first_fold(params);
     GError *cause = NULL;
     LhSimResult *result = NULL;
 

@@ -107,9 +107,6 @@ typedef struct {
     LhExtrapolation beyond;
 } LhSimResult;
 
-/* The folding that a simulation tries first. It has less if collectives differ among ranks. */
-LhSymmetryGroups lh_sim_fold(const LhSimParams *params);
-
 /*
  * Simulates the program. LH_ERROR_RUNTIME if it cannot end: messages that never match, a dependence
  * cycle, a failed link on a route; the message names the waiting ranks and ops. Caller frees.

@@ -461,16 +461,17 @@ work_of(const SimOptions *o, const LhSetup *setup)
     return seconds_to_simulate(setup) * (o->critical_path ? 1 + 2 * LH_CRITICAL_TOP : 1);
 }
 
-/* Says beforehand that the critical path needs much memory. */
+/* Says beforehand that the critical path may need much memory: that of a folded run unless single
+ * ops must be followed on every rank. */
 static void
 announce_memory(const SimOptions *o, const LhSetup *setup)
 {
     g_autoptr(LhProgram) made = NULL;
     const LhProgram *program = o->critical_path ? program_of(setup, &made) : NULL;
-    const double bytes = program == NULL ? 0 : lh_run_memory_waits(setup, program);
+    const double bytes = program == NULL ? 0 : lh_run_memory_waits(program);
 
     if (bytes >= GIB)
-        fprintf(stderr, "longhaul: --critical-path needs about %.1f GiB of memory\n", bytes / GIB);
+        fprintf(stderr, "longhaul: --critical-path needs up to %.1f GiB of memory\n", bytes / GIB);
 }
 
 static LhAnswer
