@@ -82,6 +82,13 @@ for schedule in $schedules; do
 done
 [ $compared -ge $((${deep:+25} + 5)) ] || fail "only $compared programs were compared"
 
+# Sockets of a process. In a ring a rank that has met the others has those of two neighbours, of the
+# first rank, and the one that it listens at.
+connected_sockets=4
+sockets_of() { # PID
+    find "/proc/$1/fd" -lname 'socket:*' 2> /dev/null | wc -l
+}
+
 # All ranks must report the fault of one rank, with one status ($ends, 4). Where a fault is
 # injected, no deadline begins before it.
 trouble() { # NAME PATTERN ARGUMENTS...
@@ -91,9 +98,11 @@ trouble() { # NAME PATTERN ARGUMENTS...
     held=${signal:+$PWD/now} launch 4 --schedule ring --ranks 4 --seq-length 4096 --num-attention-heads 8 \
         --kv-channels 64 --deadline $deadline_s "$@"
     if [ -n "${signal:-}" ]; then
+        # At any moment after rank 2 has met the others. A rank that never comes: tcp.sh.
         victim=
         while victim=$(pgrep -P "${pids[2]}"); [ -z "$victim" ]; do sleep 0.05; done
-        sleep "0.$((RANDOM % 5 + 1))" # at any moment
+        while [ "$(sockets_of "$victim")" -lt $connected_sockets ] && kill -0 "$victim"; do sleep 0.05; done
+        sleep "0.$((RANDOM % 5 + 1))"
         kill "-$signal" "$victim"
         touch now
         for rank in 0 1 3; do
