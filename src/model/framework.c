@@ -14,6 +14,7 @@
 #define BYTES_PER_MAX 1000
 #define SLOWDOWN_MAX 100
 #define CALL_MAX_S 1
+#define CHUNK_MAX_ROWS 1e12
 #define SIZE_MAX_BYTES 1e15
 
 static const char *const framework_schemas[] = { "longhaul.framework/1", NULL };
@@ -23,6 +24,7 @@ const char *const lh_origin_names[] = {
 };
 const char *const lh_shard_names[] = { "ddp", "zero1", "zero2", "fsdp", NULL };
 const char *const lh_checkpoint_names[] = { "none", "selective", "layer", "remat", NULL };
+const char *const lh_loss_names[] = { "eager", "fused", "chunked", "tiled", "fused-linear", NULL };
 const char *const lh_fsdp_unit_names[] = { "layer", "model", NULL };
 const char *const lh_state_type_names[] = { "activation", "fp32", NULL };
 
@@ -147,6 +149,13 @@ static const Row setting_rows[] = {
          "Bytes per logit that the loss keeps for the backward pass."),
     REAL("logits", "gradient_bytes", logits_gradient_bytes, BYTES_PER_MAX, 0,
          "Bytes of a logit's gradients held in addition to the others."),
+    CHOICE("logits", "loss", logits_loss, lh_loss_names, LH_LOSS_EAGER,
+           "Default of --loss: how the loss is computed, and whether in chunks with the head."),
+    ROW("logits", "chunk_rows", logits_chunk_rows, LH_FIELD_UINT, .max = CHUNK_MAX_ROWS,
+        .preset = 0,
+        .description =
+            "Rows of a chunk of a loss in chunks, at most; 0: by the rule of the kind of "
+            "loss."),
     FLAG("tp", "overlap_gather_with_dgrad", tp_overlap_gather, 0,
          "Whether tensor parallelism's gather of inputs for wgrad overlaps dgrad."),
     FLAG("tp", "overlap_scatter_with_wgrad", tp_overlap_scatter, 0,

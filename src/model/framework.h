@@ -39,6 +39,17 @@ typedef enum {
     LH_CHECKPOINTS,
 } LhCheckpoint;
 
+/* How the loss is computed. A loss in chunks takes the head's product with it: some of the rank's
+ * rows have logits at a time. */
+typedef enum {
+    LH_LOSS_EAGER,        /* kernel by kernel, with the copies that the framework states */
+    LH_LOSS_FUSED,        /* one kernel, whose gradient takes the place of 16-bit logits */
+    LH_LOSS_CHUNKED,      /* in chunks, whose logits are computed again for their gradient (TRL) */
+    LH_LOSS_TILED,        /* in chunks, each with its gradient behind its loss (ALST, torchtitan) */
+    LH_LOSS_FUSED_LINEAR, /* as tiled, by the fused kernel (Liger) */
+    LH_LOSSES
+} LhLoss;
+
 typedef enum {
     LH_FSDP_LAYER, /* each layer is gathered, freed and reduced separately; the rest is one unit */
     LH_FSDP_MODEL, /* all weights are one unit */
@@ -54,6 +65,7 @@ typedef enum {
 extern const char *const lh_origin_names[];
 extern const char *const lh_shard_names[];
 extern const char *const lh_checkpoint_names[];
+extern const char *const lh_loss_names[];
 extern const char *const lh_fsdp_unit_names[];
 extern const char *const lh_state_type_names[];
 
@@ -127,6 +139,8 @@ typedef struct {
     double logits_fp32_bytes;       /* cast for the loss */
     double logits_softmax_bytes;    /* kept for backward */
     double logits_gradient_bytes;   /* held in addition to the others */
+    int logits_loss;                /* LhLoss: the default of scenarios */
+    uint64_t logits_chunk_rows;     /* of its chunks; 0: by the rule of the kind (step/tiles.h) */
     /* Tensor parallelism with sequence parallelism, Megatron-LM's. */
     bool tp_overlap_gather;  /* the backward pass gathers x while dgrad runs */
     bool tp_overlap_scatter; /* the reduce-scatter of dx runs while wgrad runs */

@@ -78,9 +78,11 @@ typedef struct {
     bool account_for_embedding_in_pipeline_split, account_for_loss_in_pipeline_split;
     int pipeline_schedule; /* LhPipelineOrder */
     uint64_t num_micro_batches;
-    int shard;      /* LhShard */
-    int checkpoint; /* LhCheckpoint */
-    int pad;        /* LhPad */
+    int shard;       /* LhShard */
+    int checkpoint;  /* LhCheckpoint */
+    char *loss;      /* a kind of loss, perhaps with :ROWS */
+    char *tiled_mlp; /* rows, or "auto" */
+    int pad;         /* LhPad */
     double jitter;
     uint64_t seed;
     GArray *straggler;  /* of LhStraggler */

@@ -456,6 +456,31 @@ static const LhField own_fields[] = {
       .description =
           "Activations of a step to recompute in the backward pass: none; attention (selective); "
           "whole layers (layer); or all but attention (remat). Default: the framework's." },
+    { .name = "loss",
+      .category = LH_ABOUT_MEMORY,
+      .type = LH_FIELD_STRING,
+      .offset = AT(loss),
+      .flags = LH_SCENARIO_OF_PROGRAM | LH_SCENARIO_OF_STEP,
+      .min = 1,
+      .max = 32,
+      .placeholder = "KIND[:ROWS]",
+      .description =
+          "How a step computes its loss: the framework's kernels (eager), or one whose gradient "
+          "takes the place of the logits (fused); or together with the head in chunks of at most "
+          "ROWS rows: of the framework's kernels, with logits computed again for the gradient "
+          "(chunked) or not (tiled), or fused (fused-linear). Default: the framework's." },
+    { .name = "tiled_mlp",
+      .category = LH_ABOUT_MEMORY,
+      .type = LH_FIELD_STRING,
+      .offset = AT(tiled_mlp),
+      .flags = LH_SCENARIO_OF_PROGRAM | LH_SCENARIO_OF_STEP,
+      .min = 1,
+      .max = 16,
+      .placeholder = "ROWS|auto",
+      .description =
+          "Tile a step's MLPs: at most so many rows of a rank at a time, each tile "
+          "computed again in the backward pass; auto: as many rows as the model is wide. "
+          "Default: not tiled." },
     { .name = "pad",
       .category = LH_ABOUT_PARALLELISM,
       .type = LH_FIELD_CHOICE,

@@ -207,6 +207,63 @@ lh_setup_check_step_fields(const LhScenario *s, GError **error)
     return true;
 }
 
+/* ---- tiles ---- */
+
+#define ROWS_MAX (UINT64_C(1) << 40)
+
+/* Reads a number of rows. */
+static bool
+take_rows(const LhScenario *s, const char *field, const char *text, uint64_t *rows, GError **error)
+{
+    g_autoptr(GError) wrong = NULL;
+
+    if (!lh_unit_parse(text, LH_UNIT_COUNT, rows, &wrong))
+        return lh_scenario_error(s, field, error, "%s", wrong->message);
+    if (*rows >= 1 && *rows <= ROWS_MAX)
+        return true;
+    return lh_scenario_error(s, field, error, "found %s rows; allowed: 1 to %" PRIu64, text,
+                             ROWS_MAX);
+}
+
+/* Reads --loss: a kind, and the rows of a chunk if it is one in chunks. */
+static bool
+set_loss(const LhScenario *s, const LhFramework *f, LhStepParams *p, GError **error)
+{
+    g_auto(GStrv) words = s->loss != NULL ? g_strsplit(s->loss, ":", 2) : NULL;
+    int kind = 0;
+
+    p->loss = (LhLoss)f->logits_loss;
+    p->loss_chunk_rows = f->logits_chunk_rows;
+    if (words == NULL)
+        return true;
+    while (lh_loss_names[kind] != NULL && strcmp(lh_loss_names[kind], words[0]) != 0)
+        kind++;
+    if (kind == LH_LOSSES)
+        return lh_scenario_error(s, "loss", error,
+                                 "found \"%s\"; allowed: eager, fused, chunked[:ROWS], "
+                                 "tiled[:ROWS], fused-linear[:ROWS]",
+                                 s->loss);
+    if (kind != (int)p->loss)
+        p->loss_chunk_rows = 0;
+    p->loss = (LhLoss)kind;
+    if (words[1] == NULL)
+        return true;
+    if (!lh_step_loss_in_chunks(p))
+        return lh_scenario_error(
+            s, "loss", error, "found \"%s\": a loss that is not in chunks has no rows of a chunk",
+            s->loss);
+    return take_rows(s, "loss", words[1], &p->loss_chunk_rows, error);
+}
+
+/* Reads --tiled-mlp: rows of a tile, or auto. */
+static bool
+set_tiled_mlp(const LhScenario *s, LhStepParams *p, GError **error)
+{
+    p->mlp_tile_rows = s->tiled_mlp != NULL ? p->model->hidden_size : 0;
+    return s->tiled_mlp == NULL || strcmp(s->tiled_mlp, "auto") == 0 ||
+           take_rows(s, "tiled_mlp", s->tiled_mlp, &p->mlp_tile_rows, error);
+}
+
 /* ---- the model ---- */
 
 static uint64_t
@@ -417,6 +474,8 @@ lh_setup_step_policy(LhSetupStep *step, LhShard shard, LhCheckpoint checkpoint)
     p->checkpoint = checkpoint;
     p->behaviour = lh_step_behaviour(step->framework, shard, p->module.attention.dtype);
     p->behaviour.clip = CLIP;
+    if (lh_step_loss_in_place(p))
+        lh_step_fuse_loss(&p->behaviour);
 }
 
 bool
@@ -451,7 +510,8 @@ lh_setup_fill_step(LhSetup *setup, const LhStepSizes *sizes, GError **error)
     p->model = &step->model;
     if (!set_pipeline(s, sizes, p, error))
         return false;
-    if (!set_micro_batches(s, sizes, p, error))
+    if (!set_micro_batches(s, sizes, p, error) || !set_loss(s, step->framework, p, error) ||
+        !set_tiled_mlp(s, p, error))
         return false;
     lh_setup_step_policy(step,
                          s->shard < 0 ? (LhShard)step->framework->states_shard : (LhShard)s->shard,

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "step/behaviour.h"
 
+/* Of a logit of 16 bits: read for the statistics of its row, read and written for the gradient
+ * (Liger-Kernel and TransformerEngine, cross_entropy). */
+#define FUSED_LOSS_TRAFFIC 6
+
 static LhDtype
 dtype_of(int type, LhDtype activation)
 {
@@ -56,4 +60,12 @@ lh_step_behaviour(const LhFramework *f, LhShard shard, LhDtype activation)
         .loss_traffic = (uint32_t)f->kernels_loss,
         .optimizer_traffic = (uint32_t)f->kernels_optimizer,
     };
+}
+
+void
+lh_step_fuse_loss(LhStepBehaviour *behaviour)
+{
+    behaviour->logits_fp32 = behaviour->logits_stay = false;
+    behaviour->unfused_loss = 0;
+    behaviour->loss_traffic = FUSED_LOSS_TRAFFIC;
 }

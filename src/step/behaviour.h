@@ -8,3 +8,6 @@
 
 /* Behaviour of @framework with weights sharded by @shard and activations of @dtype. */
 LhStepBehaviour lh_step_behaviour(const LhFramework *framework, LhShard shard, LhDtype dtype);
+
+/* Replaces the framework's kernels of the loss by one fused kernel. */
+void lh_step_fuse_loss(LhStepBehaviour *behaviour);

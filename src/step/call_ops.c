@@ -75,7 +75,7 @@ region_of(const LhEmitter *e, const LhStepList *list, const LhStepUse *use)
     if (use->own_piece)
         part += lh_step_place_of(plan, e->rank).data;
     if (use->of_micro_batch)
-        part += e->micro_batch * use->count;
+        part += e->micro_batch * (c->shape.parts / plan->params.micro_batches);
     return (LhRegion){ .slot = c->slot, .part = part, .count = use->count };
 }
 

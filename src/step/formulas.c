@@ -180,6 +180,17 @@ again(const LhStepPlan *plan, LhStepWeight weight, uint32_t layer)
     }
 }
 
+/* Number of times that loops over tiles compute the product with @weight again: a tiled MLP does
+ * before the gradients of each tile, a checkpointed loss before those of each chunk. */
+static uint32_t
+again_in_tiles(const LhStepPlan *plan, LhStepWeight weight, bool head)
+{
+    const LhStepParams *p = &plan->params;
+    const bool mlp = weight == LH_STEP_W_UP || weight == LH_STEP_W_DOWN;
+
+    return (mlp && p->mlp_tile_rows > 0) || (head && lh_step_loss_again(p)) ? 1 : 0;
+}
+
 uint64_t
 lh_step_dense_flops(const LhProgram *program, uint32_t rank)
 {
@@ -196,7 +207,8 @@ lh_step_dense_flops(const LhProgram *program, uint32_t rank)
 
         if (!is_norm(w.weight) && (w.weight < LH_STEP_W_LAYER || head))
             products += product.product.m * product.product.n * product.product.k *
-                        (again(plan, w.weight, w.layer) ? 4 : 3);
+                        (3 + (again(plan, w.weight, w.layer) ? 1 : 0) +
+                         again_in_tiles(plan, w.weight, head));
     }
     return 2 * products * plan->params.micro_batches;
 }
@@ -357,15 +369,23 @@ rows_bytes(const LhStepPlan *plan)
 }
 
 /* Number of inputs gathered again for weight gradients alone: the head's, N2 and N1. N1 does not
- * count if nothing else needs it in the backward pass. */
+ * count if nothing else needs it in the backward pass. Loops over tiles gather their input once:
+ * the head's counts with the forward pass, and N2 with recomputation, if the layer is recomputed.
+ */
 static uint64_t
 gathered_again(const LhStepPlan *plan, uint32_t stage)
 {
-    uint64_t moves = is_last(plan, stage) ? 1 : 0;
+    const LhStepParams *p = &plan->params;
+    const bool recomputed =
+        p->checkpoint == LH_CHECKPOINT_LAYER || p->checkpoint == LH_CHECKPOINT_REMAT;
+    uint64_t moves = is_last(plan, stage) && !lh_step_loss_in_chunks(p) ? 1 : 0;
 
     for (uint32_t layer = 0; layer < plan->layers; layer++) {
         if (lh_step_stage_of(plan, layer) != stage)
             continue;
+        if (p->mlp_tile_rows > 0 && recomputed &&
+            lh_step_matrix(plan, LH_STEP_W_UP, layer).rows > 0)
+            moves--;
         moves += plan->params.checkpoint != LH_CHECKPOINT_REMAT || again(plan, LH_STEP_W_Q, layer)
                      ? 2
                      : 1;

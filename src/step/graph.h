@@ -64,6 +64,8 @@ typedef enum {
     LH_STEP_DXF,
     LH_STEP_DX, /* of the residual stream: one tensor for the whole backward pass */
     LH_STEP_DX_FULL,
+    LH_STEP_M_TILE, /* output of a tile of the MLP, computed again in the backward pass and unused
+                     */
     LH_STEP_DP,
     LH_STEP_DUP,
     LH_STEP_DEXPERT_M,
@@ -134,7 +136,19 @@ enum {
     LH_STEP_HAS_EXPERTS = 1 << 12,
     LH_STEP_HAS_SHARED = 1 << 13, /* in addition to routed experts */
     LH_STEP_HAS_NO_SHARED = 1 << 14,
+    LH_STEP_HAS_FUSED_LOSS = 1 << 15, /* with 16-bit logits: their gradient takes their place */
+    LH_STEP_HAS_SEPARATE_LOSS = 1 << 16,
+    LH_STEP_HAS_TILED_MLP = 1 << 17,
 };
+
+/* Rows of a table that form a loop over tiles: each tile of the rank's rows passes all of them
+ * before the next one. */
+typedef enum {
+    LH_STEP_NO_TILES,
+    LH_STEP_TILES_OF_LOSS,
+    LH_STEP_TILES_OF_MLP,
+    LH_STEP_TILINGS
+} LhStepTiling;
 
 /* Action of a row of the table. */
 typedef enum {
@@ -147,6 +161,8 @@ typedef enum {
     /* Makes a role available to later rows: computes it if absent, and gathers rows again if the
      * framework does. */
     LH_STEP_NEED,
+    /* If the loss checkpoints its chunks: forgets the role, which is recomputed when needed. */
+    LH_STEP_FORGET,
 } LhStepDoes;
 
 typedef enum {
@@ -172,7 +188,10 @@ typedef struct {
 typedef struct {
     uint8_t does;   /* LhStepDoes */
     uint8_t matrix; /* LhStepWeight of a product's matrix */
-    uint16_t when;  /* features that the layer must have, all of them */
+    uint8_t tiling; /* LhStepTiling: the loop that the row belongs to */
+    bool in_place;  /* the first OUT operand takes the place of operand 0 */
+    bool again;     /* recomputes what a row of the forward pass has computed */
+    uint32_t when;  /* features that the layer must have, all of them */
     LhKernelId kernel;
     LhStepOperand operands[LH_STEP_OPERANDS]; /* the kernel's, in order */
 } LhStepNode;

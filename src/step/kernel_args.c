@@ -14,9 +14,6 @@ is_kernel(LhKernelId kernel, const LhKernelId *list, unsigned count)
     }
     return false;
 }
-#define IS_ONE_OF(kernel, ...)                                                                     \
-    is_kernel(kernel, (const LhKernelId[]){ __VA_ARGS__ },                                         \
-              G_N_ELEMENTS(((const LhKernelId[]){ __VA_ARGS__ })))
 
 /* Traffic that the framework gives for a kernel; a gradient's is twice that. */
 static uint32_t
@@ -95,7 +92,8 @@ lh_step_kernel_args(const LhStepPlan *plan, const LhStepNode *node, uint32_t lay
 {
     const LhAttention *a = &plan->params.module.attention;
     const LhStepKind kind = lh_step_layer_kind(plan, layer);
-    const LhHeadsLayout layout = { .batch = a->batch, .members = plan->params.tensor_parallel };
+    const LhHeadsLayout layout = { .batch = a->batch,
+                                   .members = plan->params.tensor_parallel * plan->cuts };
     const uint32_t traffic = traffic_of(plan, node->kernel);
     const LhStepMatrix matrix =
         lh_step_matrix(plan, lh_step_held_weight(plan, (LhStepWeight)node->matrix), layer);
@@ -103,7 +101,9 @@ lh_step_kernel_args(const LhStepPlan *plan, const LhStepNode *node, uint32_t lay
 
     switch (lh_kernels[node->kernel]->args) {
     case LH_ARGS_PRODUCT:
-        return lh_step_product(plan, &matrix);
+        args = lh_step_product(plan, &matrix);
+        args.product.m /= MAX(lh_step_tiles(plan, (LhStepTiling)node->tiling), 1);
+        return args;
     case LH_ARGS_EXPERTS:
         args.experts.rows = plan->rows;
         args.experts.width = plan->model.hidden_size;

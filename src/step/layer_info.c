@@ -31,16 +31,16 @@ lh_step_weight_name(LhStepWeight weight)
 }
 
 static const char *const role_names[LH_STEP_ROLES] = {
-    "x",         "n1",        "n1_full",  "q_rows",    "kv_rows",    "q",          "kv",
-    "o",         "lse",       "state",    "q_heads",   "kv_heads",   "o_heads",    "lse_heads",
-    "o_rows",    "o_normed",  "gate",     "gated",     "a_sum",      "a",          "x1",
-    "n2",        "n2_full",   "up",       "p",         "router",     "route",      "expert_n2",
-    "expert_up", "expert_p",  "expert_m", "routed",    "shared",     "m_sum",      "m",
-    "e_sum",     "xf",        "xf_full",  "logits",    "logits32",   "stats",      "stats_all",
-    "dlogits32", "dlogits",   "dxf_sum",  "dxf",       "dx",         "dx_full",    "dp",
-    "dup",       "dexpert_m", "droute",   "dexpert_p", "dexpert_up", "dexpert_n2", "drouter",
-    "dn2_sum",   "dn2",       "dgated",   "dgate",     "do_normed",  "do_rows",    "do",
-    "dq",        "dkv",       "dq_rows",  "dkv_rows",  "dn1_sum",    "dn1",
+    "x",         "n1",       "n1_full",   "q_rows",  "kv_rows",   "q",          "kv",
+    "o",         "lse",      "state",     "q_heads", "kv_heads",  "o_heads",    "lse_heads",
+    "o_rows",    "o_normed", "gate",      "gated",   "a_sum",     "a",          "x1",
+    "n2",        "n2_full",  "up",        "p",       "router",    "route",      "expert_n2",
+    "expert_up", "expert_p", "expert_m",  "routed",  "shared",    "m_sum",      "m",
+    "e_sum",     "xf",       "xf_full",   "logits",  "logits32",  "stats",      "stats_all",
+    "dlogits32", "dlogits",  "dxf_sum",   "dxf",     "dx",        "dx_full",    "m_tile",
+    "dp",        "dup",      "dexpert_m", "droute",  "dexpert_p", "dexpert_up", "dexpert_n2",
+    "drouter",   "dn2_sum",  "dn2",       "dgated",  "dgate",     "do_normed",  "do_rows",
+    "do",        "dq",       "dkv",       "dq_rows", "dkv_rows",  "dn1_sum",    "dn1",
 };
 
 const char *

@@ -6,6 +6,14 @@
 
 #include "step/step_private.h"
 
+/* The loop over tiles whose rows are being recorded. */
+typedef struct {
+    LhStepTiling tiling;   /* LH_STEP_NO_TILES: none */
+    uint32_t tile;         /* index */
+    uint32_t first_tensor; /* tensors from this one on were made in the loop */
+    bool forgot;           /* roles of the tile have been forgotten, to be recomputed */
+} LhStepLoop;
+
 typedef struct {
     LhStepPlan *plan;
     LhStepList *list;
@@ -20,6 +28,7 @@ typedef struct {
     uint32_t *of_weights;
     GArray *waiting;  /* of uint32_t: units whose gradients are reduced after the backward pass */
     uint32_t gathers; /* number of gathers so far */
+    LhStepLoop loop;
 } LhStepRecorder;
 
 /* Adds a tensor; returns its index. */

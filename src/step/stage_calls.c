@@ -6,6 +6,7 @@
 #include "step/sharding.h"
 #include "step/step_private.h"
 #include "step/table_rows.h"
+#include "step/tiles.h"
 
 /* ---- a micro-batch ---- */
 
@@ -55,7 +56,7 @@ forward(LhStepRecorder *r, uint32_t first, uint32_t end)
     }
     for (uint32_t layer = first; layer < end; layer++) {
         for (const LhStepNode *node = lh_step_forward; node->does != LH_STEP_END; node++) {
-            lh_step_run_row(r, node, layer);
+            lh_step_run_row(r, lh_step_forward, node, layer);
             if (node->does == LH_STEP_ATTENTION)
                 around_attention(r, layer);
         }
@@ -67,11 +68,13 @@ forward(LhStepRecorder *r, uint32_t first, uint32_t end)
 
 /* Recomputes everything that these rows read from the forward pass, before the first of them.
  * Gathered rows are excluded: they are gathered when needed, since they wait only for their
- * stream. */
+ * stream. So are rows of loops, which recompute tile by tile. */
 static void
 need_all(LhStepRecorder *r, const LhStepNode *table, uint32_t layer)
 {
     for (; table->does != LH_STEP_END; table++) {
+        if (lh_step_begins_loop(r, table))
+            continue;
         for (unsigned i = 0; i < LH_STEP_OPERANDS && lh_step_has_row(r, table, layer); i++) {
             const LhStepOperand *o = &table->operands[i];
             const LhStepRole role = (LhStepRole)o->what;
@@ -89,11 +92,7 @@ head(LhStepRecorder *r)
     const uint32_t behind = r->plan->layers;
 
     r->phase = LH_PHASE_FORWARD;
-    for (const LhStepNode *node = lh_step_head; node->does != LH_STEP_END; node++) {
-        lh_step_run_row(r, node, behind);
-        if (node->kernel == LH_KERNEL_ID_loss && node->does == LH_STEP_KERNEL)
-            r->phase = LH_PHASE_BACKWARD;
-    }
+    lh_step_run_table(r, lh_step_head, behind);
     lh_step_drop_weights(r, LH_STEP_W_HEAD, 0);
     lh_step_drop_weights(r, LH_STEP_W_NORM_F, 0);
     lh_step_reduce_gradients(r, LH_STEP_W_NORM_F, 0);

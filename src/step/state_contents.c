@@ -74,19 +74,21 @@ set_weight(const LhStepPlan *plan, uint32_t rank, LhStepContents *c)
     c->count = MIN(piece, elements - c->first);
 }
 
-/* Parts are micro-batches x segments x members of the tensor-parallel group. */
+/* Parts are micro-batches x segments x members of the tensor-parallel group x cuts. */
 static void
 set_tokens(const LhStepPlan *plan, uint32_t rank, LhStepContents *c)
 {
     const LhPlacement *placement = &plan->modules[plan->kinds[0]].forward->placement;
     const LhStepPlace place = lh_step_place_of(plan, rank);
-    const uint32_t t = plan->params.tensor_parallel, data = place.data / plan->params.module.ranks;
-    const uint32_t parts = plan->segments * t;
+    const uint32_t data = place.data / plan->params.module.ranks;
+    const uint32_t of_segment = plan->params.tensor_parallel * plan->cuts;
+    const uint32_t parts = plan->segments * of_segment;
     LhSegment segment = lh_placement_segment(
-        placement, lh_placement_segment_id(placement, place.context, c->state.part % parts / t));
+        placement,
+        lh_placement_segment_id(placement, place.context, c->state.part % parts / of_segment));
 
-    segment.count /= t;
-    segment.start += c->state.part % t * segment.count * segment.stride;
+    segment.count /= of_segment;
+    segment.start += c->state.part % of_segment * segment.count * segment.stride;
     c->positions = segment;
     c->sequence = ((uint64_t)data * plan->params.micro_batches + c->state.part / parts) *
                   plan->params.module.attention.batch;

@@ -8,6 +8,7 @@
 #include "step/legality.h"
 #include "step/pipeline/repetition.h"
 #include "step/step_private.h"
+#include "step/tiles.h"
 
 #include <inttypes.h>
 
@@ -120,8 +121,10 @@ set_rows(LhStepPlan *plan, GError **error)
     plan->segments = lh_placement_parts(placement);
     cut = (uint64_t)plan->segments * plan->params.tensor_parallel;
     plan->rows = a->batch * tokens;
-    if (tokens % cut == 0)
+    if (tokens % cut == 0) {
+        lh_step_cut_tiles(plan);
         return true;
+    }
     below = a->seq_length / (cut * ranks) * cut * ranks;
     near = lh_near_text(below, below + cut * ranks);
     return lh_program_refuse(error,

@@ -6,6 +6,7 @@
  *     graph.c            a layer as a table of kernels and their operands, forward and backward
  *     layer_info.c       queries about a step that do not need its program
  *     tensor_sizes.c     rows, widths and bytes of everything in the tables
+ *     tiles.c            loops over tiles of rows: losses in chunks, tiled MLPs
  *     modules.c          the attention of a layer as embedded programs, forward and backward
  *     pipeline/          work of each pipeline stage, exchanges of rows and gradients,
  *                        micro-batches that repeat
@@ -109,6 +110,13 @@ typedef struct {
     bool unrepeated;        /* record every micro-batch of a pipeline, without repetition */
     LhShard shard;
     LhCheckpoint checkpoint;
+    LhLoss loss;
+    /* Rows of a rank that have logits at a time, at most, if the loss is in chunks; 0: by the rule
+     * of the kind of loss (tiles.h). */
+    uint64_t loss_chunk_rows;
+    /* Rows of a tile of the MLP, at most; backward, each tile is computed again (ALST,
+     * arXiv 2506.13996). 0: the MLP is not tiled. */
+    uint64_t mlp_tile_rows;
     LhStepBehaviour behaviour;
     double learning_rate;
     /* Replaces the attention programs that the schedules would make; borrowed for the life of the
@@ -126,6 +134,26 @@ static inline uint32_t
 lh_step_chunks(const LhStepParams *p)
 {
     return MAX(p->chunks, 1);
+}
+
+/* Whether the loss is in chunks; its gradient takes the place of the logits; the logits of a chunk
+ * are computed again for their gradient. */
+static inline bool
+lh_step_loss_in_chunks(const LhStepParams *p)
+{
+    return p->loss >= LH_LOSS_CHUNKED;
+}
+
+static inline bool
+lh_step_loss_in_place(const LhStepParams *p)
+{
+    return p->loss == LH_LOSS_FUSED || p->loss == LH_LOSS_FUSED_LINEAR;
+}
+
+static inline bool
+lh_step_loss_again(const LhStepParams *p)
+{
+    return p->loss == LH_LOSS_CHUNKED;
 }
 
 /* Ranks of one stage, which are consecutive; and all ranks. */

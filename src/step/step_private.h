@@ -203,6 +203,10 @@ struct _LhStepPlan {
     uint32_t segments;                            /* per context-parallel rank */
     /* Tokens of a micro-batch on such a rank, over all sequences. */
     uint64_t rows;
+    uint32_t tiles[LH_STEP_TILINGS]; /* of each loop; 0: its rows are not tiled */
+    /* Parts of the rows of a segment and tensor-parallel rank, for the tiles. Rows are
+     * [segments][tensor-parallel ranks][cuts][batch][tokens]. */
+    uint32_t cuts;
     uint32_t data_ranks; /* D: context x data parallel */
     GArray *args;        /* of LhKernelArgs, each once */
     GHashTable *args_at; /* index of the first ones with a hash */

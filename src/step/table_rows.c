@@ -7,6 +7,7 @@
 
 #include "step/kernel_args.h"
 #include "step/sharding.h"
+#include "step/tiles.h"
 
 uint32_t *
 lh_step_role_place(LhStepRecorder *r, LhStepRole role, uint32_t layer)
@@ -92,24 +93,27 @@ find_maker(const LhStepRecorder *r, const LhStepNode *table, uint32_t layer, LhS
 uint32_t
 lh_step_need(LhStepRecorder *r, LhStepRole role, uint32_t layer)
 {
-    const LhStepNode *maker;
+    const LhStepNode *table = layer == r->plan->layers ? lh_step_head : lh_step_forward, *maker;
+    const bool next = role == LH_STEP_X && layer > 0; /* made by the layer before */
+    const LhStepLoop loop = r->loop;
     const uint8_t phase = r->phase;
-    uint32_t of = layer;
 
     if (*lh_step_role_place(r, role, layer) != LH_STEP_NONE)
         return *lh_step_role_place(r, role, layer);
-    if (phase == LH_PHASE_BACKWARD)
+    if (phase == LH_PHASE_BACKWARD || r->loop.forgot)
         r->phase = LH_PHASE_RECOMPUTE;
     role = lh_step_role(r->plan, role);
-    if (role == LH_STEP_X && layer == 0)
-        maker = find_maker(r, lh_step_embed, layer, role, false);
-    else if (role == LH_STEP_X)
-        maker = find_maker(r, lh_step_forward, of = layer - 1, role, true);
-    else
-        maker = find_maker(r, layer == r->plan->layers ? lh_step_head : lh_step_forward, layer,
-                           role, false);
+    if (role == LH_STEP_X)
+        table = layer == 0 ? lh_step_embed : lh_step_forward;
+    maker = find_maker(r, table, layer - next, role, next);
     g_assert(maker != NULL);
-    lh_step_run_row(r, maker, of);
+    if (maker->tiling != loop.tiling) /* it makes the role for all tiles */
+        r->loop = (LhStepLoop){ .tiling = LH_STEP_NO_TILES };
+    if (lh_step_begins_loop(r, maker))
+        lh_step_run_tiles(r, table, maker, layer);
+    else
+        lh_step_run_row(r, table, maker, layer - next);
+    r->loop = loop;
     r->phase = phase;
     g_assert(*lh_step_role_place(r, role, layer) != LH_STEP_NONE);
     return *lh_step_role_place(r, role, layer);
@@ -133,7 +137,8 @@ run_tensor_collective(LhStepRecorder *r, const LhStepNode *node, uint32_t layer)
     const LhStepRole to = (LhStepRole)node->operands[1].what;
     const bool gathers = node->does != LH_STEP_SCATTER;
     const uint32_t t = plan->params.tensor_parallel;
-    const uint32_t segments = node->does == LH_STEP_STATS ? 1 : plan->segments;
+    const bool whole = node->does == LH_STEP_STATS; /* one part on each rank */
+    const uint32_t segments = whole ? 1 : plan->segments, cuts = whole ? 1 : plan->cuts;
     const uint32_t source = lh_step_need(r, from, layer), target = lh_step_new_role(r, to, layer);
     LhStepCall *call = lh_step_add_call(
         r, LH_STEP_CALL_COLLECTIVE,
@@ -143,7 +148,8 @@ run_tensor_collective(LhStepRecorder *r, const LhStepNode *node, uint32_t layer)
     call->collective = gathers ? LH_COLL_ALL_GATHER : LH_COLL_REDUCE_SCATTER;
     call->group = LH_STEP_GROUP_TENSOR;
     for (uint32_t s = 0; s < segments; s++) {
-        const LhStepUse one = { .part = s, .count = 1 }, all = { .part = s * t, .count = t };
+        const LhStepUse one = { .part = s * cuts, .count = cuts };
+        const LhStepUse all = { .part = s * t * cuts, .count = t * cuts };
         LhStepUse send = gathers ? one : all, receive = gathers ? all : one;
 
         send.tensor = source;
@@ -207,30 +213,44 @@ typedef struct {
     bool starts, fresh;
 } Operands;
 
+/* All of a role's tensor, or what belongs to the current tile. */
+static LhStepUse
+whole_or_tile(const LhStepRecorder *r, LhStepRole role, uint32_t layer, uint32_t tensor)
+{
+    return lh_step_use_of_tile(r, role, lh_step_whole_role(r, role, layer, tensor));
+}
+
+/* Tensor of a role that is written: a new one, or the one that other tiles have written, too. */
+static uint32_t
+written_role(LhStepRecorder *r, LhStepRole role, uint32_t layer)
+{
+    return lh_step_made_in_loop(r, role, layer) ? *lh_step_role_place(r, role, layer)
+                                                : lh_step_new_role(r, role, layer);
+}
+
 static void
 bind_operand(LhStepRecorder *r, const LhStepOperand *o, uint32_t layer, Operands *bound)
 {
     const LhStepRole role = (LhStepRole)o->what;
+    const uint32_t next = layer + (o->kind == LH_STEP_OUT_NEXT ? 1 : 0);
     LhStepUse use = { .count = 1 };
 
     switch (o->kind) {
     case LH_STEP_IN:
-        use = lh_step_whole_role(r, role, layer, lh_step_need(r, role, layer));
+        use = whole_or_tile(r, role, layer, lh_step_need(r, role, layer));
         use.reads = true;
         break;
     case LH_STEP_OUT:
-        use = lh_step_whole_role(r, role, layer, lh_step_new_role(r, role, layer));
-        use.writes = true;
-        break;
     case LH_STEP_OUT_NEXT:
-        use = lh_step_whole_role(r, role, layer + 1, lh_step_new_role(r, role, layer + 1));
+        use = whole_or_tile(r, role, next, written_role(r, role, next));
         use.writes = true;
         break;
     case LH_STEP_UPDATE:
-        bound->overwrites = *lh_step_role_place(r, role, layer) == LH_STEP_NONE;
-        use = lh_step_whole_role(r, role, layer,
-                                 bound->overwrites ? lh_step_new_role(r, role, layer)
-                                                   : *lh_step_role_place(r, role, layer));
+        bound->overwrites = *lh_step_role_place(r, role, layer) == LH_STEP_NONE ||
+                            lh_step_made_in_loop(r, role, layer);
+        use = whole_or_tile(r, role, layer,
+                            bound->overwrites ? written_role(r, role, layer)
+                                              : *lh_step_role_place(r, role, layer));
         use.reads = !bound->overwrites;
         use.writes = true;
         break;
@@ -248,15 +268,28 @@ bind_operand(LhStepRecorder *r, const LhStepOperand *o, uint32_t layer, Operands
     case LH_STEP_LOSS:
         use.tensor = lh_step_staying(r, LH_STEP_OF_LOSS);
         use.reads = use.writes = true;
-        bound->starts = true;
+        bound->starts = r->loop.tile == 0;
         break;
     default:
         use.tensor =
             lh_step_staying(r, o->kind == LH_STEP_TOKENS ? LH_STEP_OF_TOKENS : LH_STEP_OF_TARGETS);
-        use.count = r->plan->segments * r->plan->params.tensor_parallel;
+        use.count = r->plan->segments * r->plan->params.tensor_parallel * r->plan->cuts;
+        use = lh_step_use_of_tile(r, LH_STEP_X, use);
         use.reads = true;
         use.of_micro_batch = true;
     }
+    bound->uses[bound->count++] = use;
+}
+
+/* Binds a role to be written where operand 0 is. */
+static void
+bind_in_place(LhStepRecorder *r, const LhStepOperand *o, uint32_t layer, Operands *bound)
+{
+    LhStepUse use = bound->uses[0];
+
+    *lh_step_role_place(r, (LhStepRole)o->what, layer) = use.tensor;
+    use.reads = false;
+    use.writes = true;
     bound->uses[bound->count++] = use;
 }
 
@@ -272,8 +305,15 @@ bind_operands(LhStepRecorder *r, const LhStepNode *node, uint32_t layer)
         else if (node->operands[i].kind == LH_STEP_WEIGHT)
             lh_step_weight(r, (LhStepWeight)node->operands[i].what, layer);
     }
-    for (unsigned i = 0; i < LH_STEP_OPERANDS && node->operands[i].kind != LH_STEP_OPERAND_END; i++)
-        bind_operand(r, &node->operands[i], layer, &bound);
+    for (unsigned i = 0; i < LH_STEP_OPERANDS && node->operands[i].kind != LH_STEP_OPERAND_END;
+         i++) {
+        const LhStepOperand *o = &node->operands[i];
+
+        if (node->in_place && o->kind == LH_STEP_OUT)
+            bind_in_place(r, o, layer, &bound);
+        else
+            bind_operand(r, o, layer, &bound);
+    }
     return bound;
 }
 
@@ -291,6 +331,7 @@ run_kernel(LhStepRecorder *r, const LhStepNode *node, uint32_t layer)
     for (uint32_t c = 0; c < calls; c++) {
         LhStepCall *call = lh_step_add_call(r, LH_STEP_CALL_COMPUTE, LH_STEP_STREAM_COMPUTE, layer);
 
+        call->phase = node->again ? LH_PHASE_RECOMPUTE : r->phase;
         call->kernel = node->kernel;
         call->starts = bound.starts;
         call->fresh = bound.fresh;
@@ -301,11 +342,50 @@ run_kernel(LhStepRecorder *r, const LhStepNode *node, uint32_t layer)
     }
 }
 
+/* Gathers rows again, if the framework does; the rows of a loop are gathered once for all tiles. */
+static void
+run_need(LhStepRecorder *r, const LhStepNode *node, uint32_t layer)
+{
+    const LhStepRole role = (LhStepRole)node->operands[0].what;
+    const bool tiled = role == LH_STEP_XF_FULL
+                           ? lh_step_tiles(r->plan, LH_STEP_TILES_OF_LOSS) > 0
+                           : role == LH_STEP_N2_FULL &&
+                                 (lh_step_features(r->plan, layer) & LH_STEP_HAS_TILED_MLP) != 0;
+
+    if (r->plan->params.behaviour.gather_again && r->plan->params.tensor_parallel > 1 && !tiled)
+        *lh_step_role_place(r, role, layer) = LH_STEP_NONE;
+    lh_step_need(r, role, layer);
+}
+
+static void
+forget(LhStepRecorder *r, const LhStepNode *node, uint32_t layer)
+{
+    if (!lh_step_loss_again(&r->plan->params))
+        return;
+    *lh_step_role_place(r, (LhStepRole)node->operands[0].what, layer) = LH_STEP_NONE;
+    r->loop.forgot = true;
+}
+
+/* Whether @node is the first row of its loop that the layer has. */
+static bool
+is_first_of_loop(const LhStepRecorder *r, const LhStepNode *table, const LhStepNode *node,
+                 uint32_t layer)
+{
+    while (table->tiling != node->tiling || !lh_step_has_row(r, table, layer))
+        table++;
+    return table == node;
+}
+
 void
-lh_step_run_row(LhStepRecorder *r, const LhStepNode *node, uint32_t layer)
+lh_step_run_row(LhStepRecorder *r, const LhStepNode *table, const LhStepNode *node, uint32_t layer)
 {
     if (!lh_step_has_row(r, node, layer))
         return;
+    if (lh_step_begins_loop(r, node)) {
+        if (is_first_of_loop(r, table, node, layer))
+            lh_step_run_tiles(r, table, node, layer);
+        return;
+    }
     switch (node->does) {
     case LH_STEP_GATHER:
     case LH_STEP_SCATTER:
@@ -316,18 +396,21 @@ lh_step_run_row(LhStepRecorder *r, const LhStepNode *node, uint32_t layer)
         lh_step_run_attention(r, layer, false);
         break;
     case LH_STEP_NEED:
-        if (r->plan->params.behaviour.gather_again && r->plan->params.tensor_parallel > 1)
-            *lh_step_role_place(r, (LhStepRole)node->operands[0].what, layer) = LH_STEP_NONE;
-        lh_step_need(r, (LhStepRole)node->operands[0].what, layer);
+        run_need(r, node, layer);
+        break;
+    case LH_STEP_FORGET:
+        forget(r, node, layer);
         break;
     default:
         run_kernel(r, node, layer);
+        if (node->kernel == LH_KERNEL_ID_loss)
+            r->phase = LH_PHASE_BACKWARD;
     }
 }
 
 void
 lh_step_run_table(LhStepRecorder *r, const LhStepNode *table, uint32_t layer)
 {
-    for (; table->does != LH_STEP_END; table++)
-        lh_step_run_row(r, table, layer);
+    for (const LhStepNode *node = table; node->does != LH_STEP_END; node++)
+        lh_step_run_row(r, table, node, layer);
 }

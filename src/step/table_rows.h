@@ -6,9 +6,11 @@
 
 #include "step/recorder.h"
 
-/* Record a row, if the layer has it; all rows of a table, in order; and attention, forward or
- * backward, in whose uses `part` is the module's slot. */
-void lh_step_run_row(LhStepRecorder *r, const LhStepNode *node, uint32_t layer);
+/* Record a row of @table, if the layer has it; all rows of a table, in order; and attention,
+ * forward or backward, in whose uses `part` is the module's slot. Outside its loop, the first row
+ * of a loop records all of it, and the others nothing. */
+void lh_step_run_row(LhStepRecorder *r, const LhStepNode *table, const LhStepNode *node,
+                     uint32_t layer);
 void lh_step_run_table(LhStepRecorder *r, const LhStepNode *table, uint32_t layer);
 void lh_step_run_attention(LhStepRecorder *r, uint32_t layer, bool backward);
 

@@ -33,10 +33,13 @@ typedef struct {
     bool chosen;   /* one row for each choice of a row of the tensor-parallel group */
     /* Term of a sum over tensor-parallel ranks, although it is not scattered itself. */
     bool term;
+    uint8_t tiling;   /* LhStepTiling */
     LhStepRole alone; /* role without tensor parallelism */
 } Role;
 
 #define ROLE(role, ...) [LH_STEP_##role] = { .alone = LH_STEP_##role, __VA_ARGS__ }
+#define OF_LOSS .tiling = LH_STEP_TILES_OF_LOSS
+#define OF_MLP .tiling = LH_STEP_TILES_OF_MLP
 #define SUM(role, own) [LH_STEP_##role] = { WIDTH_HIDDEN, true, .alone = LH_STEP_##own }
 
 static const Role roles[LH_STEP_ROLES] = {
@@ -63,8 +66,8 @@ static const Role roles[LH_STEP_ROLES] = {
     ROLE(X1, .width = WIDTH_HIDDEN),
     ROLE(N2, .width = WIDTH_HIDDEN),
     SUM(N2_FULL, N2),
-    ROLE(UP, .width = WIDTH_UP, .full = true),
-    ROLE(P, .width = WIDTH_FFN, .full = true),
+    ROLE(UP, OF_MLP, .width = WIDTH_UP, .full = true),
+    ROLE(P, OF_MLP, .width = WIDTH_FFN, .full = true),
     ROLE(ROUTER, .width = WIDTH_EXPERTS, .full = true),
     ROLE(ROUTE, .width = WIDTH_ROUTE, .chosen = true, .fp32 = true),
     ROLE(EXPERT_N2, .width = WIDTH_HIDDEN, .chosen = true),
@@ -78,19 +81,20 @@ static const Role roles[LH_STEP_ROLES] = {
     SUM(E_SUM, X),
     ROLE(XF, .width = WIDTH_HIDDEN),
     SUM(XF_FULL, XF),
-    ROLE(LOGITS, .width = WIDTH_VOCABULARY, .full = true),
-    ROLE(LOGITS_FP32, .width = WIDTH_VOCABULARY, .full = true, .fp32 = true),
-    ROLE(LOSS_STATS, .width = WIDTH_STATS, .full = true, .fp32 = true),
-    [LH_STEP_LOSS_STATS_ALL] = { WIDTH_STATS, true, .fp32 = true, .gathered = true,
+    ROLE(LOGITS, OF_LOSS, .width = WIDTH_VOCABULARY, .full = true),
+    ROLE(LOGITS_FP32, OF_LOSS, .width = WIDTH_VOCABULARY, .full = true, .fp32 = true),
+    ROLE(LOSS_STATS, OF_LOSS, .width = WIDTH_STATS, .full = true, .fp32 = true),
+    [LH_STEP_LOSS_STATS_ALL] = { WIDTH_STATS, true, .fp32 = true, .gathered = true, OF_LOSS,
                                  .alone = LH_STEP_LOSS_STATS },
-    ROLE(DLOGITS_FP32, .width = WIDTH_VOCABULARY, .full = true, .fp32 = true),
-    ROLE(DLOGITS, .width = WIDTH_VOCABULARY, .full = true),
+    ROLE(DLOGITS_FP32, OF_LOSS, .width = WIDTH_VOCABULARY, .full = true, .fp32 = true),
+    ROLE(DLOGITS, OF_LOSS, .width = WIDTH_VOCABULARY, .full = true),
     SUM(DXF_SUM, DXF),
     ROLE(DXF, .width = WIDTH_HIDDEN),
     ROLE(DX, .width = WIDTH_HIDDEN),
     SUM(DX_FULL, DX),
-    ROLE(DP, .width = WIDTH_FFN, .full = true),
-    ROLE(DUP, .width = WIDTH_UP, .full = true),
+    ROLE(M_TILE, OF_MLP, .width = WIDTH_HIDDEN, .full = true, .term = true),
+    ROLE(DP, OF_MLP, .width = WIDTH_FFN, .full = true),
+    ROLE(DUP, OF_MLP, .width = WIDTH_UP, .full = true),
     ROLE(DEXPERT_M, .width = WIDTH_HIDDEN, .chosen = true),
     ROLE(DROUTE, .width = WIDTH_CHOICE, .chosen = true, .fp32 = true, .term = true),
     ROLE(DEXPERT_P, .width = WIDTH_EXPERT_FFN, .chosen = true),
@@ -136,7 +140,20 @@ lh_step_rows(LhStepRole role)
         .full = r->width == WIDTH_STATS ? r->gathered : r->full,
         .sliced = r->term || (r->width != WIDTH_HIDDEN && !is_of_all_experts(r)),
         .undivided = r->width == WIDTH_STATS || r->chosen,
+        .tiling = (LhStepTiling)r->tiling,
     };
+}
+
+uint32_t
+lh_step_tiles(const LhStepPlan *plan, LhStepTiling tiling)
+{
+    return plan->tiles[tiling];
+}
+
+uint32_t
+lh_step_cuts(const LhStepPlan *plan)
+{
+    return plan->cuts;
 }
 
 /* Key-value heads of a tensor-parallel rank: its share, or one that it has in common with others.
@@ -273,14 +290,14 @@ LhStepShape
 lh_step_role_shape(const LhStepPlan *plan, LhStepRole role, uint32_t layer)
 {
     const Role *r = &roles[role];
-    const uint32_t t = plan->params.tensor_parallel;
+    const uint32_t t = plan->params.tensor_parallel, tiles = MAX(plan->tiles[r->tiling], 1);
     const LhDtype dtype = r->fp32 ? LH_DTYPE_FP32 : plan->params.module.attention.dtype;
     LhStepShape shape = {
         .kind = r->width == WIDTH_STATS ? LH_TENSOR_NUMBERS : LH_TENSOR_HIDDEN,
         .dtype = dtype,
         .category = is_logits(role) ? LH_CATEGORY_LOGITS : LH_CATEGORY_WORKING,
-        .parts = plan->segments * (r->full ? t : 1),
-        .rows = r->full ? plan->rows : plan->rows / t,
+        .parts = plan->segments * (r->full ? t : 1) * plan->cuts / tiles,
+        .rows = (r->full ? plan->rows : plan->rows / t) / tiles,
         .width = width_of(plan, r->width, layer),
     };
 
@@ -381,7 +398,7 @@ lh_step_product(const LhStepPlan *plan, const LhStepMatrix *matrix)
     args.product.k = matrix->rows / MAX(matrix->experts, 1);
     args.product.experts = matrix->experts;
     args.product.layout = (LhHeadsLayout){ .batch = plan->params.module.attention.batch,
-                                           .members = plan->params.tensor_parallel };
+                                           .members = plan->params.tensor_parallel * plan->cuts };
     return args;
 }
 
@@ -409,6 +426,10 @@ lh_step_features(const LhStepPlan *plan, uint32_t layer)
     features |= kind == LH_STEP_LINEAR ? LH_STEP_HAS_SILU : LH_STEP_HAS_ROTARY;
     features |= plan->gated[kind] ? LH_STEP_HAS_GATE : LH_STEP_HAS_NO_GATE;
     features |= fp32_logits ? LH_STEP_HAS_FP32_LOGITS : LH_STEP_HAS_16BIT_LOGITS;
+    features |=
+        lh_step_loss_in_place(&plan->params) ? LH_STEP_HAS_FUSED_LOSS : LH_STEP_HAS_SEPARATE_LOSS;
+    if (plan->tiles[LH_STEP_TILES_OF_MLP] > 0 && (features & LH_STEP_HAS_MLP) != 0)
+        features |= LH_STEP_HAS_TILED_MLP;
     return features;
 }
 
@@ -474,7 +495,7 @@ lh_step_gradient_dtype(const LhStepPlan *plan)
 static LhStepShape
 shape_of_rank(const LhStepPlan *plan, LhStepFamily family, uint32_t stage)
 {
-    const uint32_t parts = plan->segments * plan->params.tensor_parallel;
+    const uint32_t parts = plan->segments * plan->params.tensor_parallel * plan->cuts;
 
     switch (family) {
     case LH_STEP_OF_TOKENS:

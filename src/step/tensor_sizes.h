@@ -49,5 +49,13 @@ typedef struct {
     bool sliced;       /* specific to the tensor-parallel rank: its columns, or its term of a sum */
     /* One part for all rows, or with `full` one for the columns of each member. */
     bool undivided;
+    LhStepTiling tiling; /* the role has the rows of one tile of this loop */
 } LhStepRows;
 LhStepRows lh_step_rows(LhStepRole role);
+
+/* Number of tiles of a loop, of which each row of its table is called once; 0: it is no loop. */
+uint32_t lh_step_tiles(const LhStepPlan *plan, LhStepTiling tiling);
+
+/* Parts of the rows of a segment and tensor-parallel rank: every role outside attention has them,
+ * unless it is undivided. Tiles are whole numbers of such parts. */
+uint32_t lh_step_cuts(const LhStepPlan *plan);

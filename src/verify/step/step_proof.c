@@ -65,6 +65,7 @@ values_of(LhProof *proof)
         .micro_batches = params->micro_batches,
         .layers = lh_step_layers(program->step),
         .segments = lh_step_segments(program->step),
+        .cuts = lh_step_cuts(program->step),
         .pieces = lh_step_pieces(program->step),
         .data_ranks = params->module.ranks * params->data_parallel,
     };

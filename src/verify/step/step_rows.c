@@ -17,6 +17,13 @@ is_of_heads(const LhStepNode *node)
     return lh_kernels[node->kernel]->args == LH_ARGS_HEADS;
 }
 
+/* Calls of the row that together take all rows of the rank. */
+static uint32_t
+turns_of(const LhStepValues *v, const LhStepNode *node)
+{
+    return is_of_heads(node) ? v->segments : lh_table_turns(v, (LhStepTiling)node->tiling);
+}
+
 static LhStepWeight
 held(const LhStepValues *v, const LhStepOperand *o)
 {
@@ -38,12 +45,12 @@ parts_wanted(const LhStepValues *v, const LhTableRow *row, const LhStepOperand *
         return v->pieces;
     case LH_STEP_TOKENS:
     case LH_STEP_TARGETS:
-        return v->segments * v->tensor;
+        return v->segments * v->tensor * v->cuts / turns_of(v, row->node);
     case LH_STEP_LOSS:
         return 1;
     default:
         return lh_step_values_role_parts(v, (LhStepRole)o->what, row->layer) /
-               (is_of_heads(row->node) ? v->segments : 1);
+               (lh_step_rows((LhStepRole)o->what).undivided ? 1 : turns_of(v, row->node));
     }
 }
 
@@ -54,6 +61,7 @@ wanted(const LhStepValues *v, const LhTableRow *row, const LhStepOperand *o, uin
 {
     const LhStepRole role = (LhStepRole)o->what;
     uint32_t layer = row->layer + (o->kind == LH_STEP_OUT_NEXT ? 1 : 0);
+    LhValue value;
 
     switch (o->kind) {
     case LH_STEP_WEIGHT:
@@ -65,15 +73,18 @@ wanted(const LhStepValues *v, const LhTableRow *row, const LhStepOperand *o, uin
     case LH_STEP_TARGETS:
         return lh_step_values_of_tokens(
             v, o->kind == LH_STEP_TOKENS ? LH_VALUE_TOKENS : LH_VALUE_TARGETS, row->micro_batch,
-            row->rank, part);
+            row->rank, row->turn * parts_wanted(v, row, o) + part);
     case LH_STEP_LOSS:
         return (LhValue){ .kind = LH_VALUE_LOSS };
     default:
         if (lh_step_rows(role).alone == LH_STEP_DX)
             layer = lh_table_sublayers_ahead(v, row) - (o->kind == LH_STEP_UPDATE && after ? 1 : 0);
-        if (is_of_heads(row->node))
-            part += row->segment * parts_wanted(v, row, o);
-        return lh_step_values_of_role(v, role, layer, row->micro_batch, row->rank, part);
+        if (!lh_step_rows(role).undivided)
+            part += row->turn * parts_wanted(v, row, o);
+        value = lh_step_values_of_role(v, role, layer, row->micro_batch, row->rank, part);
+        if (lh_step_rows(role).undivided)
+            value.cut = (uint16_t)row->turn;
+        return value;
     }
 }
 
@@ -189,17 +200,22 @@ find_no_row(LhStepValues *v, uint32_t g, const LhTableRow *row, const Difference
     }
 }
 
-/* Tries @row for every possible segment. Returns true if one matches, with @row's segment set. */
+/* Tries @row for every possible segment or tile, first the tile of the latest call and the next
+ * one. Returns true if one matches, with @row's turn set. */
 static bool
-match_segments(LhStepValues *v, uint32_t g, LhTableRow *row, Difference *best, LhTableRow *closest)
+match_turns(LhStepValues *v, uint32_t g, LhTableRow *row, Difference *best, LhTableRow *closest)
 {
-    const uint32_t segments = is_of_heads(row->node) ? v->segments : 1;
+    const uint32_t turns = turns_of(v, row->node);
+    const uint32_t first = is_of_heads(row->node) ? 0 : v->last_tile % turns;
 
-    for (row->segment = 0; row->segment < segments; row->segment++) {
+    for (uint32_t i = 0; i < turns; i++) {
         Difference d;
 
-        if (match_row(v, g, row, &d))
+        row->turn = (first + i) % turns;
+        if (match_row(v, g, row, &d)) {
+            v->last_tile = is_of_heads(row->node) ? v->last_tile : row->turn;
             return true;
+        }
         if (closest->node == NULL || d.matched > best->matched) {
             *best = d;
             *closest = *row;
@@ -229,7 +245,7 @@ find_row(LhStepValues *v, uint32_t g, LhTableRow *row)
                                  op->micro_batch,
                                  0 };
             if (lh_table_has_row(v, node, op->layer) && node->kernel == op->compute.kernel &&
-                match_segments(v, g, row, &best, &closest))
+                match_turns(v, g, row, &best, &closest))
                 return true;
         }
     }
@@ -266,7 +282,7 @@ check_product_rows(LhStepValues *v, uint32_t g, const LhTableRow *row)
         v->plan, lh_step_held_weight(v->plan, (LhStepWeight)row->node->matrix), row->layer);
     const LhKernelArgs want = lh_step_product(v->plan, &matrix);
     const Argument arguments[] = {
-        { "m", a->product.m, want.product.m },
+        { "m", a->product.m, want.product.m / turns_of(v, row->node) },
         { "k", a->product.k, want.product.k },
         { "n", a->product.n, want.product.n },
         { "experts", MAX(a->product.experts, 1), MAX(want.product.experts, 1) },
@@ -300,13 +316,13 @@ check_heads(LhStepValues *v, uint32_t g, const LhTableRow *row)
     const double base = linear ? 0 : v->params->model->rotary_base;
     const LhSegment segment = lh_placement_segment(
         v->placement, lh_placement_segment_id(
-                          v->placement, lh_step_values_place(v, row->rank).context, row->segment));
+                          v->placement, lh_step_values_place(v, row->rank).context, row->turn));
     const Argument arguments[] = {
         { "rows", a->to_heads.rows, segment.count },
         { "start", a->to_heads.start, segment.start },
         { "stride", a->to_heads.stride, segment.stride },
         { "batch", a->to_heads.layout.batch, v->params->module.attention.batch },
-        { "members", a->to_heads.layout.members, v->tensor },
+        { "members", a->to_heads.layout.members, v->tensor * v->cuts },
     };
 
     if (a->to_heads.base < base || a->to_heads.base > base) {
@@ -377,14 +393,14 @@ check_row_args(LhStepValues *v, uint32_t g, const LhTableRow *row)
 /* ---- phases ---- */
 
 bool
-lh_step_rows_note_forward(LhStepValues *v, uint32_t op, uint32_t row, uint32_t segment)
+lh_step_rows_note_forward(LhStepValues *v, uint32_t op, uint32_t row, uint32_t turn)
 {
     const LhOp *o = &v->proof->ops[op];
     const size_t index =
         ((size_t)v->proof->op_rank[op] * v->micro_batches + o->micro_batch) * (v->layers + 1) +
         o->layer;
     const uint64_t bit = UINT64_C(1) << row;
-    uint64_t *made = &v->made[index * v->segments + segment];
+    uint64_t *made = &v->made[index * v->turns + turn];
     const bool first = (*made & bit) == 0;
 
     *made |= bit;
@@ -392,10 +408,10 @@ lh_step_rows_note_forward(LhStepValues *v, uint32_t op, uint32_t row, uint32_t s
 }
 
 static bool
-is_behind_loss(const LhTableRow *row)
+is_behind_loss(const LhStepValues *v, const LhTableRow *row)
 {
     for (const LhStepNode *node = lh_step_tables[row->table]; node != row->node; node++) {
-        if (node->does == LH_STEP_KERNEL && node->kernel == LH_KERNEL_ID_loss)
+        if (lh_table_has_row(v, node, row->layer) && node->kernel == LH_KERNEL_ID_loss)
             return true;
     }
     return false;
@@ -407,13 +423,12 @@ check_phase(LhStepValues *v, uint32_t g, const LhTableRow *row)
     const LhOp *op = &v->proof->ops[g];
     LhPhase phase = LH_PHASE_BACKWARD;
 
-    if (row->table == LH_TABLE_EMBED || row->table == LH_TABLE_FORWARD)
+    if (row->table == LH_TABLE_EMBED || row->table == LH_TABLE_FORWARD ||
+        (row->table == LH_TABLE_HEAD && !is_behind_loss(v, row)))
         phase = lh_step_rows_note_forward(
-                    v, g, row->table == LH_TABLE_EMBED ? LH_EMBED_ROW : row->index, row->segment)
+                    v, g, row->table == LH_TABLE_EMBED ? LH_EMBED_ROW : row->index, row->turn)
                     ? LH_PHASE_FORWARD
                     : LH_PHASE_RECOMPUTE;
-    else if (row->table == LH_TABLE_HEAD && !is_behind_loss(row))
-        phase = LH_PHASE_FORWARD;
     if (op->phase == phase)
         return true;
     FIND_VALUE(g, -1, "is labelled phase %s, but belongs to phase %s", lh_phase_names[op->phase],
@@ -433,14 +448,17 @@ term_of(const LhStepValues *v, const LhTableRow *row, const LhStepOperand *o, ui
     const LhStepRows rows = lh_step_rows((LhStepRole)o->what);
 
     if (o->kind == LH_STEP_LOSS) {
-        *terms = v->data_ranks * v->micro_batches;
-        return batch;
+        const uint32_t turns = turns_of(v, row->node);
+
+        *terms = v->data_ranks * v->micro_batches * turns;
+        return batch * turns + row->turn;
     }
     if (o->kind == LH_STEP_GRADIENT) {
         const LhStepWeight weight = held(v, o);
         const LhWeightFacts *facts =
             lh_step_values_weight_facts(v, weight, layer_of_weight(row, weight));
-        const uint32_t use = lh_table_gradient_rows_before(v, weight, row->layer, row->node);
+        const uint32_t use =
+            lh_table_gradient_rows_before(v, weight, row->layer, row->node) + row->turn;
 
         *terms = facts->terms;
         return (use * v->data_ranks * v->micro_batches + batch) * facts->replicas +

@@ -10,6 +10,5 @@
 void lh_step_rows_apply(LhStepValues *v, uint32_t op);
 /* Marks everything that a compute op writes as suspect. */
 void lh_step_rows_write_suspect(LhStepValues *v, uint32_t op);
-/* Records that a forward row, or (@row LH_NONE) attention, runs for @segment; false if it has
- * run before. */
-bool lh_step_rows_note_forward(LhStepValues *v, uint32_t op, uint32_t row, uint32_t segment);
+/* Records that a row before the loss, or attention, runs for @turn; false if it has run before. */
+bool lh_step_rows_note_forward(LhStepValues *v, uint32_t op, uint32_t row, uint32_t turn);

@@ -28,6 +28,12 @@ lh_table_has_row(const LhStepValues *v, const LhStepNode *node, uint32_t layer)
     return node->does == LH_STEP_KERNEL && (node->when & features) == node->when;
 }
 
+uint32_t
+lh_table_turns(const LhStepValues *v, LhStepTiling tiling)
+{
+    return MAX(lh_step_tiles(v->plan, tiling), 1);
+}
+
 /* Whether a row has an operand of @kind and @what, compared by roles without tensor parallelism. */
 static bool
 names(const LhStepNode *node, LhStepOperandKind kind, LhStepRole what)
@@ -64,7 +70,8 @@ lh_table_gradient_rows_before(const LhStepValues *v, LhStepWeight weight, uint32
         for (const LhStepNode *node = lh_step_tables[table]; node->does != LH_STEP_END; node++) {
             if (end != NULL && node == end)
                 return count;
-            count += lh_table_has_row(v, node, layer) && adds_to(v, node, weight);
+            if (lh_table_has_row(v, node, layer) && adds_to(v, node, weight))
+                count += lh_table_turns(v, (LhStepTiling)node->tiling);
         }
     }
     return count;

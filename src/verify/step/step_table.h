@@ -22,13 +22,18 @@ extern const LhStepNode *const lh_step_tables[LH_TABLES];
 
 #define LH_EMBED_ROW 63 /* its bit among the forward rows */
 
-/* A row for one layer and micro-batch; calls between rows and heads belong to one segment. */
+/* A row for one layer and micro-batch; calls between rows and heads belong to one segment, calls of
+ * a loop over tiles to one tile. */
 typedef struct {
     LhTable table;
     uint32_t index;
     const LhStepNode *node;
-    uint32_t rank, layer, micro_batch, segment;
+    uint32_t rank, layer, micro_batch, turn;
 } LhTableRow;
+
+/* The number of times that a row of a loop over tiles is called for all rows of the rank; 1: it is
+ * not tiled. */
+uint32_t lh_table_turns(const LhStepValues *v, LhStepTiling tiling);
 
 /* Whether a table applies to @layer; the head's layer is the one after the last. */
 bool lh_table_has_layer(const LhStepValues *v, LhTable table, uint32_t layer);
@@ -36,7 +41,7 @@ bool lh_table_has_layer(const LhStepValues *v, LhTable table, uint32_t layer);
 /* Whether layers like @layer have the row and it calls a kernel. */
 bool lh_table_has_row(const LhStepValues *v, const LhStepNode *node, uint32_t layer);
 
-/* The number of rows before @end (NULL: all) that add to the gradient of a weight. */
+/* The number of calls of rows before @end (NULL: all) that add to the gradient of a weight. */
 uint32_t lh_table_gradient_rows_before(const LhStepValues *v, LhStepWeight weight, uint32_t layer,
                                        const LhStepNode *end);
 
@@ -52,7 +57,7 @@ uint32_t lh_table_makers_before(const LhStepValues *v, LhStepRole alone, uint32_
  * begins. */
 uint32_t lh_table_sublayers_ahead(const LhStepValues *v, const LhTableRow *row);
 
-/* The number of rows in the model's layers that add to the gradient of @weight. */
+/* The number of calls in the model's layers that add to the gradient of @weight. */
 uint32_t lh_table_gradient_rows(const LhStepValues *v, LhStepWeight weight, uint32_t layer);
 /* The number of terms that a role of @layer (named without tensor parallelism) is the sum of; 1:
  * not a sum. */

@@ -72,7 +72,7 @@ bool
 lh_step_values_equal(const LhValue *a, const LhValue *b)
 {
     return a->kind == b->kind && a->what == b->what && a->of == b->of && a->layer == b->layer &&
-           a->micro_batch == b->micro_batch && a->replica == b->replica &&
+           a->micro_batch == b->micro_batch && a->cut == b->cut && a->replica == b->replica &&
            a->segment == b->segment && a->piece == b->piece && a->slice == b->slice;
 }
 
@@ -160,10 +160,11 @@ lh_step_values_of_role(const LhStepValues *v, LhStepRole role, uint32_t layer, u
     if (rows.undivided) {
         value.segment = lh_placement_segment_id(v->placement, place.context, 0);
     } else {
-        const uint32_t members = rows.full ? v->tensor : 1;
+        const uint32_t members = rows.full ? v->tensor : 1, uncut = part / v->cuts;
 
-        value.segment = lh_placement_segment_id(v->placement, place.context, part / members);
-        value.piece = rows.full ? part % members : place.tensor;
+        value.segment = lh_placement_segment_id(v->placement, place.context, uncut / members);
+        value.piece = rows.full ? uncut % members : place.tensor;
+        value.cut = (uint16_t)(part % v->cuts);
     }
     return value;
 }
@@ -180,7 +181,7 @@ lh_step_values_role_parts(const LhStepValues *v, LhStepRole role, uint32_t layer
 
         return program != NULL ? program->slots[slot].parts : 0;
     }
-    return (rows.undivided ? 1 : v->segments) * (rows.full ? v->tensor : 1);
+    return (rows.undivided ? 1 : v->segments * v->cuts) * (rows.full ? v->tensor : 1);
 }
 
 LhValue
@@ -192,9 +193,10 @@ lh_step_values_of_tokens(const LhStepValues *v, LhValueKind kind, uint32_t micro
     return (LhValue){
         .kind = (uint8_t)kind,
         .micro_batch = (uint16_t)micro_batch,
+        .cut = (uint16_t)(part % v->cuts),
         .replica = place.data,
-        .segment = lh_placement_segment_id(v->placement, place.context, part / v->tensor),
-        .piece = part % v->tensor,
+        .segment = lh_placement_segment_id(v->placement, place.context, part / v->cuts / v->tensor),
+        .piece = part / v->cuts % v->tensor,
     };
 }
 
@@ -268,6 +270,8 @@ role_text(const LhStepValues *v, const LhValue *value)
                                value->layer);
     g_string_append_printf(text, ", micro-batch %u, segment %u", value->micro_batch,
                            value->segment);
+    if (v->cuts > 1)
+        g_string_append_printf(text, ", part %u of %u", value->cut, v->cuts);
     if (v->data > 1)
         g_string_append_printf(text, ", data-parallel rank %u", value->replica);
     if (value->of > 1)
@@ -323,9 +327,9 @@ lh_proof_value_text(const LhStepValues *v, const LhValue *value)
                                value->kind == LH_VALUE_TOKENS ? "tokens" : "targets",
                                value->micro_batch, value->segment, value->replica, value->piece);
     case LH_VALUE_LOSS:
-        return g_strdup_printf("the loss of %u of %u batches of rows",
-                               lh_sets_size(&v->sets, value->set),
-                               v->data_ranks * v->micro_batches);
+        return g_strdup_printf(
+            "the loss of %u of %u batches of rows", lh_sets_size(&v->sets, value->set),
+            v->data_ranks * v->micro_batches * lh_table_turns(v, LH_STEP_TILES_OF_LOSS));
     case LH_VALUE_NORM:
         return g_strdup_printf("the norm of %u of %u pieces of gradients",
                                lh_sets_size(&v->sets, value->set), v->norm_terms);
@@ -348,11 +352,12 @@ state_value(const LhStepValues *v, const LhStepState *state, uint32_t rank)
     };
     const bool whole = state->family == LH_STEP_OF_WEIGHT;
     const uint32_t own = v->pieces > 1 ? lh_step_values_place(v, rank).shard : 0;
+    const uint32_t of_micro_batch = v->segments * v->tensor * v->cuts;
 
     if (state->family == LH_STEP_OF_TOKENS || state->family == LH_STEP_OF_TARGETS)
         return lh_step_values_of_tokens(
             v, state->family == LH_STEP_OF_TOKENS ? LH_VALUE_TOKENS : LH_VALUE_TARGETS,
-            state->part / (v->segments * v->tensor), rank, state->part % (v->segments * v->tensor));
+            state->part / of_micro_batch, rank, state->part % of_micro_batch);
     if (kinds[state->family] == LH_VALUE_NOTHING) /* left over from an earlier step */
         return (LhValue){ .kind = LH_VALUE_NOTHING };
     return lh_step_values_of_weight(v, (LhValueKind)kinds[state->family], state->weight,
@@ -383,8 +388,10 @@ lh_step_values_begin(LhStepValues *v)
     v->cells = g_new0(LhValueCell, MAX(cells, 1));
     for (size_t i = 0; i < cells; i++)
         v->cells[i].writer = LH_NONE;
+    v->turns = MAX(v->segments, MAX(lh_table_turns(v, LH_STEP_TILES_OF_LOSS),
+                                    lh_table_turns(v, LH_STEP_TILES_OF_MLP)));
     v->made =
-        g_new0(uint64_t, (size_t)proof->ranks * v->micro_batches * (v->layers + 1) * v->segments);
+        g_new0(uint64_t, (size_t)proof->ranks * v->micro_batches * (v->layers + 1) * v->turns);
     for (uint32_t slot = 0; slot < proof->program->slots_count; slot++) {
         if (proof->program->slots[slot].role == LH_SLOT_STATE)
             fill_slot(v, slot);
@@ -404,7 +411,8 @@ wanted_state(LhStepValues *v, const LhStepState *state, uint32_t rank, LhValue *
     *want = state_value(v, state, rank);
     if (state->family == LH_STEP_OF_LOSS) {
         *want = (LhValue){ .kind = LH_VALUE_LOSS };
-        want->set = lh_sets_all(&v->sets, v->data_ranks * v->micro_batches);
+        want->set = lh_sets_all(&v->sets, v->data_ranks * v->micro_batches *
+                                              lh_table_turns(v, LH_STEP_TILES_OF_LOSS));
         return true;
     }
     if (want->kind == LH_VALUE_NOTHING)

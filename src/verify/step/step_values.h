@@ -38,6 +38,7 @@ typedef struct {
                        number of slices */
     uint16_t layer; /* LH_STEP_DX: number of sublayers still to pass */
     uint16_t micro_batch; /* of activations */
+    uint16_t cut;         /* of the rows of `piece`; of undivided roles: the tile */
     uint32_t replica;     /* of activations: the data-parallel rank whose batch it is */
     uint32_t segment;     /* of the sequence; of activations */
     uint32_t piece; /* rows of which tensor-parallel rank; slice of the heads; piece of a weight or
@@ -71,15 +72,19 @@ typedef struct {
     const LhStepPlan *plan;
     const LhStepParams *params;
     const LhPlacement *placement; /* of a context-parallel group */
-    uint32_t tensor, context, data, stages, micro_batches, layers, segments, pieces;
+    uint32_t tensor, context, data, stages, micro_batches, layers, segments, cuts, pieces;
     uint32_t data_ranks; /* context x data parallel */
     LhSets sets;
     LhValueCell *cells;     /* [ranks * cells_count] */
     LhWeightFacts *weights; /* [layers * LH_STEP_W_LAYER + others] */
     uint32_t weights_count;
     uint32_t norm_terms;
-    uint64_t *made; /* [ranks * micro_batches * (layers + 1) * segments]: bits of forward rows */
-    double epsilon; /* of norms, the same for all; 0: none yet */
+    /* [ranks * micro_batches * (layers + 1) * turns]: bits of rows before the loss that have been
+     * called; a row is called for each segment or tile, at most `turns` times. */
+    uint64_t *made;
+    uint32_t turns;
+    uint32_t last_tile;       /* of the latest call of a loop over tiles */
+    double epsilon;           /* of norms, the same for all; 0: none yet */
     const LhKernelArgs *adam; /* of the first optimizer call; NULL: none yet */
     /* step_modules.c */
     struct _LhModuleRank *parts_of; /* [modules * context] */
