@@ -293,6 +293,22 @@ set_attention(Dice *dice, LhScenario *s, const RandomSizes *sizes)
         set_number(s, "kv_channels", ROLL_OF(dice, 2, 4, 6));
 }
 
+/* Losses in chunks and tiled MLPs, from dice of their own: the rest of a step does not depend on
+ * them. */
+static inline void
+set_tiles(uint64_t seed, LhScenario *s)
+{
+    Dice dice = { .seed = seed ^ UINT64_C(0x74696c6573) };
+    const uint32_t loss = roll(&dice, 2 * LH_LOSSES);
+    g_autofree char *chunks = g_strdup_printf("%s:%u", lh_loss_names[loss % LH_LOSSES],
+                                              ROLL_OF(&dice, 1, 2, 3, 7, 16, 100));
+
+    if (loss < LH_LOSSES)
+        lh_scenario_replace(s, "loss", loss < LH_LOSS_CHUNKED ? lh_loss_names[loss] : chunks);
+    if (one_in(&dice, 4))
+        lh_scenario_replace(s, "tiled_mlp", one_in(&dice, 3) ? "auto" : "5");
+}
+
 /*
  * Returns the step of @seed, with inputs of the same seed; writes its framework to the path
  * @framework. Caller frees.
@@ -334,5 +350,6 @@ random_step(uint64_t seed, const char *framework, GError **error)
         lh_scenario_replace(s, "pad", one_in(&dice, 2) ? "heads" : "width");
     set_attention(&dice, s, &sizes);
     set_random_option(&dice, s, first, sizes.context);
+    set_tiles(seed, s);
     return s;
 }

@@ -27,6 +27,8 @@ typedef struct {
     uint32_t window;     /* sliding window of every second layer; 0: none */
     uint64_t vocabulary; /* 0: 64 */
     uint64_t tokens;     /* per sequence on a context-parallel rank; 0: 16 */
+    LhLoss loss;
+    uint64_t chunk_rows, tile_rows; /* of the loss, and of the MLP; 0: the rule of the kind, none */
     LhStepBehaviour behaviour;
 } TinyStep;
 
@@ -105,6 +107,9 @@ tiny_step(const TinyStep *tiny, GError **error)
         .micro_batches = MAX(tiny->micro_batches, 1),
         .shard = tiny->shard,
         .checkpoint = tiny->checkpoint,
+        .loss = tiny->loss,
+        .loss_chunk_rows = tiny->chunk_rows,
+        .mlp_tile_rows = tiny->tile_rows,
         .behaviour = tiny->behaviour,
         .learning_rate = 1e-2,
     };

@@ -25,14 +25,16 @@ text_of(const TinyStep *t)
 {
     return g_strdup_printf("%s tp %u cp %u dp %u pp %u chunks %u gpipe %d layers %u m %u batch %u "
                            "%s %s %s%s%s%s%s%s, groups %u, window %u, "
-                           "vocabulary %u, %u of %u experts, %u shared, %u dense",
+                           "vocabulary %u, %u of %u experts, %u shared, %u dense, loss %s of %u, "
+                           "tiles of %u",
                            t->schedule, t->tensor, t->context, t->data, t->stages, t->chunks,
                            t->order == LH_PIPELINE_GPIPE, t->layers, t->micro_batches, t->batch,
                            lh_dtype_names[t->dtype], lh_shard_names[t->shard],
                            lh_checkpoint_names[t->checkpoint], t->linear ? " linear" : "",
                            t->gelu ? " gelu" : "", t->layer_norm ? " layer norm" : "",
                            t->tied ? " tied" : "", t->gate ? " gate" : "", t->groups, t->window,
-                           (unsigned)t->vocabulary, t->choices, t->experts, t->shared, t->dense);
+                           (unsigned)t->vocabulary, t->choices, t->experts, t->shared, t->dense,
+                           lh_loss_names[t->loss], (unsigned)t->chunk_rows, (unsigned)t->tile_rows);
 }
 
 static LhProgram *
@@ -280,6 +282,29 @@ START_TEST(experts)
 }
 END_TEST
 
+/* Losses of every kind, in chunks that do not divide the rows evenly and in single rows; tiled MLPs
+ * of dense layers and shared experts. */
+START_TEST(tiles)
+{
+    static const TinyStep different[] = {
+        { .schedule = "zigzag", .loss = LH_LOSS_FUSED },
+        { .schedule = "zigzag", .loss = LH_LOSS_FUSED_LINEAR, .chunk_rows = 3, .tied = true },
+        { .schedule = "ring", .loss = LH_LOSS_CHUNKED, .chunk_rows = 4, .vocabulary = 61 },
+        { .schedule = "ring", .loss = LH_LOSS_CHUNKED, .chunk_rows = 1, .batch = 2 },
+        { .schedule = "ulysses", .loss = LH_LOSS_TILED, .chunk_rows = 5, .tile_rows = 7 },
+        { .schedule = "zigzag", .tile_rows = 4, .gelu = true, .layer_norm = true },
+        { .schedule = "zigzag", .tile_rows = 1000, .experts = 4, .shared = 1, .dense = 1 },
+        { .schedule = "lasp", .linear = true, .tile_rows = 2, .batch = 3, .loss = LH_LOSS_FUSED },
+    };
+    static const Sizes sizes[] = {
+        { 1, 1, 1 }, { 2, 1, 1 }, { 1, 2, 1 }, { 2, 2, 1 }, { 2, 2, 2 }
+    };
+
+    check_family(&(Family){ different, sizes, G_N_ELEMENTS(different), G_N_ELEMENTS(sizes),
+                            .of_model = 151, .of_size = 67, .of_shard = 1109 });
+}
+END_TEST
+
 /* Pipelines: every order, sharding and policy; models with unequal stages. */
 START_TEST(pipelines)
 {
@@ -306,6 +331,13 @@ START_TEST(pipelines)
           .loss_counts = true,
           .tied = true },
         { .schedule = "zigzag", .stages = 2, .chunks = 2, .layers = 7, .loss_counts = true },
+        { .schedule = "zigzag",
+          .stages = 2,
+          .tensor = 2,
+          .context = 2,
+          .loss = LH_LOSS_CHUNKED,
+          .chunk_rows = 5,
+          .tile_rows = 8 },
     };
     const unsigned ways = LH_SHARDS * 2;
 
@@ -688,7 +720,7 @@ START_TEST(delays_change_nothing)
 }
 END_TEST
 
-LH_TEST_MAIN("step_run", policies_and_shardings, models, experts, schedules, pipelines,
+LH_TEST_MAIN("step_run", policies_and_shardings, models, experts, tiles, schedules, pipelines,
              faults_are_beyond_the_gates, behaviours, small_vocabularies_are_refused,
              one_rank_and_eight_learn_the_same, states_are_carried_on, counts_agree,
              delays_change_nothing)

@@ -247,6 +247,29 @@ START_TEST(behaviours_are_proven)
 }
 END_TEST
 
+/* Losses of every kind and tiled MLPs, with every policy; numbers of tiles that do not divide the
+ * segments. */
+START_TEST(tiles_are_proven)
+{
+    for (uint32_t i = 0; i < 4 * LH_LOSSES * LH_CHECKPOINTS; i++) {
+        TinyStep tiny = { .schedule = "zigzag",
+                          .tensor = 1 + i % 2,
+                          .context = 2,
+                          .micro_batches = 1 + i / 2 % 2,
+                          .batch = 1 + i % 3,
+                          .experts = i % 5 == 0 ? 4 : 0,
+                          .shared = i % 2,
+                          .loss = (LhLoss)(i / 4 % LH_LOSSES),
+                          .chunk_rows = 1 + scramble(i) % 9,
+                          .tile_rows = i % 3 == 0 ? 0 : 1 + scramble(i + 1) % 7,
+                          .checkpoint = (LhCheckpoint)(i / 4 / LH_LOSSES) };
+
+        tiny.behaviour = behaviour_of(scramble(i));
+        ck_assert(!test_takes(i) || prove(&tiny));
+    }
+}
+END_TEST
+
 /* All schedules except megatron-tp-sp, which is tensor parallelism itself. */
 START_TEST(schedules_are_proven)
 {
@@ -509,5 +532,5 @@ END_TEST
 
 LH_TEST_MAIN("verify_step", sizes_are_proven, pipelines_are_proven, variants_are_proven,
              behaviours_are_proven, schedules_are_proven, models_are_proven,
-             shared_heads_are_proven, patterns_are_proven, experts_are_proven, models_are_refused,
-             malformed_steps_are_refused)
+             shared_heads_are_proven, patterns_are_proven, experts_are_proven, tiles_are_proven,
+             models_are_refused, malformed_steps_are_refused)

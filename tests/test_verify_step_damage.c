@@ -983,6 +983,17 @@ static const struct {
         .micro_batches = 2,
         .checkpoint = LH_CHECKPOINT_LAYER,
         .behaviour = { .clip = 1, .overlap_reduce = true } } },
+    { "tiles",
+      { .schedule = "zigzag",
+        .tensor = 2,
+        .context = 2,
+        .layers = 1,
+        .micro_batches = 2,
+        .checkpoint = LH_CHECKPOINT_LAYER,
+        .loss = LH_LOSS_CHUNKED,
+        .chunk_rows = 4,
+        .tile_rows = 6,
+        .behaviour = { .logits_fp32 = true, .overlap_tensor = true, .gather_again = true } } },
     { "one rank", { .schedule = "ring", .micro_batches = 2, .dtype = LH_DTYPE_FP32 } },
 };
 

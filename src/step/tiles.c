@@ -34,9 +34,9 @@ static uint64_t
 tiles_of(const LhStepPlan *plan, uint64_t parts, uint64_t tile_rows)
 {
     const uint64_t tokens = plan->rows / parts / plan->params.module.attention.batch;
-    uint64_t tiles = (plan->rows + tile_rows - 1) / tile_rows;
+    uint64_t tiles = MIN((plan->rows + tile_rows - 1) / tile_rows, parts * tokens);
 
-    while (tokens % cuts_for(tiles, parts) != 0 && tiles < parts * tokens)
+    while (tokens % cuts_for(tiles, parts) != 0)
         tiles++;
     return tiles;
 }
