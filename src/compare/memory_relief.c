@@ -206,6 +206,31 @@ consider_policies(Relief *r)
                  word("shard", lh_shard_names[LH_SHARD_FSDP]));
 }
 
+/* Other losses, from the one that changes least; tiled MLPs; and all that lowers a stage's peak. */
+static void
+consider_tiles(Relief *r)
+{
+    const LhStepParams *p = &r->setup->step->params;
+    const bool spread = p->module.ranks * p->data_parallel > 1;
+    const bool chunks = lh_step_loss_in_chunks(p);
+    const Change chunked = word("loss", lh_loss_names[LH_LOSS_CHUNKED]), none = { .field = NULL };
+
+    if (p->loss == LH_LOSS_EAGER)
+        CONSIDER(r, LH_RELIEF_LOSS, word("loss", lh_loss_names[LH_LOSS_FUSED]));
+    if (!chunks)
+        CONSIDER(r, LH_RELIEF_LOSS, chunked);
+    if (p->mlp_tile_rows == 0)
+        CONSIDER(r, LH_RELIEF_TILES, word("tiled_mlp", "auto"));
+    if (!chunks && (p->checkpoint != LH_CHECKPOINT_LAYER || (spread && p->shard != LH_SHARD_FSDP)))
+        CONSIDER(r, LH_RELIEF_ALL,
+                 p->checkpoint != LH_CHECKPOINT_LAYER
+                     ? word("checkpoint", lh_checkpoint_names[LH_CHECKPOINT_LAYER])
+                     : none,
+                 spread && p->shard != LH_SHARD_FSDP ? word("shard", lh_shard_names[LH_SHARD_FSDP])
+                                                     : none,
+                 chunked);
+}
+
 /* More micro-batches of the same sequences. */
 static void
 consider_micro_batches(Relief *r)
@@ -354,6 +379,7 @@ lh_reliefs_of(const LhScenario *scenario, const LhTask *task)
         return NULL;
     if (setup->step != NULL) {
         consider_policies(&r);
+        consider_tiles(&r);
         consider_micro_batches(&r);
         consider_sizes(&r);
     }

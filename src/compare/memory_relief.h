@@ -15,7 +15,10 @@ typedef enum {
     LH_RELIEF_TENSOR,
     LH_RELIEF_CONTEXT,
     LH_RELIEF_PIPELINE,
+    LH_RELIEF_LOSS, /* another loss, or the same in chunks */
+    LH_RELIEF_TILES,
     LH_RELIEF_BOTH, /* maximum recomputation and sharding */
+    LH_RELIEF_ALL,  /* and the loss in chunks */
     LH_RELIEF_GPUS,
     LH_RELIEF_KINDS
 } LhReliefKind;

@@ -20,6 +20,8 @@ static const char *const ways[] = {
     "pipeline_schedule",
     "shard",
     "checkpoint",
+    "loss",
+    "tiled_mlp",
     "pad",
     NULL,
 };

@@ -104,6 +104,16 @@ lh_step_stage_has(const LhStepPlan *plan, uint32_t stage, LhStepWeight weight, u
     return last;
 }
 
+char *
+lh_step_loss_text(const LhStepParams *params)
+{
+    const char *kind = lh_loss_names[params->loss];
+
+    return params->loss_chunk_rows > 0
+               ? g_strdup_printf("%s:%" G_GUINT64_FORMAT, kind, params->loss_chunk_rows)
+               : g_strdup(kind);
+}
+
 uint32_t
 lh_step_segments(const LhStepPlan *plan)
 {

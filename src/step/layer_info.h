@@ -23,6 +23,9 @@ bool lh_step_stage_has(const LhStepPlan *plan, uint32_t stage, LhStepWeight weig
 bool lh_step_is_shared(const LhStepPlan *plan, LhStepWeight weight);
 LhStepKind lh_step_layer_kind(const LhStepPlan *plan, uint32_t layer);
 
+/* "chunked:256": the kind of loss, and the rows of a chunk if they are given. Caller frees. */
+char *lh_step_loss_text(const LhStepParams *params);
+
 /* Segments of a context-parallel rank, and its tokens of a micro-batch, over all sequences. */
 uint32_t lh_step_segments(const LhStepPlan *plan);
 uint64_t lh_step_rank_rows(const LhStepPlan *plan);

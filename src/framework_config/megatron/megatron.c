@@ -23,8 +23,8 @@
 
 /* ---- loss and optimizer states ---- */
 
-/* TransformerEngine's fused loss writes the gradients in place of the logits, which it reads twice
- * and writes once. Megatron-LM's own fused loss is predicted like the unfused one. */
+/* TransformerEngine's fused loss writes the gradients in place of the logits. Megatron-LM's own fused
+ * loss is predicted like the unfused one. */
 static bool
 take_loss(LhConfig *c, GError **error)
 {
@@ -47,10 +47,7 @@ take_loss(LhConfig *c, GError **error)
                        kind);
         return true;
     }
-    lh_config_set_framework(c, "logits.fp32_bytes", "0");
-    lh_config_set_framework(c, "logits.softmax_bytes", "0");
-    lh_config_set_framework(c, "logits.gradient_bytes", "0");
-    lh_config_set_framework(c, "kernels.loss", "6");
+    lh_config_set_framework(c, "logits.loss", lh_loss_names[LH_LOSS_FUSED]);
     return true;
 }
 

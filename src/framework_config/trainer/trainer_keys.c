@@ -223,24 +223,14 @@ const LhConfigKey lh_config_trainer_keys[] = {
                   "all weights are trained, in 16 bits"),
     LH_CONFIG_NOT("quant-method", "",
                   "all weights are trained, in 16 bits"),
-    LH_CONFIG_NOT("use-liger-kernel", "false",
-                  "small kernels and the loss are those of an eager model (a later version: "
-                  "What makes a long step fit)"),
-    LH_CONFIG_NOT("enable-liger-kernel", "false",
-                  "small kernels and the loss are those of an eager model (a later version: "
-                  "What makes a long step fit)"),
-    LH_CONFIG_NOT("liger-fused-linear-cross-entropy", "false",
-                  "small kernels and the loss are those of an eager model (a later version: "
-                  "What makes a long step fit)"),
-    LH_CONFIG_NOT("liger-rms-norm", "false",
-                  "small kernels and the loss are those of an eager model (a later version: "
-                  "What makes a long step fit)"),
-    LH_CONFIG_NOT("liger-rope", "false",
-                  "small kernels and the loss are those of an eager model (a later version: "
-                  "What makes a long step fit)"),
-    LH_CONFIG_NOT("liger-glu-activation", "false",
-                  "small kernels and the loss are those of an eager model (a later version: "
-                  "What makes a long step fit)"),
+    LH_CONFIG_VALUE("use-liger-kernel", "false: true:logits.loss=fused-linear,kernels.norm=4,kernels.rotary=4,"
+                    "kernels.glu=6"),
+    LH_CONFIG_VALUE("enable-liger-kernel", "false: true:logits.loss=fused-linear,kernels.norm=4,kernels.rotary=4,"
+                    "kernels.glu=6"),
+    LH_CONFIG_VALUE("liger-fused-linear-cross-entropy", "false: true:logits.loss=fused-linear"),
+    LH_CONFIG_VALUE("liger-rms-norm", "false: true:kernels.norm=4"),
+    LH_CONFIG_VALUE("liger-rope", "false: true:kernels.rotary=4"),
+    LH_CONFIG_VALUE("liger-glu-activation", "false: true:kernels.glu=6"),
     LH_CONFIG_NOT("cut-cross-entropy", "false",
                   "small kernels and the loss are those of an eager model (a later version: "
                   "What makes a long step fit)"),

@@ -5,6 +5,7 @@
 #include "report/data/notes.h"
 #include "scenario/scenario_fields.h"
 #include "scenario/setup_weights.h"
+#include "step/layer_info.h"
 #include "step/pipeline/pipeline.h"
 
 #include <math.h>
@@ -75,6 +76,11 @@ const LhField lh_case_fields[] = {
              "Sharding among data- and context-parallel ranks: ddp, zero1, zero2, fsdp."),
     CASE(CHOICE, checkpoint, "checkpoint", OR_NULL, .choices = lh_checkpoint_names,
          .description = "Recomputation: none, selective, layer, remat."),
+    CASE(STRING, loss, "loss", OR_NULL, .max = -1,
+         .description = "How the loss is computed: eager, fused; or in chunks with the head: "
+                        "chunked, tiled, fused-linear, with \":ROWS\" if these are given."),
+    CASE(UINT, mlp_tile_rows, "mlp_tile_rows", OR_NULL, .max = -1,
+         .description = "Rows of a tile of the MLP, at most; 0: it is not tiled."),
     CASE(CHOICE, cost, "cost", ALWAYS, .choices = lh_cost_mode_names,
          .description = "Time model of kernels."),
     CASE(CHOICE, network, "network", ALWAYS, .choices = lh_network_model_names,
@@ -163,6 +169,8 @@ fill_step(LhCaseValues *v, const LhSetup *setup)
     v->num_micro_batches = p != NULL ? p->micro_batches : LH_FIELD_NO_UINT;
     v->shard = p != NULL ? (int)p->shard : -1;
     v->checkpoint = p != NULL ? (int)p->checkpoint : -1;
+    v->loss = p != NULL ? lh_step_loss_text(p) : NULL;
+    v->mlp_tile_rows = p != NULL ? p->mlp_tile_rows : LH_FIELD_NO_UINT;
 }
 
 /* For elements of @size bytes; NULL: none. */

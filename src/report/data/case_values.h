@@ -65,6 +65,8 @@ typedef struct {
     uint64_t num_micro_batches;
     int shard;
     int checkpoint;
+    char *loss;
+    uint64_t mlp_tile_rows;
     int cost;
     int network;
     int collectives;

@@ -18,6 +18,7 @@
 #include "scenario/setup_weights.h"
 #include "sim/network/fabric.h"
 #include "sim/network/sends.h"
+#include "step/layer_info.h"
 #include "step/pipeline/pipeline.h"
 
 void
@@ -78,6 +79,18 @@ describe_shared_weights(const LhSetup *setup, GString *out)
     }
 }
 
+void
+lh_describe_tiles(const LhStepParams *params, GString *out)
+{
+    g_autofree char *loss = lh_step_loss_text(params);
+
+    if (params->loss != LH_LOSS_EAGER)
+        g_string_append_printf(out, ", loss %s", loss);
+    if (params->mlp_tile_rows > 0)
+        g_string_append_printf(out, ", MLPs in tiles of %" G_GUINT64_FORMAT " rows",
+                               params->mlp_tile_rows);
+}
+
 /* Describes parallelism and schedule of a training step. */
 static void
 describe_step(const LhSetup *setup, GString *out)
@@ -97,11 +110,13 @@ describe_step(const LhSetup *setup, GString *out)
     if (lh_step_chunks(p) > 1)
         g_string_append_printf(out, ", interleaved: %u chunks of layers per stage",
                                lh_step_chunks(p));
-    g_string_append_printf(
-        out, "%s; %u micro-batch%s of %u sequence%s; %s, recomputed: %s; framework %s\n",
-        lh_step_stages(p) > 1 ? ")" : "", p->micro_batches, p->micro_batches == 1 ? "" : "es",
-        p->module.attention.batch, p->module.attention.batch == 1 ? "" : "s",
-        lh_shard_names[p->shard], lh_checkpoint_names[p->checkpoint], setup->step->framework->name);
+    g_string_append_printf(out, "%s; %u micro-batch%s of %u sequence%s; %s, recomputed: %s",
+                           lh_step_stages(p) > 1 ? ")" : "", p->micro_batches,
+                           p->micro_batches == 1 ? "" : "es", p->module.attention.batch,
+                           p->module.attention.batch == 1 ? "" : "s", lh_shard_names[p->shard],
+                           lh_checkpoint_names[p->checkpoint]);
+    lh_describe_tiles(p, out);
+    g_string_append_printf(out, "; framework %s\n", setup->step->framework->name);
 }
 
 void

@@ -14,6 +14,10 @@ void lh_describe_model(const LhSetup *setup, GString *out);
  * model without experts. */
 void lh_describe_experts(const LhModel *model, uint32_t tensor, int shard, GString *out);
 
+/* Appends ", loss chunked:256, MLPs in tiles of 4096 rows"; nothing for an eager loss and MLPs that
+ * are not tiled. */
+void lh_describe_tiles(const LhStepParams *params, GString *out);
+
 /* Appends lines on the case, the cluster, the options, and what is left out. */
 void lh_describe_case(const LhSetup *setup, GString *out);
 

@@ -51,9 +51,11 @@ lh_describe_plan_question(const LhPlanQuery *query, const LhPlanSpace *space, GS
 
     g_string_append(out, "one training step");
     lh_describe_model(setup, out);
-    g_string_append_printf(out, ": %s sequence%s of %s tokens, %s; framework %s\n", sequences,
-                           query->sequences == 1 ? "" : "s", tokens, lh_dtype_names[a->dtype],
-                           space->frameworks);
+    g_string_append_printf(out, ": %s sequence%s of %s tokens, %s", sequences,
+                           query->sequences == 1 ? "" : "s", tokens, lh_dtype_names[a->dtype]);
+    if (setup->step != NULL)
+        lh_describe_tiles(&setup->step->params, out);
+    g_string_append_printf(out, "; framework %s\n", space->frameworks);
     lh_describe_experts(setup->model, 0, -1, out);
     lh_describe_notes(setup->model, out);
 }
