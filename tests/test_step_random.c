@@ -3,7 +3,9 @@
  * Random training steps (random_step.h): each is built, proven, simulated and executed, with
  * consistent results. Refused steps are refused before anything else is reported.
  */
+#include "compare/memory_need.h"
 #include "execute/execute.h"
+#include "program/live.h"
 #include "random_step.h"
 #include "run_tests.h"
 #include "scenario/setup_step.h"
@@ -70,6 +72,33 @@ execute_step(Trial *t, const LhSetup *setup)
         say(t, s, "nothing was compared");
 }
 
+/* `longhaul memory` finds the peaks of stages, without ops, which are those of all ranks, op by op.
+ * The verifier and the executor count the latter. */
+static void
+compare_memory(Trial *t, const LhSetup *setup, const LhProgram *program)
+{
+    g_autoptr(LhMemoryNeed) need = lh_memory_need(setup, false, NULL, NULL);
+    const uint32_t of_stage = (uint32_t)lh_step_stage_ranks(lh_step_params(program));
+
+    for (guint i = 0; i < need->stages->len; i++) {
+        const LhStageNeed *stage = &g_array_index(need->stages, LhStageNeed, i);
+        uint64_t most_bytes = 0, sum_bytes = 0;
+
+        for (uint32_t rank = i * of_stage; rank < (i + 1) * of_stage; rank++) {
+            LhLive live;
+
+            lh_live_walk(&live, program, rank);
+            most_bytes = MAX(most_bytes, live.peak_bytes);
+        }
+        for (int c = 0; c < LH_CATEGORIES; c++)
+            sum_bytes += stage->by_category[c];
+        if (stage->peak_bytes != most_bytes || sum_bytes != most_bytes)
+            say(t, setup->scenario,
+                "stage %u: %" PRIu64 " bytes, %" PRIu64 " by category, not %" PRIu64, i,
+                stage->peak_bytes, sum_bytes, most_bytes);
+    }
+}
+
 /* Builds a step; executes it if it is within the share of this run. */
 static void
 try_step(Trial *t, uint64_t seed)
@@ -83,8 +112,10 @@ try_step(Trial *t, uint64_t seed)
 
     t->tried++;
     if (program != NULL) {
-        if (test_takes(seed - 1))
+        if (test_takes(seed - 1)) {
+            compare_memory(t, setup, program);
             execute_step(t, setup);
+        }
         return;
     }
     t->refused++;

@@ -350,14 +350,14 @@ any_fits(const LhReliefs *reliefs)
     return false;
 }
 
-/* Computes the memory of the case itself; false if it fits or has no program. */
+/* Computes the memory of the case itself; false if it has no program or limit. */
 static bool
 measure_case(LhReliefs *reliefs, const LhScenario *scenario)
 {
     uint64_t by_category[LH_CATEGORIES] = { 0 };
 
     if (!measure_peak(scenario, &reliefs->peak_bytes, &reliefs->limit_bytes, by_category) ||
-        reliefs->limit_bytes == 0 || reliefs->peak_bytes <= reliefs->limit_bytes)
+        reliefs->limit_bytes == 0)
         return false;
     for (int i = 1; i < LH_CATEGORIES; i++) {
         if (by_category[i] > by_category[reliefs->category])
@@ -367,15 +367,17 @@ measure_case(LhReliefs *reliefs, const LhScenario *scenario)
     return true;
 }
 
-LhReliefs *
-lh_reliefs_of(const LhScenario *scenario, const LhTask *task)
+/* @fits: also if the case fits. */
+static LhReliefs *
+find_reliefs(const LhScenario *scenario, bool fits, const LhTask *task)
 {
     g_autoptr(LhReliefs) reliefs = g_new0(LhReliefs, 1);
     g_autoptr(LhSetup) setup = lh_setup_new(scenario, NULL);
     Relief r = { .base = scenario, .setup = setup, .task = task, .reliefs = reliefs };
 
     reliefs->tried = g_ptr_array_new_with_free_func(relief_free);
-    if (setup == NULL || setup->cost != LH_COST_DEVICE || !measure_case(reliefs, scenario))
+    if (setup == NULL || setup->cost != LH_COST_DEVICE || !measure_case(reliefs, scenario) ||
+        (!fits && reliefs->peak_bytes <= reliefs->limit_bytes))
         return NULL;
     if (setup->step != NULL) {
         consider_policies(&r);
@@ -384,21 +386,44 @@ lh_reliefs_of(const LhScenario *scenario, const LhTask *task)
         consider_sizes(&r);
     }
     consider_gpus(&r);
-    if (!any_fits(reliefs))
+    if (reliefs->peak_bytes > reliefs->limit_bytes && !any_fits(reliefs))
         reliefs->fitting_length = fitting_length(&r);
     return r.interrupted ? NULL : g_steal_pointer(&reliefs);
 }
 
 LhReliefs *
-lh_reliefs(const LhSetup *setup, const LhSchedule *schedule, const LhTask *task)
+lh_reliefs_of(const LhScenario *scenario, const LhTask *task)
 {
-    g_autoptr(LhScenario) scenario = lh_scenario_copy(setup->scenario);
+    return find_reliefs(scenario, false, task);
+}
+
+/* The scenario of @setup with one schedule and all sizes given. Caller frees. */
+static LhScenario *
+with_sizes(const LhSetup *setup, const LhSchedule *schedule)
+{
+    LhScenario *scenario = lh_scenario_copy(setup->scenario);
     g_autofree char *length = g_strdup_printf("%" PRIu64, setup->params.attention.seq_length);
 
     lh_scenario_replace(scenario, "schedule", schedule->name);
     if (setup->documents == NULL) /* documents keep the sequence length, also with more GPUs */
         lh_scenario_replace(scenario, "seq_length", length);
-    return lh_reliefs_of(scenario, task);
+    return scenario;
+}
+
+LhReliefs *
+lh_reliefs(const LhSetup *setup, const LhSchedule *schedule, const LhTask *task)
+{
+    g_autoptr(LhScenario) scenario = with_sizes(setup, schedule);
+
+    return find_reliefs(scenario, false, task);
+}
+
+LhReliefs *
+lh_reliefs_for(const LhSetup *setup, const LhTask *task)
+{
+    g_autoptr(LhScenario) scenario = with_sizes(setup, g_ptr_array_index(setup->schedules, 0));
+
+    return find_reliefs(scenario, true, task);
 }
 
 void

@@ -46,7 +46,11 @@ typedef struct {
  */
 LhReliefs *lh_reliefs(const LhSetup *setup, const LhSchedule *schedule, const LhTask *task);
 
-/* Likewise for @scenario, which gives all sizes. */
+/* The same of the one schedule of @setup, also if it fits. NULL if the case has no program or no
+ * limit, or if interrupted. */
+LhReliefs *lh_reliefs_for(const LhSetup *setup, const LhTask *task);
+
+/* As lh_reliefs() for @scenario, which gives all sizes. */
 LhReliefs *lh_reliefs_of(const LhScenario *scenario, const LhTask *task);
 void lh_reliefs_free(LhReliefs *reliefs);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhReliefs, lh_reliefs_free)

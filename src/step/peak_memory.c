@@ -96,12 +96,11 @@ walk_inner(LhLive *live, const LhProgram *program, const LhStepList *list, const
     }
 }
 
-uint64_t
-lh_step_peak(const LhProgram *program, uint64_t by_category[LH_CATEGORIES])
+void
+lh_step_stage_peaks(const LhProgram *program, LhStepPeak *peaks)
 {
     const LhStepPlan *plan = program->step;
     const Own own = own_of(plan);
-    uint64_t peak_bytes = 0;
 
     for (uint32_t stage = 0; stage < lh_step_stages(&plan->params); stage++) {
         LhLive live;
@@ -109,10 +108,21 @@ lh_step_peak(const LhProgram *program, uint64_t by_category[LH_CATEGORIES])
         lh_live_init(&live, program, stage * (uint32_t)lh_step_stage_ranks(&plan->params));
         walk_inner(&live, program, &plan->stages[stage].inner, &own);
         walk(&live, program, &plan->stages[stage].last, &own);
-        if (live.peak_bytes <= peak_bytes && stage > 0)
-            continue;
-        peak_bytes = live.peak_bytes;
-        memcpy(by_category, live.peak_by_category, sizeof(live.peak_by_category));
+        peaks[stage].bytes = live.peak_bytes;
+        memcpy(peaks[stage].by_category, live.peak_by_category, sizeof(live.peak_by_category));
     }
-    return peak_bytes;
+}
+
+uint64_t
+lh_step_peak(const LhProgram *program, uint64_t by_category[LH_CATEGORIES])
+{
+    const uint32_t stages = lh_step_stages(&program->step->params);
+    g_autofree LhStepPeak *peaks = g_new(LhStepPeak, stages);
+    uint32_t most = 0;
+
+    lh_step_stage_peaks(program, peaks);
+    for (uint32_t stage = 1; stage < stages; stage++)
+        most = peaks[stage].bytes > peaks[most].bytes ? stage : most;
+    memcpy(by_category, peaks[most].by_category, sizeof(peaks[most].by_category));
+    return peaks[most].bytes;
 }

@@ -20,6 +20,7 @@
 #include "report/text/cluster/describe_import.h"
 #include "report/text/cluster/log_check_values.h"
 #include "report/text/describe_diff.h"
+#include "report/text/describe_memory.h"
 #include "report/text/describe_run.h"
 #include "report/text/path_json.h"
 #include "report/text/reproduction_values.h"
@@ -72,6 +73,10 @@ const LhFileFormat lh_file_formats[] = {
       "What plan writes with --format json. The members of a configuration are the columns of "
       "--format csv, in this order.",
       lh_plan_fields, NULL },
+    { LH_MEMORY_SCHEMA, "written: memory of a case (memory --format json)",
+      "How much memory a case needs, and what changes of it would save: what memory writes with "
+      "--format json.",
+      lh_memory_fields, NULL },
     { "longhaul.path/1", "written: the critical path of a run (sim --critical-path --format json)",
       "The critical path of a run, op by op: what sim --critical-path writes with --format json. "
       "Times are exact decimal seconds of whole picoseconds.",
