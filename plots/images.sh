@@ -19,6 +19,8 @@ trap 'rm -rf "$folder"' EXIT
 "$program" show zigzag --step --model llama-7b --seq-length 64K --cluster hgx-h100:4 --tensor-model-parallel-size 2 \
     --pipeline-model-parallel-size 2 --data-parallel-size 2 --figure "$folder/groups.png" -o /dev/null
 "$program" sim step-7b --memory-timeline "$folder/step_memory.png" -o /dev/null
+"$program" sim --step --model llama-3-8b --cluster hgx-h100 --seq-length 256K --schedule zigzag --framework torchtitan \
+    --checkpoint layer --loss chunked --memory-timeline "$folder/step_chunked.png" -o /dev/null
 "$program" sweep sweep-length --figure "$folder/sweep.png" -o /dev/null
 "$program" sweep sweep-crossover --figure "$folder/crossover.png" -o /dev/null
 "$program" plan --model llama-3-8b --seq-length 256K --cluster hgx-h100:1 --cluster hgx-h100:2 --cluster hgx-h100:4 \

@@ -35,7 +35,8 @@ static const LhField memory_options[] = {
 static void
 print_table(LhTable *table, LhFormat format, GString *out)
 {
-    g_string_append_c(out, '\n');
+    if (out->len > 0)
+        g_string_append_c(out, '\n');
     lh_table_print(table, format, out);
     lh_table_free(table);
 }
@@ -101,6 +102,7 @@ const LhCommand lh_command_memory = {
                "      --schedule zigzag --checkpoint layer --loss chunked\n",
     .scenario = true,
     .one_program = true,
+    .ignores = LH_SCENARIO_OF_SIMULATION | LH_SCENARIO_OF_COLLECTIVES | LH_SCENARIO_OF_CHANCE,
     .config_parts = LH_CONFIG_QUESTION | LH_CONFIG_WAY | LH_CONFIG_SCHEDULE,
     .common = { "--schedule", "--model", "--cluster", "--seq-length", "--ranks", "--step",
                 "--checkpoint", "--loss", "--format", "--output" },
