@@ -7,6 +7,7 @@
 #pragma once
 
 #include "base/rng.h"
+#include "model/recomputation.h"
 #include "scenario/scenario.h"
 
 #include <inttypes.h>
@@ -272,6 +273,34 @@ set_pipeline_of(Dice *dice, LhScenario *s, const RandomSizes *sizes)
         lh_scenario_replace(s, "pipeline_schedule", "gpipe");
 }
 
+/* Modules that the model has, or some layers of a chunk; half of the time. */
+static inline void
+set_recomputation(Dice *dice, LhScenario *s, const RandomSizes *sizes)
+{
+    const bool experts = strstr(s->model_text, "num_experts") != NULL;
+    const bool dense = !experts || strstr(s->model_text, "dense_layers") != NULL;
+    const uint32_t inside = strstr(s->model_text, "shared_experts") != NULL
+                                ? LH_RECOMPUTE_BIT(SHARED_EXPERTS) | LH_RECOMPUTE_BIT(MOE_ACT)
+                                : LH_RECOMPUTE_BIT(MOE_ACT);
+    const uint32_t all = LH_RECOMPUTE_BIT(CORE_ATTN) | LH_RECOMPUTE_BIT(LAYERNORM) |
+                         (dense ? LH_RECOMPUTE_BIT(MLP) : 0) |
+                         (!experts          ? 0
+                          : one_in(dice, 2) ? LH_RECOMPUTE_BIT(MOE)
+                                            : inside);
+    const uint32_t modules = all & roll(dice, 1u << LH_RECOMPUTE_MODULES);
+    g_autofree char *text = lh_recompute_text(modules, ",");
+
+    if (one_in(dice, 2))
+        return;
+    if (s->checkpoint == LH_CHECKPOINT_SELECTIVE && modules != 0)
+        lh_scenario_replace(s, "recompute_modules", text);
+    if (s->checkpoint != LH_CHECKPOINT_LAYER)
+        return;
+    set_choice(dice, s, "recompute_method", lh_recompute_method_names, LH_RECOMPUTE_METHODS);
+    set_number(s, "recompute_num_layers",
+               1 + roll(dice, MAX(sizes->layers / sizes->stages / sizes->chunks, 1)));
+}
+
 /* Options that apply to an attention module too. */
 static inline void
 set_attention(Dice *dice, LhScenario *s, const RandomSizes *sizes)
@@ -350,6 +379,7 @@ random_step(uint64_t seed, const char *framework, GError **error)
         lh_scenario_replace(s, "pad", one_in(&dice, 2) ? "heads" : "width");
     set_attention(&dice, s, &sizes);
     set_random_option(&dice, s, first, sizes.context);
+    set_recomputation(&dice, s, &sizes);
     set_tiles(seed, s);
     return s;
 }

@@ -17,6 +17,7 @@ typedef struct {
     uint32_t layers, micro_batches, batch;
     LhShard shard;
     LhCheckpoint checkpoint;
+    LhRecompute recompute;
     LhDtype dtype;
     uint32_t heads;  /* 0: 8, or 16 on many ranks */
     uint32_t groups; /* key-value heads; 0: as many as heads */
@@ -107,6 +108,7 @@ tiny_step(const TinyStep *tiny, GError **error)
         .micro_batches = MAX(tiny->micro_batches, 1),
         .shard = tiny->shard,
         .checkpoint = tiny->checkpoint,
+        .recompute = tiny->recompute,
         .loss = tiny->loss,
         .loss_chunk_rows = tiny->chunk_rows,
         .mlp_tile_rows = tiny->tile_rows,

@@ -26,7 +26,7 @@ text_of(const TinyStep *t)
     return g_strdup_printf("%s tp %u cp %u dp %u pp %u chunks %u gpipe %d layers %u m %u batch %u "
                            "%s %s %s%s%s%s%s%s, groups %u, window %u, "
                            "vocabulary %u, %u of %u experts, %u shared, %u dense, loss %s of %u, "
-                           "tiles of %u",
+                           "tiles of %u, modules %x, layers %u by method %d",
                            t->schedule, t->tensor, t->context, t->data, t->stages, t->chunks,
                            t->order == LH_PIPELINE_GPIPE, t->layers, t->micro_batches, t->batch,
                            lh_dtype_names[t->dtype], lh_shard_names[t->shard],
@@ -34,7 +34,8 @@ text_of(const TinyStep *t)
                            t->gelu ? " gelu" : "", t->layer_norm ? " layer norm" : "",
                            t->tied ? " tied" : "", t->gate ? " gate" : "", t->groups, t->window,
                            (unsigned)t->vocabulary, t->choices, t->experts, t->shared, t->dense,
-                           lh_loss_names[t->loss], (unsigned)t->chunk_rows, (unsigned)t->tile_rows);
+                           lh_loss_names[t->loss], (unsigned)t->chunk_rows, (unsigned)t->tile_rows,
+                           t->recompute.modules, t->recompute.layers, t->recompute.method);
 }
 
 static LhProgram *
@@ -351,6 +352,59 @@ START_TEST(pipelines)
         tiny.behaviour = behaviour_of(m * 131 + i * 59);
         tiny.dtype = i < LH_SHARDS ? LH_DTYPE_FP32 : LH_DTYPE_BF16;
         if (test_takes(i + m))
+            check(&tiny);
+    }
+}
+END_TEST
+
+#define MODULES(...) .checkpoint = LH_CHECKPOINT_SELECTIVE, .recompute.modules = __VA_ARGS__
+#define LAYERS(how, n) .checkpoint = LH_CHECKPOINT_LAYER, .recompute = { 0, n, LH_RECOMPUTE_##how }
+#define EACH(module) LH_RECOMPUTE_BIT(module)
+
+/* Sets of modules of dense layers and of layers with experts, and some of the layers: on one rank,
+ * with tensor parallelism, sharded, and in pipelines. */
+START_TEST(recomputation)
+{
+    static const TinyStep different[] = {
+        { MODULES(EACH(MLP)) },
+        { MODULES(EACH(LAYERNORM)) },
+        { MODULES(EACH(CORE_ATTN) | EACH(LAYERNORM) | EACH(MLP)), .gelu = true, .tied = true },
+        { MODULES(EACH(MOE)), .experts = 4 },
+        { MODULES(EACH(MOE_ACT)), .experts = 5, .gelu = true, .layer_norm = true },
+        { MODULES(EACH(MLP) | EACH(MOE) | EACH(LAYERNORM)), .experts = 4, .shared = 1, .dense = 1 },
+        { MODULES(EACH(LAYERNORM) | EACH(MOE_ACT) | EACH(SHARED_EXPERTS)), .experts = 3,
+          .shared = 2 },
+        { LAYERS(BLOCK, 1) },
+        { LAYERS(EVERY, 2), .window = 5 },
+        { LAYERS(UNIFORM, 2), .experts = 4, .dense = 1 },
+        { LAYERS(UNIFORM, 3), .groups = 2 },
+    };
+    static const TinyStep sizes[] = {
+        { .layers = 4 },
+        { .tensor = 2, .layers = 3 },
+        { .tensor = 2, .data = 2, .layers = 4, .micro_batches = 2 },
+        { .tensor = 2, .stages = 2, .layers = 6, .micro_batches = 3 },
+        { .data = 2, .stages = 2, .chunks = 2, .layers = 12, .micro_batches = 2 },
+    };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(different) * G_N_ELEMENTS(sizes) * 2; i++) {
+        const unsigned way = i / 2 % G_N_ELEMENTS(different);
+        const TinyStep *size = &sizes[i / 2 / G_N_ELEMENTS(different)];
+        TinyStep tiny = different[way];
+
+        tiny.schedule = "zigzag";
+        tiny.tensor = size->tensor != 0 ? size->tensor : 1;
+        tiny.context = size->tensor == 0 && size->stages == 0 ? 2 : 1;
+        tiny.data = size->data != 0 ? size->data : 1;
+        tiny.stages = size->stages;
+        tiny.chunks = size->chunks;
+        tiny.layers = size->layers;
+        tiny.micro_batches = MAX(size->micro_batches, 1);
+        tiny.shard = i % 2 == 0 ? LH_SHARD_FSDP : LH_SHARD_ZERO1;
+        tiny.dtype = (i + way) % 2 == 0 ? LH_DTYPE_FP32 : LH_DTYPE_BF16;
+        tiny.behaviour = behaviour_of(i * 211);
+        tiny.behaviour.gather_again = i % 4 < 2;
+        if (test_takes(i))
             check(&tiny);
     }
 }
@@ -721,6 +775,6 @@ START_TEST(delays_change_nothing)
 END_TEST
 
 LH_TEST_MAIN("step_run", policies_and_shardings, models, experts, tiles, schedules, pipelines,
-             faults_are_beyond_the_gates, behaviours, small_vocabularies_are_refused,
+             recomputation, faults_are_beyond_the_gates, behaviours, small_vocabularies_are_refused,
              one_rank_and_eight_learn_the_same, states_are_carried_on, counts_agree,
              delays_change_nothing)

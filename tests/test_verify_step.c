@@ -26,7 +26,7 @@ tiny_text(const TinyStep *t)
         "checkpoint %d vocabulary %u unit %d halves %d reshard %d prefetch %u "
         "reduce %d each %d stay %d tensor %d clip %g step bytes %u logits %d "
         "again %d copies %u logits stay %d unfused %u %u, "
-        "%u of %u experts, %u shared, %u dense",
+        "%u of %u experts, %u shared, %u dense, modules %x, layers %u by method %d",
         t->schedule, t->tensor, t->context, t->data, t->stages, t->chunks, t->embedding_counts,
         t->loss_counts, t->order == LH_PIPELINE_GPIPE, t->layers, t->micro_batches, t->batch,
         t->groups, (int)t->shard, (int)t->checkpoint, (unsigned)t->vocabulary,
@@ -35,7 +35,8 @@ tiny_text(const TinyStep *t)
         t->behaviour.gradients_stay, t->behaviour.overlap_tensor, t->behaviour.clip,
         t->behaviour.step_bytes, t->behaviour.logits_fp32, t->behaviour.gather_again,
         t->behaviour.copy_bytes, t->behaviour.logits_stay, t->behaviour.unfused_bytes,
-        t->behaviour.unfused_loss, t->choices, t->experts, t->shared, t->dense);
+        t->behaviour.unfused_loss, t->choices, t->experts, t->shared, t->dense,
+        t->recompute.modules, t->recompute.layers, t->recompute.method);
 }
 
 /* Proves @tiny; returns false if it is refused. */
@@ -441,6 +442,84 @@ check_refusal(const TinyStep *tiny, const LhModelWeights *weights, const char *m
 }
 
 /* Layers that steps do not support, and experts that cannot be split. */
+/* Whether the layers of @tiny have what it recomputes, and no module lies within another. */
+static bool
+has_modules(const TinyStep *tiny)
+{
+    const uint32_t set = tiny->recompute.modules;
+    const uint32_t inside = LH_RECOMPUTE_BIT(MOE_ACT) | LH_RECOMPUTE_BIT(SHARED_EXPERTS);
+    const uint32_t of_experts = LH_RECOMPUTE_BIT(MOE) | LH_RECOMPUTE_BIT(MOE_ACT);
+
+    return (set & LH_RECOMPUTE_BIT(MLA_UP_PROJ)) == 0 &&
+           ((set & LH_RECOMPUTE_BIT(MOE)) == 0 || (set & inside) == 0) &&
+           ((set & LH_RECOMPUTE_BIT(MLP)) == 0 || tiny->experts == 0 || tiny->dense > 0) &&
+           ((set & of_experts) == 0 || tiny->experts > 0) &&
+           ((set & LH_RECOMPUTE_BIT(SHARED_EXPERTS)) == 0 || tiny->shared > 0);
+}
+
+/* Sizes of a step whose recomputation varies. */
+static TinyStep
+recomputed_step(uint32_t number)
+{
+    TinyStep tiny = {
+        .schedule = number % 5 == 4 ? "lasp" : "zigzag",
+        .linear = number % 5 == 4,
+        .gate = number % 5 == 4 && number % 2 == 0,
+        .tensor = 1 + number % 2,
+        .context = 1 + number / 2 % 2,
+        .data = 1 + number / 4 % 2,
+        .stages = number % 3 == 0 ? 2 : 1,
+        .layers = number % 3 == 0 ? 8 : 4,
+        .micro_batches = 2,
+        .shard = (LhShard)(number / 3 % LH_SHARDS),
+        .behaviour = behaviour_of(scramble(number)),
+    };
+
+    tiny.chunks = number % 6 == 0 ? 2 : 1;
+    if (scramble(number) % 3 > 0)
+        tiny.experts = 4;
+    tiny.shared = tiny.experts > 0 ? scramble(number) % 2 : 0;
+    tiny.dense = tiny.experts > 0 ? scramble(number) / 2 % 2 : 0;
+    return tiny;
+}
+
+/* Every set of modules is proven, or refused if and only if a layer lacks one of them. */
+START_TEST(modules_are_proven)
+{
+    uint32_t proven = 0;
+
+    for (uint32_t i = 0; i < 4 << LH_RECOMPUTE_MODULES; i++) {
+        TinyStep tiny = recomputed_step(scramble(i) / 16);
+
+        tiny.checkpoint = LH_CHECKPOINT_SELECTIVE;
+        tiny.recompute.modules = i % (1 << LH_RECOMPUTE_MODULES);
+        if (!has_modules(&tiny))
+            ck_assert(!prove(&tiny));
+        else if (take_all() || test_takes_of(i, 3))
+            ck_assert(prove(&tiny));
+        proven += has_modules(&tiny);
+    }
+    ck_assert_uint_ge(proven, 50);
+}
+END_TEST
+
+/* Layers by every method: the numbers up to the layers of a chunk are proven, the next is not. */
+START_TEST(layers_are_proven)
+{
+    for (uint32_t i = 0; i < 96; i++) {
+        TinyStep tiny = recomputed_step(scramble(i) / 8);
+        const uint32_t most = tiny.layers / tiny.stages / tiny.chunks;
+
+        tiny.checkpoint = LH_CHECKPOINT_LAYER;
+        tiny.recompute.method = (LhRecomputeMethod)(i % LH_RECOMPUTE_METHODS);
+        tiny.recompute.layers = 1 + i / LH_RECOMPUTE_METHODS % most;
+        ck_assert((!take_all() && !test_takes_of(i, 3)) || prove(&tiny));
+        tiny.recompute.layers = most + 1;
+        ck_assert(!prove(&tiny));
+    }
+}
+END_TEST
+
 START_TEST(models_are_refused)
 {
     const LhModelWeights latent = { .attention_parameters = 1000 };
@@ -533,4 +612,4 @@ END_TEST
 LH_TEST_MAIN("verify_step", sizes_are_proven, pipelines_are_proven, variants_are_proven,
              behaviours_are_proven, schedules_are_proven, models_are_proven,
              shared_heads_are_proven, patterns_are_proven, experts_are_proven, tiles_are_proven,
-             models_are_refused, malformed_steps_are_refused)
+             modules_are_proven, layers_are_proven, models_are_refused, malformed_steps_are_refused)

@@ -26,6 +26,9 @@ scenario_with_way(const LhConfig *config, const LhPlanSpace *space, GError **err
         "micro_batch_size",
         "num_micro_batches",
         "checkpoint",
+        "recompute_modules",
+        "recompute_method",
+        "recompute_num_layers",
         "shard",
         "schedule",
     };

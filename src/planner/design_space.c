@@ -10,6 +10,7 @@
 #include "framework_config/common/config_words.h"
 #include "planner/plan_point.h"
 #include "planner/plan_shapes.h"
+#include "scenario/setup_recomputation.h"
 #include "scenario/setup_step.h"
 #include "step/legality.h"
 #include "step/modules.h"
@@ -46,7 +47,7 @@ add_policies(LhPlanSpace *space, LhPlanPoint point, bool sharded)
         for (int shard = 0; lh_shard_names[shard] != NULL; shard++) {
             point.checkpoint = (uint8_t)checkpoint;
             point.shard = (uint8_t)shard;
-            if ((s->checkpoint < 0 || s->checkpoint == checkpoint) &&
+            if (lh_setup_recomputation_allows(s, (LhCheckpoint)checkpoint) &&
                 (s->shard >= 0 ? s->shard == shard : sharded || shard == LH_SHARD_DDP) &&
                 can_be_said(space, &point))
                 g_array_append_val(space->points, point);

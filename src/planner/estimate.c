@@ -92,12 +92,15 @@ sum_parts(const LhAttentionPart *attention, const LhAroundPart *around, uint32_t
     return sums;
 }
 
-/* Whether all layers have the same kind of attention, and all are dense or all have experts. */
+/* Whether all layers have the same kind of attention, all are dense or all have experts, and all
+ * are recomputed in the same way. */
 static bool
-has_equal_layers(const LhModel *m)
+has_equal_layers(const LhSetupStep *step)
 {
+    const LhModel *m = &step->model;
+
     return (m->layers == NULL || m->layers->len <= 1) &&
-           (m->num_experts == 0 || lh_model_dense(m) == 0);
+           (m->num_experts == 0 || lh_model_dense(m) == 0) && step->params.recompute.layers == 0;
 }
 
 /* Estimates a step without a pipeline. @next: sums with one more layer, for extrapolation; NULL:
@@ -231,6 +234,11 @@ as_one_stage(const LhPlanCase *c)
 
     if (p->behaviour.unit_is_model && lh_step_chunks(p) > 1) /* never reduced at the same time */
         p->behaviour.reduce_each = false;
+    if (lh_step_stages(p) > 1 && p->recompute.layers > 0) { /* layers are chosen in each chunk */
+        p->recompute.layers = 0;
+        if (p->recompute.method != LH_RECOMPUTE_UNIFORM)
+            p->checkpoint = LH_CHECKPOINT_NONE;
+    }
     p->pipeline_parallel = p->chunks = 1;
     p->pipeline_order = LH_PIPELINE_1F1B;
     p->embedding_counts = p->loss_counts = false;
@@ -254,7 +262,7 @@ lh_plan_around(const LhPlanCase *c, const LhStepAttention *hollow, bool communic
     const uint64_t layers = c->step.model.num_layers;
     const bool pipeline = lh_step_stages(&c->step.params) > 1;
 
-    around->continued = has_equal_layers(&c->step.model) && (pipeline || layers > FEW_LAYERS + 1);
+    around->continued = has_equal_layers(&c->step) && (pipeline || layers > FEW_LAYERS + 1);
     return lh_around_part(&one, around->continued ? FEW_LAYERS : layers, hollow, communication,
                           &around->few, error) &&
            (!around->continued ||

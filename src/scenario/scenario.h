@@ -78,8 +78,11 @@ typedef struct {
     bool account_for_embedding_in_pipeline_split, account_for_loss_in_pipeline_split;
     int pipeline_schedule; /* LhPipelineOrder */
     uint64_t num_micro_batches;
-    int shard;       /* LhShard */
-    int checkpoint;  /* LhCheckpoint */
+    int shard;      /* LhShard */
+    int checkpoint; /* LhCheckpoint */
+    char *recompute_modules;
+    int recompute_method; /* LhRecomputeMethod */
+    uint64_t recompute_num_layers;
     char *loss;      /* a kind of loss, perhaps with :ROWS */
     char *tiled_mlp; /* rows, or "auto" */
     int pad;         /* LhPad */

@@ -2,6 +2,7 @@
 #include "scenario/scenario_fields.h"
 
 #include "model/framework.h"
+#include "model/recomputation.h"
 #include "scenario/scenario.h"
 #include "scenario/scenario_options.h"
 #include "step/pipeline/pipeline.h"
@@ -456,6 +457,36 @@ static const LhField own_fields[] = {
       .description =
           "Activations of a step to recompute in the backward pass: none; attention (selective); "
           "whole layers (layer); or all but attention (remat). Default: the framework's." },
+    { .name = "recompute_modules",
+      .category = LH_ABOUT_MEMORY,
+      .type = LH_FIELD_STRING,
+      .offset = AT(recompute_modules),
+      .flags = LH_SCENARIO_OF_PROGRAM | LH_SCENARIO_OF_STEP,
+      .min = 1,
+      .max = -1,
+      .placeholder = "LIST",
+      .description = "Modules of each layer to recompute, in Megatron-LM's words and separated by "
+                     "commas: core_attn, layernorm, mlp, moe, moe_act, shared_experts. It means "
+                     "--checkpoint selective, which alone recomputes core_attn." },
+    { .name = "recompute_method",
+      .category = LH_ABOUT_MEMORY,
+      .type = LH_FIELD_CHOICE,
+      .offset = AT(recompute_method),
+      .flags = LH_SCENARIO_OF_PROGRAM | LH_SCENARIO_OF_STEP,
+      .choices = lh_recompute_method_names,
+      .description =
+          "Layers that --checkpoint layer recomputes, with N of --recompute-num-layers: the first "
+          "N of a pipeline stage, or of each of its chunks (block); N at a time, of which only the "
+          "first one's input is kept (uniform); or every N-th (every). Default: all, one by one." },
+    { .name = "recompute_num_layers",
+      .category = LH_ABOUT_MEMORY,
+      .type = LH_FIELD_UNIT,
+      .unit = LH_UNIT_COUNT,
+      .offset = AT(recompute_num_layers),
+      .flags = LH_SCENARIO_OF_PROGRAM | LH_SCENARIO_OF_STEP,
+      .min = 1,
+      .max = 65535,
+      .description = "The N of --recompute-method." },
     { .name = "loss",
       .category = LH_ABOUT_MEMORY,
       .type = LH_FIELD_STRING,

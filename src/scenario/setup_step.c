@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "scenario/schedule_pairs.h"
 #include "scenario/setup_params.h"
+#include "scenario/setup_recomputation.h"
 #include "sched/common/heads.h"
 #include "sched/pair.h"
 #include "step/behaviour.h"
@@ -484,6 +485,7 @@ lh_setup_fill_step(LhSetup *setup, const LhStepSizes *sizes, GError **error)
     const LhScenario *s = setup->scenario;
     LhSetupStep *step = setup->step = g_new0(LhSetupStep, 1);
     LhStepParams *p = &step->params;
+    LhCheckpoint checkpoint;
 
     setup->framework = step->framework = load_framework(setup, sizes->tensor, error);
     if (step->framework == NULL)
@@ -513,10 +515,11 @@ lh_setup_fill_step(LhSetup *setup, const LhStepSizes *sizes, GError **error)
     if (!set_micro_batches(s, sizes, p, error) || !set_loss(s, step->framework, p, error) ||
         !set_tiled_mlp(s, p, error))
         return false;
+    if (!lh_setup_recomputation(s, step->framework, &checkpoint, &p->recompute, error))
+        return false;
     lh_setup_step_policy(step,
                          s->shard < 0 ? (LhShard)step->framework->states_shard : (LhShard)s->shard,
-                         s->checkpoint < 0 ? (LhCheckpoint)step->framework->states_checkpoint
-                                           : (LhCheckpoint)s->checkpoint);
+                         checkpoint);
     p->learning_rate = LEARNING_RATE;
     return true;
 }

@@ -6,6 +6,7 @@
  */
 #include "step/formulas.h"
 
+#include "step/recompute_forms.h"
 #include "step/step_private.h"
 
 #define NORM_BYTES 4U /* of the loss and of the norm of gradients */
@@ -147,39 +148,6 @@ lh_step_tokens(const LhStepParams *p)
 
 /* ---- flops ---- */
 
-/* Whether attention's backward pass takes q and kv as rows, not as saved by heads. */
-static bool
-takes_rows(const LhStepPlan *plan, uint32_t layer)
-{
-    const LhStepModule *module = &plan->modules[plan->kinds[layer]];
-
-    for (uint32_t i = 0; i < module->backward->slots_count; i++) {
-        if (module->backward_roles[i] == LH_STEP_Q || module->backward_roles[i] == LH_STEP_KV)
-            return true;
-    }
-    return false;
-}
-
-/*
- * Whether the product with @weight is recomputed in the backward pass. Policy `layer` keeps only a
- * layer's input, `remat` also the results of attention; then q, k and v are recomputed only if
- * attention's backward pass, or that of silu, reads them.
- */
-static bool
-again(const LhStepPlan *plan, LhStepWeight weight, uint32_t layer)
-{
-    switch (plan->params.checkpoint) {
-    case LH_CHECKPOINT_LAYER:
-        return weight < LH_STEP_W_LAYER;
-    case LH_CHECKPOINT_REMAT:
-        if (weight == LH_STEP_W_Q || weight == LH_STEP_W_KV)
-            return takes_rows(plan, layer) || plan->kinds[layer] == LH_STEP_LINEAR;
-        return weight < LH_STEP_W_LAYER;
-    default:
-        return false;
-    }
-}
-
 /* Number of times that loops over tiles compute the product with @weight again: a tiled MLP does
  * before the gradients of each tile, a checkpointed loss before those of each chunk. */
 static uint32_t
@@ -207,29 +175,10 @@ lh_step_dense_flops(const LhProgram *program, uint32_t rank)
 
         if (!is_norm(w.weight) && (w.weight < LH_STEP_W_LAYER || head))
             products += product.product.m * product.product.n * product.product.k *
-                        (3 + (again(plan, w.weight, w.layer) ? 1 : 0) +
+                        (3 + (lh_step_product_again(plan, w.weight, w.layer) ? 1 : 0) +
                          again_in_tiles(plan, w.weight, head));
     }
     return 2 * products * plan->params.micro_batches;
-}
-
-/* Whether attention's forward pass is recomputed. */
-static bool
-attention_again(const LhStepPlan *plan)
-{
-    return plan->params.checkpoint == LH_CHECKPOINT_SELECTIVE ||
-           plan->params.checkpoint == LH_CHECKPOINT_LAYER;
-}
-
-/* Number of layers of a kind on a stage. */
-static uint64_t
-layers_of_kind(const LhStepPlan *plan, uint32_t stage, unsigned kind)
-{
-    uint64_t count = 0;
-
-    for (uint32_t layer = 0; layer < plan->layers; layer++)
-        count += plan->kinds[layer] == kind && lh_step_stage_of(plan, layer) == stage;
-    return count;
 }
 
 /* Sum of the attention programs' closed forms over all layers and micro-batches. */
@@ -237,7 +186,6 @@ static bool
 attention_claims(const LhStepPlan *plan, LhClaim claim, uint32_t rank, uint64_t *sum)
 {
     const LhStepPlace place = lh_step_place_of(plan, rank);
-    const uint64_t passes = attention_again(plan) ? 2 : 1;
 
     *sum = 0;
     for (unsigned kind = 0; kind < LH_STEP_KINDS; kind++) {
@@ -249,7 +197,12 @@ attention_claims(const LhStepPlan *plan, LhClaim claim, uint32_t rank, uint64_t 
         if (!lh_program_claim(module->forward, claim, place.context, &forward) ||
             !lh_program_claim(module->backward, claim, place.context, &backward))
             return false;
-        *sum += layers_of_kind(plan, place.stage, kind) * (passes * forward + backward);
+        for (uint32_t layer = 0; layer < plan->layers; layer++) {
+            const uint64_t passes = lh_step_attention_again(plan, layer) ? 2 : 1;
+
+            if (plan->kinds[layer] == kind && lh_step_stage_of(plan, layer) == place.stage)
+                *sum += passes * forward + backward;
+        }
     }
     *sum *= plan->params.micro_batches;
     return true;
@@ -368,37 +321,12 @@ rows_bytes(const LhStepPlan *plan)
            lh_dtype_bytes(plan->params.module.attention.dtype);
 }
 
-/* Number of inputs gathered again for weight gradients alone: the head's, N2 and N1. N1 does not
- * count if nothing else needs it in the backward pass. Loops over tiles gather their input once:
- * the head's counts with the forward pass, and N2 with recomputation, if the layer is recomputed.
- */
-static uint64_t
-gathered_again(const LhStepPlan *plan, uint32_t stage)
-{
-    const LhStepParams *p = &plan->params;
-    const bool recomputed =
-        p->checkpoint == LH_CHECKPOINT_LAYER || p->checkpoint == LH_CHECKPOINT_REMAT;
-    uint64_t moves = is_last(plan, stage) && !lh_step_loss_in_chunks(p) ? 1 : 0;
-
-    for (uint32_t layer = 0; layer < plan->layers; layer++) {
-        if (lh_step_stage_of(plan, layer) != stage)
-            continue;
-        if (p->mlp_tile_rows > 0 && recomputed &&
-            lh_step_matrix(plan, LH_STEP_W_UP, layer).rows > 0)
-            moves--;
-        moves += plan->params.checkpoint != LH_CHECKPOINT_REMAT || again(plan, LH_STEP_W_Q, layer)
-                     ? 2
-                     : 1;
-    }
-    return moves;
-}
-
 /*
  * Sequence parallelism gathers rows before a layer's products and scatters sums after them: N1, A,
  * N2 and M forward, dx twice and the gradients of N1 and N2 backward. Around the layers it moves
- * the embedding, its gradient, the head's input and its gradient. Recomputation of a layer, with
- * attention or without, repeats the moves of the forward pass, and gathered inputs may be gathered
- * once more. Statistics of the loss are three numbers per row.
+ * the embedding, its gradient, the head's input and its gradient. Recomputation repeats moves of
+ * the forward pass, and gathered inputs may be gathered once more; the head's too, unless chunks
+ * of the loss have gathered it. Statistics of the loss are three numbers per row.
  */
 static uint64_t
 tensor_sent(const LhStepPlan *plan, uint32_t stage)
@@ -410,11 +338,11 @@ tensor_sent(const LhStepPlan *plan, uint32_t stage)
 
     if (t == 1)
         return 0;
-    if (plan->params.checkpoint == LH_CHECKPOINT_LAYER ||
-        plan->params.checkpoint == LH_CHECKPOINT_REMAT)
-        moves += 4 * layers;
-    if (plan->params.behaviour.gather_again)
-        moves += gathered_again(plan, stage);
+    if (plan->params.behaviour.gather_again && is_last(plan, stage) &&
+        !lh_step_loss_in_chunks(&plan->params))
+        moves++;
+    for (uint32_t layer = 0; layer < plan->layers; layer++)
+        moves += lh_step_stage_of(plan, layer) == stage ? lh_step_moves_again(plan, layer) : 0;
     return plan->params.micro_batches * (t - 1) * (moves * rows_bytes(plan) + stats) +
            replicas_sent(plan, stage);
 }
@@ -434,7 +362,8 @@ gathers(const LhStepPlan *plan, const Weights *w)
         return w->weight == LH_STEP_W_EMBED && plan->model.tied_embeddings && !pipeline ? 2 * m : m;
     if (pipeline && !b->reshard)
         return 1 + halves * m;
-    return m * (1 + halves + (b->reshard ? 1 : 0));
+    return m *
+           (1 + halves + (b->reshard ? 1 : 0) + (lh_step_weights_again(plan, w->layer) ? 1 : 0));
 }
 
 /* Bytes sent for the norm of all gradients, over all ranks that hold distinct parts. */

@@ -224,18 +224,3 @@ const LhStepNode lh_step_embed_bwd[] = {
     { K(embed_bwd), MATRIX(EMBED), OPERANDS(OTHER(TOKENS), IN(DX_FULL), GRADIENT(EMBED)) },
     END,
 };
-
-#define BIT(role) (UINT64_C(1) << LH_STEP_##role)
-
-/* Outputs of attention for other rows. */
-#define WRITTEN_BY_ATTENTION                                                                       \
-    (BIT(O) | BIT(LSE) | BIT(STATE) | BIT(Q_HEADS) | BIT(KV_HEADS) | BIT(O_HEADS) | BIT(LSE_HEADS))
-
-G_STATIC_ASSERT(LH_STEP_DX < LH_STEP_KEPT_BITS); /* hence all roles of the forward pass */
-
-const uint64_t lh_step_kept[LH_CHECKPOINTS] = {
-    [LH_CHECKPOINT_NONE] = UINT64_MAX,
-    [LH_CHECKPOINT_SELECTIVE] = ~(WRITTEN_BY_ATTENTION),
-    [LH_CHECKPOINT_LAYER] = BIT(X),
-    [LH_CHECKPOINT_REMAT] = BIT(X) | WRITTEN_BY_ATTENTION,
-};

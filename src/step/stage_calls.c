@@ -3,6 +3,7 @@
  * Records one micro-batch call by call; or, in a pipeline, everything that a stage does.
  */
 #include "step/optimizer_calls.h"
+#include "step/recomputation.h"
 #include "step/sharding.h"
 #include "step/step_private.h"
 #include "step/table_rows.h"
@@ -35,16 +36,6 @@ around_attention(LhStepRecorder *r, uint32_t layer)
         lh_step_drop_weights(r, LH_STEP_W_Q, layer);
 }
 
-/* Roles of a layer that are kept after its forward pass. */
-static uint64_t
-kept(const LhStepPlan *plan)
-{
-    const uint64_t gathered = UINT64_C(1) << LH_STEP_N1_FULL | UINT64_C(1) << LH_STEP_N2_FULL;
-
-    return lh_step_kept[plan->params.checkpoint] &
-           ~(plan->params.behaviour.gather_again ? gathered : 0);
-}
-
 /* Records layers [first, end) forward, and the embedding if @first is 0. */
 static void
 forward(LhStepRecorder *r, uint32_t first, uint32_t end)
@@ -60,7 +51,7 @@ forward(LhStepRecorder *r, uint32_t first, uint32_t end)
             if (node->does == LH_STEP_ATTENTION)
                 around_attention(r, layer);
         }
-        drop(r, layer, kept(r->plan));
+        drop(r, layer, lh_step_kept(r->plan, layer));
         if (r->plan->params.behaviour.reshard)
             lh_step_drop_weights(r, LH_STEP_W_Q, layer);
     }
@@ -115,11 +106,10 @@ backward(LhStepRecorder *r, uint32_t first, uint32_t end)
 {
     r->phase = LH_PHASE_BACKWARD;
     for (uint32_t layer = end; layer-- > first;) {
-        /* Recomputation of a layer calls all of it again, including its last product. */
-        if (r->plan->params.checkpoint >= LH_CHECKPOINT_LAYER)
-            lh_step_need(r, LH_STEP_M, layer);
+        lh_step_call_again(r, layer);
         need_all(r, lh_step_post_bwd, layer);
         lh_step_run_table(r, lh_step_post_bwd, layer);
+        lh_step_restore_norm(r, layer);
         around_attention(r, layer);
         lh_step_run_attention(r, layer, true);
         lh_step_run_table(r, lh_step_pre_bwd, layer);

@@ -12,6 +12,7 @@
  *                        micro-batches that repeat
  *     stage_calls.c      records one micro-batch call by call (recorder.c) ...
  *     table_rows.c       ... row by row; recomputation follows from what is kept
+ *     recomputation.c    what is kept of a layer, and what runs again before its backward pass
  *     kernel_args.c      arguments of the kernel that a row calls
  *     sharding.c         weights and gradients: which ranks hold, gather and reduce them
  *     optimizer_calls.c  the optimizer's calls
@@ -20,6 +21,7 @@
  *     call_ops.c         turns calls into ops of a rank
  *     peak_memory.c      peak memory, without generating the ops
  *     formulas.c         parameters, flops and bytes, computed from the model alone
+ *     recompute_forms.c  ... of recomputation
  *     behaviour.c        behaviour of frameworks
  *     legality.c         which steps are possible
  *
@@ -30,6 +32,7 @@
 
 #include "model/framework.h"
 #include "model/model.h"
+#include "model/recomputation.h"
 #include "sched/schedule.h"
 
 /* Framework behaviour that the model leaves open. Traffic is in bytes moved per element of the
@@ -110,6 +113,7 @@ typedef struct {
     bool unrepeated;        /* record every micro-batch of a pipeline, without repetition */
     LhShard shard;
     LhCheckpoint checkpoint;
+    LhRecompute recompute;
     LhLoss loss;
     /* Rows of a rank that have logits at a time, at most, if the loss is in chunks; 0: by the rule
      * of the kind of loss (tiles.h). */

@@ -12,13 +12,6 @@
 
 #define LH_STEP_NONE UINT32_MAX
 
-/* ---- policies ---- */
-
-/* Roles of a layer that each recomputation policy keeps, as bits; LH_CHECKPOINT_NONE keeps all.
- * Gradients may lie beyond the last bit; none of them is kept. */
-#define LH_STEP_KEPT_BITS 64
-extern const uint64_t lh_step_kept[LH_CHECKPOINTS];
-
 /* ---- ranks ---- */
 
 /* Coordinates of a rank. */

@@ -76,6 +76,12 @@ const LhField lh_case_fields[] = {
              "Sharding among data- and context-parallel ranks: ddp, zero1, zero2, fsdp."),
     CASE(CHOICE, checkpoint, "checkpoint", OR_NULL, .choices = lh_checkpoint_names,
          .description = "Recomputation: none, selective, layer, remat."),
+    CASE(STRING, recompute_modules, "recompute_modules", IF_ANY,
+         .description = "Modules of a layer that selective recomputes, if they are given."),
+    CASE(CHOICE, recompute_method, "recompute_method", IF_ANY, .choices = lh_recompute_method_names,
+         .description = "How the layers to recompute are chosen, if not all are, one by one."),
+    CASE(UINT, recompute_num_layers, "recompute_num_layers", IF_ANY, .min = 1, .max = -1,
+         .description = "The number of layers that this method takes."),
     CASE(STRING, loss, "loss", OR_NULL, .max = -1,
          .description = "How the loss is computed: eager, fused; or in chunks with the head: "
                         "chunked, tiled, fused-linear, with \":ROWS\" if these are given."),
@@ -111,6 +117,19 @@ const LhField lh_case_fields[] = {
              "a profile found other values than the topology file, as one text; null without any."),
     { .name = NULL },
 };
+
+LhField *
+lh_case_columns(const LhScenario *scenario)
+{
+    g_autoptr(GArray) columns = g_array_new(TRUE, TRUE, sizeof(LhField));
+
+    for (const LhField *field = lh_case_fields; field->name != NULL; field++) {
+        if ((field->flags & LH_FIELD_REQUIRED) != 0 ||
+            (scenario != NULL && lh_scenario_has(scenario, field->name)))
+            g_array_append_vals(columns, field, 1);
+    }
+    return (LhField *)(void *)g_array_free(g_steal_pointer(&columns), FALSE);
+}
 
 /* ---- links ---- */
 
@@ -169,6 +188,12 @@ fill_step(LhCaseValues *v, const LhSetup *setup)
     v->num_micro_batches = p != NULL ? p->micro_batches : LH_FIELD_NO_UINT;
     v->shard = p != NULL ? (int)p->shard : -1;
     v->checkpoint = p != NULL ? (int)p->checkpoint : -1;
+    v->recompute_modules = p != NULL && p->recompute.modules != 0
+                               ? lh_recompute_text(p->recompute.modules, ",")
+                               : NULL;
+    v->recompute_method = p != NULL && p->recompute.layers > 0 ? (int)p->recompute.method : -1;
+    v->recompute_num_layers =
+        p != NULL && p->recompute.layers > 0 ? p->recompute.layers : LH_FIELD_NO_UINT;
     v->loss = p != NULL ? lh_step_loss_text(p) : NULL;
     v->mlp_tile_rows = p != NULL ? p->mlp_tile_rows : LH_FIELD_NO_UINT;
 }

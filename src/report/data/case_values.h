@@ -65,6 +65,9 @@ typedef struct {
     uint64_t num_micro_batches;
     int shard;
     int checkpoint;
+    char *recompute_modules;
+    int recompute_method;
+    uint64_t recompute_num_layers;
     char *loss;
     uint64_t mlp_tile_rows;
     int cost;
@@ -82,6 +85,10 @@ typedef struct {
 } LhCaseValues;
 
 extern const LhField lh_case_fields[];
+
+/* The fields for a table: of those that a case need not have, the ones that @scenario gives; NULL:
+ * none. Caller frees. */
+LhField *lh_case_columns(const LhScenario *scenario);
 
 /* Caller clears. */
 LhCaseValues lh_case_values(const LhSetup *setup);

@@ -335,15 +335,16 @@ lh_result_table(const LhSetup *setup, const LhComparison *comparison)
 {
     LhTable *table = lh_table_new();
     g_auto(LhCaseValues) of_case = lh_case_values(setup);
+    g_autofree LhField *columns = lh_case_columns(setup->scenario);
 
-    lh_field_columns(lh_case_fields, table);
+    lh_field_columns(columns, table);
     lh_field_columns(lh_row_fields, table);
     for (guint i = 0; i < comparison->rows->len; i++) {
         g_auto(LhRowValues) of_row =
             lh_row_values(setup, g_ptr_array_index(comparison->rows, i), lh_best_ps(comparison));
 
         lh_table_row(table);
-        lh_field_cells(lh_case_fields, &of_case, table);
+        lh_field_cells(columns, &of_case, table);
         lh_field_cells(lh_row_fields, &of_row, table);
     }
     return table;

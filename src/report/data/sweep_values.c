@@ -47,9 +47,10 @@ static char **
 columns(const LhSetup *setup)
 {
     GPtrArray *keys = g_ptr_array_new();
+    g_autofree LhField *of_case = lh_case_columns(NULL);
 
-    (void)setup; /* equal for all */
-    lh_field_keys(lh_case_fields, keys);
+    (void)setup; /* equal for all; what a case need not have is swept, or among what was asked */
+    lh_field_keys(of_case, keys);
     lh_field_keys(lh_row_fields, keys);
     lh_field_keys(told_apart_fields, keys);
     return strv_of(keys);
@@ -63,9 +64,10 @@ cells_of(const LhSetup *setup, const LhCaseValues *of_case, const LhComparison *
         .row = lh_row_values(setup, g_ptr_array_index(c->rows, index), lh_best_ps(c)),
         .told_apart_from_best = (char *)told_apart(c, index),
     };
+    g_autofree LhField *columns = lh_case_columns(NULL);
     LhRowValues row = cells.row;
 
-    lh_field_texts(lh_case_fields, of_case, texts);
+    lh_field_texts(columns, of_case, texts);
     lh_field_texts(lh_row_fields, &cells.row, texts);
     lh_field_texts(told_apart_fields, &cells, texts);
     lh_row_values_clear(&row);

@@ -96,6 +96,12 @@ static void
 describe_step(const LhSetup *setup, GString *out)
 {
     const LhStepParams *p = &setup->step->params;
+    g_autofree char *modules = lh_recompute_text(p->recompute.modules, ", ");
+    g_autofree char *layers =
+        p->recompute.layers > 0
+            ? g_strdup_printf("%s %u", lh_recompute_method_names[p->recompute.method],
+                              p->recompute.layers)
+            : g_strdup("");
 
     g_string_append_printf(out, "tensor parallel %u, context parallel %u, data parallel %u",
                            p->tensor_parallel, p->module.ranks, p->data_parallel);
@@ -110,11 +116,12 @@ describe_step(const LhSetup *setup, GString *out)
     if (lh_step_chunks(p) > 1)
         g_string_append_printf(out, ", interleaved: %u chunks of layers per stage",
                                lh_step_chunks(p));
-    g_string_append_printf(out, "%s; %u micro-batch%s of %u sequence%s; %s, recomputed: %s",
+    g_string_append_printf(out, "%s; %u micro-batch%s of %u sequence%s; %s, recomputed: %s%s%s",
                            lh_step_stages(p) > 1 ? ")" : "", p->micro_batches,
                            p->micro_batches == 1 ? "" : "es", p->module.attention.batch,
                            p->module.attention.batch == 1 ? "" : "s", lh_shard_names[p->shard],
-                           lh_checkpoint_names[p->checkpoint]);
+                           p->recompute.modules != 0 ? modules : lh_checkpoint_names[p->checkpoint],
+                           layers[0] != '\0' ? ", " : "", layers);
     lh_describe_tiles(p, out);
     g_string_append_printf(out, "; framework %s\n", setup->step->framework->name);
 }
