@@ -68,6 +68,7 @@ static const struct {
     { "recompute-method", "block", "uniform", "--recompute-granularity full" },
     { "recompute-num-layers", "1", "2", "--recompute-granularity full --recompute-method block" },
     { "recompute-activations", "true", "false", NULL },
+    { "moe-layer-recompute", "true", "false", "--num-experts 4" },
     { "recompute-modules", "moe_act", "core_attn", "--recompute-granularity selective" },
     { "bf16", "true", "false", NULL },
     { "fp16", "true", "false", "--bf16=false" },

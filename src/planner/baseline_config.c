@@ -64,7 +64,13 @@ text_of(const LhScenario *s, uint32_t ranks)
     if (s->shard >= 0)
         g_string_append_printf(text, ", %s", lh_shard_names[s->shard]);
     if (s->checkpoint >= 0)
-        g_string_append_printf(text, ", recomputed: %s", lh_checkpoint_names[s->checkpoint]);
+        g_string_append_printf(text, ", recomputed: %s",
+                               s->recompute_modules != NULL ? s->recompute_modules
+                                                            : lh_checkpoint_names[s->checkpoint]);
+    if (s->recompute_method >= 0)
+        g_string_append_printf(text, ", %s %" PRIu64,
+                               lh_recompute_method_names[s->recompute_method],
+                               s->recompute_num_layers);
     return g_string_free(g_steal_pointer(&text), FALSE);
 }
 
@@ -131,6 +137,7 @@ lh_plan_words(const LhConfig *config, const LhPlanSpace *space, guint index)
         .pipeline = shape->sizes.pipeline,
         .shard = point->shard,
         .checkpoint = point->checkpoint,
+        .recompute = space->setup->step->params.recompute,
         .order = point->order,
         .chunks = point->chunks,
         .layers_of_chunk = (uint32_t)(layers / shape->sizes.pipeline / point->chunks),

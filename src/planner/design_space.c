@@ -32,6 +32,7 @@ can_be_said(const LhPlanSpace *space, const LhPlanPoint *point)
                               .pipeline = sizes->pipeline,
                               .shard = point->shard,
                               .checkpoint = point->checkpoint,
+                              .recompute = space->setup->step->params.recompute,
                               .order = point->order,
                               .chunks = point->chunks };
 

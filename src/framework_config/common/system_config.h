@@ -9,6 +9,7 @@
 
 #include "base/settings/settings_file.h"
 #include "model/framework.h"
+#include "model/recomputation.h"
 
 /* A framework and its configuration format; one per framework, each in a file of its own. */
 typedef struct _LhConfigSystem LhConfigSystem;
@@ -47,6 +48,7 @@ typedef enum {
 typedef struct {
     uint32_t tensor, context, data, pipeline;
     int shard, checkpoint, order; /* LhShard, LhCheckpoint, LhPipelineOrder */
+    LhRecompute recompute;
     uint32_t chunks, layers_of_chunk;
     bool embedding_counts, loss_counts;
     uint32_t micro_batch_size, micro_batches;

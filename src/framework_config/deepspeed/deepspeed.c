@@ -452,7 +452,8 @@ static bool
 deepspeed_allows(const LhConfigWay *way)
 {
     return (way->checkpoint == LH_CHECKPOINT_NONE || way->checkpoint == LH_CHECKPOINT_LAYER) &&
-           way->pipeline == 1 && (way->tensor == 1 || way->shard != LH_SHARD_FSDP);
+           way->recompute.layers == 0 && way->pipeline == 1 &&
+           (way->tensor == 1 || way->shard != LH_SHARD_FSDP);
 }
 
 static void

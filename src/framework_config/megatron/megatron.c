@@ -4,7 +4,7 @@
  * Bridge, whose fields have the same names. Names and defaults as of github:NVIDIA/Megatron-LM,
  * megatron/training/arguments.py.
  *
- * Expert parallelism, FP8 and recomputation of single modules are not modelled; a note says so.
+ * Expert parallelism and FP8 are not modelled; a note says so.
  */
 #include "framework_config/megatron/megatron.h"
 
@@ -15,6 +15,7 @@
 #include "framework_config/megatron/megatron_keys.h"
 #include "framework_config/megatron/megatron_model.h"
 #include "framework_config/megatron/megatron_policies.h"
+#include "framework_config/megatron/megatron_recomputation.h"
 #include "framework_config/megatron/megatron_words.h"
 #include "step/step.h"
 
@@ -185,7 +186,8 @@ megatron_take(LhConfig *c, GError **error)
 static bool
 megatron_allows(const LhConfigWay *way)
 {
-    return way->checkpoint != LH_CHECKPOINT_REMAT && way->order != LH_PIPELINE_GPIPE;
+    return way->checkpoint != LH_CHECKPOINT_REMAT && way->order != LH_PIPELINE_GPIPE &&
+           (way->recompute.layers == 0 || way->recompute.method != LH_RECOMPUTE_EVERY);
 }
 
 const LhConfigSystem lh_config_megatron = {

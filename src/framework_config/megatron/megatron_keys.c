@@ -26,7 +26,7 @@ const LhConfigKey lh_config_megatron_keys[] = {
     READ("account-for-loss-in-pipeline-split"), READ("use-distributed-optimizer"),
     READ("data-parallel-sharding-strategy"), READ("use-megatron-fsdp"), READ("use-custom-fsdp"),
     READ("use-torch-fsdp2"), READ("recompute-granularity"), READ("recompute-method"),
-    READ("recompute-num-layers"), READ("recompute-activations"), READ("recompute-modules"),
+    READ("recompute-num-layers"), READ("recompute-activations"), READ("recompute-modules"), READ("moe-layer-recompute"),
     READ("bf16"), READ("fp16"), READ("fp8-format"), READ("fp8"), READ("window-size"),
     READ("expert-model-parallel-size"), READ("num-layers"), READ("hidden-size"),
     READ("ffn-hidden-size"), READ("num-attention-heads"), READ("group-query-attention"),
@@ -287,9 +287,6 @@ const LhConfigKey lh_config_megatron_keys[] = {
                   "experts get equal shares of the tokens in the plain order (a later version: "
                   "Experts spread over ranks)"),
     LH_CONFIG_NOT("moe-router-force-load-balancing", "false",
-                  "experts get equal shares of the tokens in the plain order (a later version: "
-                  "Experts spread over ranks)"),
-    LH_CONFIG_NOT("moe-layer-recompute", "false",
                   "experts get equal shares of the tokens in the plain order (a later version: "
                   "Experts spread over ranks)"),
     LH_CONFIG_NOT("moe-shared-expert-gate", "false",

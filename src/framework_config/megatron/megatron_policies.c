@@ -9,95 +9,11 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* Notes recomputation of parts of a layer, or of some layers, which no policy of a step models. */
-static void
-note_parts(LhConfig *c, int policy, const char *method)
-{
-    const LhSettingsEntry *modules = lh_config_entry(c, "recompute-modules");
-    static const char *const counts[] = { "recompute-num-layers", "checkpoint-num-layers",
-                                          "activations-checkpoint-num-layers" };
-    const LhSettingsEntry *layers = NULL;
-    g_autofree char *text = modules != NULL ? lh_settings_entry_text(modules) : NULL;
-    g_autofree char *count = NULL;
-
-    for (guint i = 0; i < G_N_ELEMENTS(counts) && layers == NULL; i++)
-        layers = lh_config_entry(c, counts[i]);
-    count = layers != NULL ? lh_settings_entry_text(layers) : NULL;
-    if (text != NULL && strcmp(text, "core_attn") != 0)
-        lh_config_note(c, modules,
-                       "not modelled: recompute-modules %.60s: only attention is recomputed (a "
-                       "later version: What makes a long step fit)",
-                       text);
-    if (count != NULL && policy == LH_CHECKPOINT_LAYER &&
-        (g_strcmp0(method, "block") == 0 || strcmp(count, "1") != 0))
-        lh_config_note(c, layers,
-                       "not modelled: recompute-num-layers %.20s: every layer is recomputed, and "
-                       "its input is kept (a later version: What makes a long step fit)",
-                       count);
-}
-
 bool
 lh_config_megatron_is_swift(const LhConfig *c)
 {
     return c->arguments && lh_config_entry(c, "model") != NULL &&
            lh_config_entry(c, "num-layers") == NULL;
-}
-
-/* Reads the names that older versions, and forks of them, use for recomputing whole layers: a flag,
- * or a method. */
-static bool
-read_older_recomputation(const LhConfig *c, const char **granularity, const char **method,
-                         const LhSettingsEntry **entry, GError **error)
-{
-    const LhSettingsEntry *flag = lh_config_entry(c, "checkpoint-activations");
-    const char *older = NULL;
-    bool all = false;
-
-    if (!lh_config_flag(c, "checkpoint-activations", &all, error) ||
-        !lh_config_word(c, "activations-checkpoint-method", &older, error))
-        return false;
-    if (*granularity != NULL || (!all && older == NULL))
-        return true;
-    *granularity = "full";
-    *method = older != NULL ? older : "uniform";
-    *entry = all ? flag : lh_config_entry(c, "activations-checkpoint-method");
-    return true;
-}
-
-bool
-lh_config_megatron_take_recomputation(LhConfig *c, GError **error)
-{
-    const LhSettingsEntry *entry = lh_config_entry(c, "recompute-granularity");
-    const char *granularity = NULL, *method = NULL;
-    bool activations = false;
-    int policy = LH_CHECKPOINT_NONE;
-
-    if (!lh_config_word(c, "recompute-granularity", &granularity, error) ||
-        !lh_config_word(c, "recompute-method", &method, error) ||
-        !lh_config_flag(c, "recompute-activations", &activations, error) ||
-        !read_older_recomputation(c, &granularity, &method, &entry, error))
-        return false;
-    if (granularity == NULL && activations) {
-        granularity = "selective";
-        entry = lh_config_entry(c, "recompute-activations");
-    }
-    if (granularity == NULL && lh_config_megatron_is_swift(c))
-        granularity = "selective";
-    if (granularity != NULL && strcmp(granularity, "full") == 0)
-        policy = LH_CHECKPOINT_LAYER;
-    else if (granularity != NULL && strcmp(granularity, "selective") == 0)
-        policy = LH_CHECKPOINT_SELECTIVE;
-    else if (granularity != NULL)
-        return lh_config_fail(
-            c, entry, error, "\"recompute-granularity\": found \"%.40s\"; allowed: full, selective",
-            granularity);
-    if (policy == LH_CHECKPOINT_LAYER && method == NULL)
-        lh_config_note(c, entry, "full needs --recompute-method; uniform is assumed");
-    if (policy == LH_CHECKPOINT_LAYER && g_strcmp0(method, "block") == 0)
-        lh_config_note(c, entry, "block recomputes some of a stage's layers; all are assumed");
-    note_parts(c, policy, method);
-    lh_config_set(c, entry, LH_CONFIG_WAY, "checkpoint", lh_checkpoint_names[policy]);
-    return true;
 }
 
 /* Reads NeMo's sharding: from the optimizer's name, or "fsdp" with a strategy. */

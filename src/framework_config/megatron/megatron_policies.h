@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Recomputation, sharding and pipeline stages in Megatron-LM's options.
+ * Sharding and pipeline stages in Megatron-LM's options.
  */
 #pragma once
 
@@ -9,9 +9,6 @@
 /* Whether this is ms-swift's Megatron. It takes the model by its name, and has other defaults:
  * sharded optimizer states, recomputed attention, and the element type of the model's weights. */
 bool lh_config_megatron_is_swift(const LhConfig *c);
-
-/* Reads what is recomputed in the backward pass. */
-bool lh_config_megatron_take_recomputation(LhConfig *c, GError **error);
 
 /* Reads what data-parallel ranks shard. */
 bool lh_config_megatron_take_sharding(LhConfig *c, GError **error);

@@ -31,18 +31,26 @@ say_pipeline(const LhConfig *c, const LhConfigWay *way, GPtrArray *words)
 static void
 say_recomputation(const LhConfig *c, const LhConfigWay *way, GPtrArray *words)
 {
+    g_autofree char *modules = lh_recompute_text(way->recompute.modules, " ");
+
     lh_config_unsay(c, words, "recompute-activations");
+    lh_config_unsay(c, words, "moe-layer-recompute");
     lh_config_unsay(c, words, "checkpoint-activations");
     lh_config_unsay(c, words, "activations-checkpoint-method");
-    lh_config_unsay(c, words, "recompute-modules");
+    if (modules[0] != '\0')
+        lh_config_say(c, words, "recompute-modules", LH_SETTINGS_LIST, modules);
+    else
+        lh_config_unsay(c, words, "recompute-modules");
     if (way->checkpoint == LH_CHECKPOINT_NONE)
         lh_config_unsay(c, words, "recompute-granularity");
     else
         lh_config_say(c, words, "recompute-granularity", LH_SETTINGS_WORD,
                       way->checkpoint == LH_CHECKPOINT_LAYER ? "full" : "selective");
     if (way->checkpoint == LH_CHECKPOINT_LAYER) {
-        lh_config_say(c, words, "recompute-method", LH_SETTINGS_WORD, "uniform");
-        lh_config_say_count(c, words, "recompute-num-layers", 1);
+        lh_config_say(c, words, "recompute-method", LH_SETTINGS_WORD,
+                      way->recompute.layers > 0 ? lh_recompute_method_names[way->recompute.method]
+                                                : "uniform");
+        lh_config_say_count(c, words, "recompute-num-layers", MAX(way->recompute.layers, 1));
     } else {
         lh_config_unsay(c, words, "recompute-method");
         lh_config_unsay(c, words, "recompute-num-layers");

@@ -6,7 +6,7 @@
  *
  * Its ring of scaled_dot_product_attention on zigzag halves is simulated as `zigzag` (rotate method
  * alltoall), and as `te-allgather` where keys are gathered (allgather, the default). Its selective
- * recomputation keeps matrix products and attention; longhaul's recomputes attention.
+ * recomputation by op keeps matrix products and attention; longhaul's recomputes attention.
  */
 #include "framework_config/torchtitan/torchtitan.h"
 
@@ -245,13 +245,31 @@ take_torchtitan_pipeline(LhConfig *c, GError **error)
     return true;
 }
 
+/* Every n-th layer is recomputed whole, 0 and 1: all of them. */
+static bool
+take_frequency(LhConfig *c, const char *option, GError **error)
+{
+    const LhSettingsEntry *entry = lh_config_entry(c, "activation-checkpoint.selective-ac-option");
+    guint64 every;
+
+    if (!g_ascii_string_to_unsigned(option, 10, 0, UINT16_MAX, &every, NULL))
+        return refuse(c, "activation-checkpoint.selective-ac-option", option, "op, or a number",
+                      error);
+    if (every <= 1)
+        return true;
+    lh_config_set(c, entry, LH_CONFIG_WAY, "recompute_method",
+                  lh_recompute_method_names[LH_RECOMPUTE_EVERY]);
+    lh_config_set_count(c, entry, LH_CONFIG_WAY, "recompute_num_layers", every);
+    return true;
+}
+
 static bool
 take_policies(LhConfig *c, GError **error)
 {
     static const char *const modes[] = { "none", "selective", "full", NULL };
     static const int policies[] = { LH_CHECKPOINT_NONE, LH_CHECKPOINT_SELECTIVE,
                                     LH_CHECKPOINT_LAYER };
-    const char *mode = "selective", *type = "bfloat16", *option = "";
+    const char *mode = "selective", *type = "bfloat16", *option = "2";
     int which;
 
     if (!lh_config_word(c, "activation-checkpoint.mode", &mode, error) ||
@@ -261,14 +279,15 @@ take_policies(LhConfig *c, GError **error)
     which = lh_config_index(modes, mode);
     if (which < 0)
         return refuse(c, "activation-checkpoint.mode", mode, "none, selective, full", error);
-    if (which == 1 && g_ascii_isdigit(option[0])) /* every n-th layer is recomputed */
-        which = strcmp(option, "1") == 0 ? 2 : 1;
+    if (which == 1 && strcmp(option, "op") != 0) {
+        if (!take_frequency(c, option, error))
+            return false;
+        which = 2;
+    }
     if (which == 1)
         lh_config_note(c, lh_config_entry(c, "activation-checkpoint.mode"),
-                       "not modelled: activation-checkpoint.mode selective %.20s: which layers or "
-                       "matrix products it keeps; only attention is recomputed, which takes more "
-                       "memory (a later version: What makes a long step fit)",
-                       option[0] != '\0' ? option : "2");
+                       "not modelled: activation-checkpoint.mode selective op: which matrix "
+                       "products it keeps; only attention is recomputed, which takes more memory");
     if (strcmp(type, "bfloat16") != 0)
         lh_config_note(c, lh_config_entry(c, "training.mixed-precision-param"),
                        "not modelled: %.20s: bf16 is predicted instead", type);
@@ -316,7 +335,8 @@ torchtitan_take(LhConfig *c, GError **error)
 static bool
 torchtitan_allows(const LhConfigWay *way)
 {
-    return way->checkpoint != LH_CHECKPOINT_REMAT &&
+    return way->checkpoint != LH_CHECKPOINT_REMAT && way->recompute.modules == 0 &&
+           (way->recompute.layers == 0 || way->recompute.method == LH_RECOMPUTE_EVERY) &&
            (way->shard == LH_SHARD_FSDP || (way->shard == LH_SHARD_DDP && way->context == 1));
 }
 
@@ -345,6 +365,7 @@ torchtitan_say(const LhConfig *c, const LhConfigWay *way, GPtrArray *words)
     const uint64_t local =
         (uint64_t)way->micro_batch_size * (way->pipeline > 1 ? way->micro_batches : 1);
     const bool sharded = way->shard == LH_SHARD_FSDP;
+    g_autofree char *every = g_strdup_printf("%u", way->recompute.layers);
     const int method = way->context > 1 ? lh_config_index(torchtitan_schedules, way->schedule) : -1;
 
     lh_config_say_count(c, words, "training.seq_len", way->seq_length);
@@ -361,7 +382,16 @@ torchtitan_say(const LhConfig *c, const LhConfigWay *way, GPtrArray *words)
         lh_config_say(c, words, "parallelism.context_parallel_rotate_method", LH_SETTINGS_WORD,
                       rotate_methods[method]);
     say_torchtitan_pipeline(c, way, words);
-    lh_config_say(c, words, "activation_checkpoint.mode", LH_SETTINGS_WORD, modes[way->checkpoint]);
+    lh_config_say(c, words, "activation_checkpoint.mode", LH_SETTINGS_WORD,
+                  way->recompute.layers > 0 ? "selective" : modes[way->checkpoint]);
+    if (way->recompute.layers > 0)
+        lh_config_say(c, words, "activation_checkpoint.selective_ac_option", LH_SETTINGS_WORD,
+                      every);
+    else if (way->checkpoint == LH_CHECKPOINT_SELECTIVE)
+        lh_config_say(c, words, "activation_checkpoint.selective_ac_option", LH_SETTINGS_WORD,
+                      "op");
+    else
+        lh_config_unsay(c, words, "activation_checkpoint.selective_ac_option");
 }
 
 const LhConfigSystem lh_config_torchtitan = {

@@ -252,7 +252,7 @@ static bool
 trainer_allows(const LhConfigWay *way)
 {
     return (way->checkpoint == LH_CHECKPOINT_NONE || way->checkpoint == LH_CHECKPOINT_LAYER) &&
-           way->pipeline == 1;
+           way->recompute.layers == 0 && way->pipeline == 1;
 }
 
 static void
