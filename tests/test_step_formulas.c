@@ -491,8 +491,132 @@ START_TEST(what_is_not_fused_is_kept)
 }
 END_TEST
 
+/* ---- recomputation ---- */
+
+#define EACH(module) LH_RECOMPUTE_BIT(module)
+#define TOKENS UINT64_C(2048)
+
+/* Flops of products, most bytes that are saved for the backward pass, and recomputed layers as
+ * bits, of one rank. */
+typedef struct {
+    uint64_t flops, saved_bytes, layers;
+} Recomputed;
+
+static uint64_t
+recomputed_layers(const LhProgram *program)
+{
+    LhOpBuffer buffer = { 0 };
+    uint64_t layers = 0;
+    LhCursor cursor;
+
+    lh_cursor_init(&cursor, program, 0);
+    while (lh_cursor_step(&cursor, &buffer)) {
+        for (uint32_t i = 0; i < buffer.ops_count; i++) {
+            if (buffer.ops[i].phase == LH_PHASE_RECOMPUTE)
+                layers |= UINT64_C(1) << buffer.ops[i].layer;
+        }
+    }
+    lh_op_buffer_clear(&buffer);
+    return layers;
+}
+
+static Recomputed
+recompute(const LhModel *model, LhCheckpoint checkpoint, LhRecompute how)
+{
+    const LhStepParams like = { .module = { .attention.seq_length = TOKENS, .ranks = 1 },
+                                .tensor_parallel = 1,
+                                .data_parallel = 1,
+                                .micro_batches = 1,
+                                .checkpoint = checkpoint,
+                                .recompute = how };
+    g_autoptr(LhProgram) program = step_of(model, &like);
+    LhWide dense = 0, attention = 0;
+    LhLive live;
+
+    count_flops(program, 0, &dense, &attention);
+    lh_live_init(&live, program, 0);
+    lh_live_walk(&live, program, 0);
+    return (Recomputed){ (uint64_t)dense, live.most_saved, recomputed_layers(program) };
+}
+
+/* Checks what a set of modules computes more than none, per token, and saves less, per token in
+ * bf16. */
+static void
+check_modules(const LhModel *model, uint32_t modules, uint64_t flops, uint64_t elements)
+{
+    const Recomputed none = recompute(model, LH_CHECKPOINT_NONE, (LhRecompute){ 0 });
+    const Recomputed some =
+        recompute(model, LH_CHECKPOINT_SELECTIVE, (LhRecompute){ .modules = modules });
+
+    ck_assert_uint_eq(some.flops - none.flops, TOKENS * flops);
+    ck_assert_uint_eq(none.saved_bytes - some.saved_bytes, TOKENS * 2 * elements);
+}
+
+/* By hand, of a layer with width h: norms write 2 h elements; a gated MLP of width f keeps 3 f and
+ * computes 3 products of h x f; with k choices of experts of width e, their activation has k e. */
+START_TEST(modules_free_what_they_write)
+{
+    static const char text[] =
+        "{ \"schema\": \"longhaul.model/1\", \"name\": \"few\", \"source\": \"none\", "
+        "\"num_layers\": 5, \"hidden_size\": 64, \"num_attention_heads\": 4, "
+        "\"ffn_hidden_size\": 32, \"gated_mlp\": true, \"num_experts\": 8, "
+        "\"experts_per_token\": 4, \"shared_experts\": 2, \"dense_layers\": 2, "
+        "\"dense_ffn_hidden_size\": 96, \"vocab_size\": 1000 }";
+    enum { LAYERS = 5, DENSE = 2, H = 64, F = 96, E = 32, SHARED = 2, CHOICES = 2, ROUTED = 6 };
+    const uint64_t shared = (LAYERS - DENSE) * SHARED * 2 * 3 * H * E;
+    const uint64_t routed = (LAYERS - DENSE) * (CHOICES * 2 * 3 * H * E + 2 * H * ROUTED);
+    g_autoptr(GError) error = NULL;
+    g_autoptr(LhModel) model = lh_model_parse("few.json", text, strlen(text), &error);
+
+    ck_assert_msg(model != NULL, "%s", error != NULL ? error->message : "");
+    check_modules(model, EACH(LAYERNORM), 0, LAYERS * 2 * H);
+    check_modules(model, EACH(MLP), DENSE * 2 * 3 * H * F, DENSE * 3 * F);
+    check_modules(model, EACH(MOE_ACT), 0, (LAYERS - DENSE) * CHOICES * E);
+    check_modules(model, EACH(SHARED_EXPERTS), shared, (LAYERS - DENSE) * SHARED * 3 * E);
+    check_modules(model, EACH(LAYERNORM) | EACH(MLP) | EACH(SHARED_EXPERTS) | EACH(MOE_ACT),
+                  shared + DENSE * 2 * 3 * H * F,
+                  LAYERS * 2 * H + DENSE * 3 * F +
+                      (LAYERS - DENSE) * (SHARED * 3 * E + CHOICES * E));
+    ck_assert_uint_eq(
+        recompute(model, LH_CHECKPOINT_SELECTIVE, (LhRecompute){ .modules = EACH(MOE) }).flops -
+            recompute(model, LH_CHECKPOINT_NONE, (LhRecompute){ 0 }).flops,
+        TOKENS * (shared + routed));
+}
+END_TEST
+
+/* Of six equal layers, two are recomputed by `block` 2 and `every` 3; `uniform` 2 recomputes all
+ * and keeps three inputs. */
+START_TEST(layers_are_recomputed_by_number)
+{
+    g_autoptr(LhModel) model = load("tnl-385m");
+    const uint64_t input = TOKENS * 2 * model->hidden_size;
+
+    model->num_layers = 6;
+    const Recomputed none = recompute(model, LH_CHECKPOINT_NONE, (LhRecompute){ 0 });
+    const Recomputed all = recompute(model, LH_CHECKPOINT_LAYER, (LhRecompute){ 0 });
+    const Recomputed block =
+        recompute(model, LH_CHECKPOINT_LAYER, (LhRecompute){ 0, 2, LH_RECOMPUTE_BLOCK });
+    const Recomputed every =
+        recompute(model, LH_CHECKPOINT_LAYER, (LhRecompute){ 0, 3, LH_RECOMPUTE_EVERY });
+    const Recomputed uniform =
+        recompute(model, LH_CHECKPOINT_LAYER, (LhRecompute){ 0, 2, LH_RECOMPUTE_UNIFORM });
+
+    ck_assert_uint_eq(3 * (block.flops - none.flops), all.flops - none.flops);
+    ck_assert_uint_eq(every.flops, block.flops);
+    ck_assert_uint_eq(every.saved_bytes, block.saved_bytes);
+    ck_assert_uint_eq(3 * (none.saved_bytes - block.saved_bytes),
+                      none.saved_bytes - all.saved_bytes);
+    ck_assert_uint_eq(uniform.flops, all.flops);
+    ck_assert_uint_eq(block.layers, 1 << 0 | 1 << 1);
+    ck_assert_uint_eq(every.layers, 1 << 2 | 1 << 5);
+    ck_assert_uint_eq(uniform.layers, (1 << 6) - 1);
+    ck_assert_uint_eq(all.saved_bytes - uniform.saved_bytes, 3 * input);
+}
+END_TEST
+
 LH_TEST_MAIN("step_formulas", flops_are_six_times_parameters_and_attention,
              experts_count_as_parameters_and_flops, layers_by_turns_are_summed,
              states_are_those_of_zero, one_rank_takes_the_sum_of_its_kernels,
              twice_the_layers_take_twice_the_time, attention_takes_what_it_takes_alone,
-             what_is_not_fused_is_kept)
+             what_is_not_fused_is_kept, modules_free_what_they_write,
+             layers_are_recomputed_by_number)

@@ -404,6 +404,7 @@ START_TEST(recomputation)
         tiny.dtype = (i + way) % 2 == 0 ? LH_DTYPE_FP32 : LH_DTYPE_BF16;
         tiny.behaviour = behaviour_of(i * 211);
         tiny.behaviour.gather_again = i % 4 < 2;
+        tiny.tile_rows = i % 9 == 4 ? 3 : 0;
         if (test_takes(i))
             check(&tiny);
     }
