@@ -142,6 +142,8 @@ storage_of(const Case *c, unsigned operand, LhElementRule rule)
 {
     if (rule == LH_ELEMENT_FP32)
         return LH_STORAGE_FP32;
+    if (rule == LH_ELEMENT_INT8)
+        return LH_STORAGE_INT8;
     if (rule == LH_ELEMENT_EITHER && !c->narrow)
         return c->storage == LH_STORAGE_FP64 ? LH_STORAGE_FP64 : LH_STORAGE_FP32;
     if (rule == LH_ELEMENT_OTHER && c->narrow && operand > 0)

@@ -174,7 +174,7 @@ START_TEST(kernels_count_the_layer_exactly)
     const LhKernelArgs stated = { .rows = { 6, 4, .traffic = 10 } };
     const LhKernelArgs padded = { .rows = { 6, 4, .vocabulary = 9, .tokens = 6 } };
     const LhKernelArgs heads = { .to_heads = { 3, 0, 1, 1e4, { 2, 1 }, 4, 2, 8 } };
-    const LhKernelArgs shard = { .optimizer = { 24 } };
+    const LhKernelArgs shard = { .optimizer = { 24 } }, shards = { .optimizer = { 513 } };
     LhKernelArgs first = product, first_rows = rows, added, plain = heads, first_count = count;
 
     first.first = first_rows.first = first_count.first = true;
@@ -231,6 +231,13 @@ START_TEST(kernels_count_the_layer_exactly)
     /* 2 + 8 + 16 + 2 bytes per parameter, the norm, and the step counter. */
     check("adam", shard, 17 * 24, 28 * 24 + 4 + 8);
     check("adam_fp32", shard, 17 * 24, (2 + 16 + 8) * 24 + 4 + 8);
+    check("adam_moments16", shard, 17 * 24, (2 + 8 + 8 + 2) * 24 + 4 + 8);
+    check("adam_direct", shard, 17 * 24, (2 + 16 + 4) * 24 + 4 + 8);
+    check("adam_direct_moments16", shard, 17 * 24, (2 + 8 + 4) * 24 + 4 + 8);
+    /* Two scales, read and written. */
+    check("adam_moments8", shard, 25 * 24, (2 + 8 + 4 + 2) * 24 + 4 + 8 + 16);
+    check("adam_direct_moments8", shard, 25 * 24, (2 + 4 + 4) * 24 + 4 + 8 + 16);
+    check("adam_direct_moments8", shards, 25 * 513, (2 + 4 + 4) * 513 + 4 + 8 + 3 * 16);
 }
 END_TEST
 

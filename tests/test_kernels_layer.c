@@ -915,13 +915,13 @@ plain_adam(Adam *a, const double *g, unsigned count, double scale, int t)
 static void
 check_adam(const char *kernel, double clip, bool first, unsigned count)
 {
-    const bool is_fp32 = strcmp(kernel, "adam_fp32") == 0;
+    const bool direct = lh_kernels[lh_kernel_find(kernel)]->operands[3].kind == LH_TENSOR_MOMENTS;
     const LhKernelArgs args = { .optimizer = { count, 0.02, 0.9, 0.99, 1e-3, 0.1, clip } };
     const uint32_t moments = count % 2 == 0 ? 2 : 1;
     const uint32_t parts[LH_KERNEL_OPERANDS_MAX] = {
-        3, 1, 1, is_fp32 ? moments : 2, is_fp32 ? 2 : moments, 6
+        3, 1, 1, direct ? moments : 2, direct ? 2 : moments, 6
     };
-    const char *master = is_fp32 ? "w" : "master";
+    const char *master = direct ? "w" : "master";
     Adam want = { 0 };
     World w;
 
@@ -962,7 +962,8 @@ check_adam(const char *kernel, double clip, bool first, unsigned count)
 
 START_TEST(layer_adam_is_its_formula)
 {
-    const char *const names[] = { "adam", "adam_fp32" };
+    const char *const names[] = { "adam", "adam_moments16", "adam_fp32", "adam_direct",
+                                  "adam_direct_moments16" };
 
     for (unsigned i = 0; i < G_N_ELEMENTS(names); i++) {
         check_adam(names[i], 0, false, PARAMETERS);
@@ -1017,7 +1018,8 @@ give_operands(LhCall *call, const LhKernel *kernel)
             .data = (unsigned char *)data,
             .parts = outside && by_members ? 2 : 1,
             .part_bytes = 4096,
-            .storage = LH_STORAGE_FP32,
+            .storage =
+                kernel->operands[n].element == LH_ELEMENT_INT8 ? LH_STORAGE_INT8 : LH_STORAGE_FP32,
         };
     }
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "execute/step_compare.h"
 
+#include "execute/step_moments.h"
 #include "kernels/cpu/rows.h"
 #include "step/step.h"
 
@@ -9,7 +10,7 @@
 /* ---- accumulators ---- */
 
 /* Compared quantities of a weight. */
-typedef enum { GRADIENT, MASTER, WEIGHTS, QUANTITIES } Quantity;
+typedef enum { GRADIENT, SECOND, MASTER, WEIGHTS, QUANTITIES } Quantity;
 
 /* Sums of squares over all parts of a tensor on all ranks: of the errors, of the magnitude they are
  * relative to, and of the unit they are counted in. */
@@ -21,6 +22,7 @@ typedef struct {
 /* Moments of a whole weight, as held by the ranks; NaN where no rank holds them. */
 typedef struct {
     double *first, *second;
+    double *low, *high; /* bounds of the first moments before they were rounded; NULL: fp32 */
 } Moments;
 
 /* Effect of rounding on a quantity over several disturbed steps: sums of the squared errors and of
@@ -226,38 +228,88 @@ measure_rounding(Comparison *c)
 
 /* ---- parts ---- */
 
+/*
+ * Moments are compared with the reference's, which are rounded at the same places. Where the two
+ * differ by e before that, they are on both sides of a boundary, one step apart, with the
+ * probability e / step, so that the expected square of the error is e step.
+ */
 static void
-compare_moments(const Comparison *c, const LhStepContents *at, const unsigned char *data)
+compare_moments(const Comparison *c, const LhStepContents *at, const LhStepMoments *found)
 {
     const LhModelTensor *t = reference_of(c, at->state.weight, at->state.layer);
     const Moments *all = moments_of(c, at->state.weight, at->state.layer);
     const double unit = gradient_unit(c->n);
-    SquareSums *sums = sums_of(c, at->state.weight, at->state.layer, GRADIENT);
     uint64_t whole;
 
-    sums->there = true;
     for (uint64_t i = 0; i < at->count; i++) {
-        double error;
+        SquareSums *sums = sums_of(c, at->state.weight, at->state.layer, GRADIENT);
+        LhStoredNumber first, second;
+        double error, e, size;
 
+        sums->there = true;
         if (!lh_step_whole_element(at, at->first + i, &whole))
             continue;
-        all->first[whole] = lh_element_get(data, LH_STORAGE_FP32, i);
-        all->second[whole] = lh_element_get(data, LH_STORAGE_FP32, at->count + i);
-        error = all->first[whole] - t->first[whole];
+        first = lh_step_moments_first(found, i);
+        second = lh_step_moments_second(found, i);
+        all->first[whole] = first.value;
+        all->second[whole] = second.value;
+        error = first.value - t->first[whole];
+        e = unit * fabs(t->first[whole]);
         sums->error2 += error * error;
         sums->size2 += t->first[whole] * t->first[whole];
-        sums->unit2 += unit * unit * t->first[whole] * t->first[whole];
+        sums->unit2 += e * e + e * (first.high - first.low);
+        if (all->low == NULL)
+            continue;
+        all->low[whole] = first.low;
+        all->high[whole] = first.high;
+        sums = sums_of(c, at->state.weight, at->state.layer, SECOND);
+        error = lh_step_moments_disagree(&c->n->reference->shape, &first, &second, &size);
+        sums->there = true;
+        sums->error2 += error * error;
+        sums->size2 += size * size;
+        sums->unit2 += ADAM_ROUNDINGS * FP32_ROUNDOFF * FP32_ROUNDOFF * size * size;
     }
 }
 
-/* Adam's first update of a weight with these moments. */
-static double
+/* Bounds of Adam's first update of a weight with these moments. */
+static LhStepBounds
 first_update(const Comparison *c, const Moments *m, uint64_t whole)
 {
     const LhModelShape *s = &c->n->reference->shape;
+    double update;
 
-    return -s->learning_rate * m->first[whole] / (1 - s->beta1) /
-           (sqrt(m->second[whole] / (1 - s->beta2)) + s->adam_epsilon);
+    if (m->low != NULL)
+        return lh_step_moments_update(s, m->low[whole], m->high[whole]);
+    update = -s->learning_rate * m->first[whole] / (1 - s->beta1) /
+             (sqrt(m->second[whole] / (1 - s->beta2)) + s->adam_epsilon);
+    return (LhStepBounds){ update, update };
+}
+
+/* A number as the slot stores it. */
+static double
+stored(const LhSlot *slot, double x)
+{
+    uint64_t cell;
+
+    lh_element_put(&cell, lh_dtype_storage(slot->dtype), 0, x);
+    return lh_element_get(&cell, lh_dtype_storage(slot->dtype), 0);
+}
+
+/* Weights without an fp32 copy: exactly those between the bounds, rounded once. */
+static void
+compare_direct(const LhSlot *slot, double before, double found, const LhStepBounds *update,
+               SquareSums *sums)
+{
+    const double slack =
+        ADAM_ROUNDINGS * FP32_ROUNDOFF * (fabs(before) + fmax(fabs(update->low), update->high));
+    const double error =
+        lh_step_bounds_apart((LhStepBounds){ found, found },
+                             (LhStepBounds){ stored(slot, before + update->low - slack),
+                                             stored(slot, before + update->high + slack) });
+
+    sums->error2 += error * error;
+    sums->size2 += update->low * update->low;
+    sums->unit2 += FP32_ROUNDOFF * FP32_ROUNDOFF * before * before + slack * slack;
 }
 
 /* Compares weights with the initial ones updated by the moments found, and, for fp32 weights of all
@@ -267,6 +319,7 @@ compare_weights(Comparison *c, const LhSlot *slot, const LhStepContents *at,
                 const unsigned char *data)
 {
     const Quantity quantity = at->state.family == LH_STEP_OF_MASTER ? MASTER : WEIGHTS;
+    const bool direct = lh_step_params(c->program)->behaviour.no_master;
     const LhModelTensor *t = reference_of(c, at->state.weight, at->state.layer);
     const double *initial = lh_step_initial(c->n, at->state.weight, at->state.layer);
     const double u = roundoff_of(slot->dtype);
@@ -275,20 +328,26 @@ compare_weights(Comparison *c, const LhSlot *slot, const LhStepContents *at,
 
     sums->there = true;
     for (uint64_t i = 0; i < at->count; i++) {
-        double before, found, moved, error;
+        double before, found, error;
+        LhStepBounds moved;
 
         if (!lh_step_whole_element(at, at->first + i, &whole))
             continue;
         before = initial[whole];
         found = lh_element_get(data, lh_dtype_storage(slot->dtype), i);
         moved = first_update(c, moments_of(c, at->state.weight, at->state.layer), whole);
-        error = found - before - moved;
+        if (direct) {
+            compare_direct(slot, before, found, &moved, sums);
+            continue;
+        }
+        error = lh_step_bounds_apart((LhStepBounds){ found - before, found - before }, moved);
         sums->error2 += error * error;
-        sums->size2 += moved * moved;
-        sums->unit2 += u * u * (before * before + ADAM_ROUNDINGS * moved * moved);
+        sums->size2 += moved.low * moved.low;
+        sums->unit2 += u * u * (before * before + ADAM_ROUNDINGS * moved.low * moved.low);
         if (slot->dtype != LH_DTYPE_FP32)
             continue;
         error = found - t->value[whole];
+        c->update.there = true;
         c->update.error2 += error * error;
         c->update.size2 += (t->value[whole] - before) * (t->value[whole] - before);
     }
@@ -305,9 +364,11 @@ compare_part(Comparison *c, uint32_t rank, uint16_t slot, uint32_t part, bool we
     if (weights && (at.state.family == LH_STEP_OF_MASTER || at.state.family == LH_STEP_OF_WEIGHT ||
                     at.state.family == LH_STEP_OF_WEIGHT_SHARD))
         compare_weights(c, &c->program->slots[slot], &at, data);
-    else if (!weights && at.state.family == LH_STEP_OF_MOMENTS)
-        compare_moments(c, &at, data);
-    else if (!weights && at.state.family == LH_STEP_OF_LOSS)
+    else if (!weights && at.state.family == LH_STEP_OF_MOMENTS) {
+        const LhStepMoments found = lh_step_moments(c->program, c->result, rank, slot, part, &at);
+
+        compare_moments(c, &at, &found);
+    } else if (!weights && at.state.family == LH_STEP_OF_LOSS)
         compare_number(data, c->n->reference->loss, &c->loss_error);
     else if (!weights && at.state.family == LH_STEP_OF_NORM && c->n->reference->shape.clip > 0)
         compare_number(data, c->n->reference->squares, &c->squares_error);
@@ -330,7 +391,7 @@ compare_ranks(Comparison *c, bool weights)
 
 #define NAMES(weight)                                                                              \
     {                                                                                              \
-        weight " gradient", weight " master", weight " weights"                                    \
+        weight " gradient", weight " second moment", weight " master", weight " weights"           \
     }
 
 static const char *const row_names[LH_STEP_WEIGHTS][QUANTITIES] = {
@@ -433,7 +494,9 @@ make_report(const Comparison *c, LhErrorReport *report)
         for (unsigned w = 0; w < LH_STEP_WEIGHTS; w++)
             add_weight(report, c, (LhStepWeight)w, (Quantity)quantity);
     }
-    add_one(report, "update", quotient(c->update.error2, c->update.size2),
+    if (c->update.there)
+        add_one(
+            report, "update", quotient(c->update.error2, c->update.size2),
             sqrt(unit2_of(update_unit(c), &c->update_spread, c->update.size2) / c->update.size2));
 }
 
@@ -452,12 +515,19 @@ nobodys(uint64_t count)
 static void
 make_moments(Comparison *c)
 {
+    const bool rounded = lh_step_moments_are_rounded(c->program);
+
     for (uint32_t layer = 0; layer < c->layers; layer++) {
         for (unsigned w = 0; w < LH_STEP_WEIGHTS; w++) {
             const LhModelTensor *t = reference_of(c, (LhStepWeight)w, layer);
             const uint64_t count = w < LH_STEP_W_LAYER || layer == 0 ? t->rows * t->columns : 0;
 
-            *moments_of(c, (LhStepWeight)w, layer) = (Moments){ nobodys(count), nobodys(count) };
+            *moments_of(c, (LhStepWeight)w, layer) = (Moments){
+                .first = nobodys(count),
+                .second = nobodys(count),
+                .low = rounded ? nobodys(count) : NULL,
+                .high = rounded ? nobodys(count) : NULL,
+            };
             c->parameters += (double)count;
         }
     }
@@ -492,7 +562,25 @@ lh_step_compare(const LhStepNumerics *n, const LhRunResult *result, LhErrorRepor
     for (uint32_t i = 0; i < tensors; i++) {
         g_free(moments[i].first);
         g_free(moments[i].second);
+        g_free(moments[i].low);
+        g_free(moments[i].high);
     }
+}
+
+/*
+ * Expected error of the loss after @steps steps that comes from rounded moments: where run and
+ * reference differ by e relative to the largest number, a share of e CODES of them ends up one code
+ * apart, so that updates differ by 1 / CODES there, sqrt(e / CODES) on the whole, in random
+ * directions.
+ */
+#define CODES 127.0
+
+static double
+unit_of_rounded_moments(const LhStepNumerics *n, uint64_t steps)
+{
+    if (!lh_step_moments_are_rounded(n->program))
+        return 0;
+    return n->reference->shape.learning_rate * sqrt((double)steps * gradient_unit(n) / CODES);
 }
 
 void
@@ -504,5 +592,5 @@ lh_step_compare_losses(const LhStepNumerics *n, const double *losses, const doub
     for (uint64_t i = 0; i < steps; i++)
         error = worse(fabs(losses[i] - reference[i]) / fabs(reference[0]), error);
     if (steps > 1)
-        add_one(report, "losses", error, gradient_unit(n));
+        add_one(report, "losses", error, gradient_unit(n) + unit_of_rounded_moments(n, steps));
 }

@@ -4,6 +4,7 @@
 
 #include "base/rng.h"
 #include "base/saturate.h"
+#include "execute/step_moments.h"
 #include "kernels/cpu/rows.h"
 #include "reference/reference.h"
 #include "step/layer_info.h"
@@ -73,6 +74,7 @@ shape_of(const LhProgram *program, LhModelLayer *layers)
         .beta2 = LH_STEP_BETA2,
         .adam_epsilon = LH_STEP_ADAM_EPSILON,
         .clip = p->behaviour.clip,
+        .states = lh_step_model_states(program),
     };
 
     for (uint32_t i = 0; i < shape.layers_count; i++) {
@@ -250,6 +252,12 @@ fill_weight(const LhStepNumerics *n, LhStepWeight weight, uint32_t layer)
 
     for (uint64_t i = 0; i < count; i++)
         t->value[i] = draw(n->program, n->seed, weight, layer, i);
+    if (n->blocks != NULL) {
+        uint32_t *blocks = g_new0(uint32_t, count);
+
+        t->blocks_count = lh_step_moments_blocks(n->program, weight, layer, blocks);
+        t->blocks = n->blocks[t - n->reference->tensors] = blocks;
+    }
     *initial_at(n, weight, layer) = g_memdup2(t->value, count * sizeof(double));
 }
 
@@ -273,6 +281,8 @@ lh_step_numerics_new(const LhProgram *program, uint64_t seed, bool new_tokens)
                            .reference = lh_model_reference_new(&shape) };
     n->initial_count = shape.layers_count * LH_STEP_W_LAYER + GLOBALS;
     n->initial = g_new0(double *, n->initial_count);
+    if (shape.states.moments == LH_MODEL_8BIT)
+        n->blocks = g_new0(uint32_t *, n->initial_count);
     for (unsigned w = 0; w < LH_STEP_WEIGHTS; w++) {
         for (uint32_t i = 0; i < (w < LH_STEP_W_LAYER ? shape.layers_count : 1); i++)
             fill_weight(n, (LhStepWeight)w, i);
@@ -285,9 +295,13 @@ lh_step_numerics_free(LhStepNumerics *n)
 {
     if (n == NULL)
         return;
-    for (uint32_t i = 0; i < n->initial_count; i++)
+    for (uint32_t i = 0; i < n->initial_count; i++) {
         g_free(n->initial[i]);
+        if (n->blocks != NULL)
+            g_free(n->blocks[i]);
+    }
     g_free(n->initial);
+    g_free(n->blocks);
     lh_model_reference_free(n->reference);
     g_free(n);
 }
@@ -324,6 +338,8 @@ lh_step_numerics_disturbed(const LhStepNumerics *n, const LhModelNoise *noise)
 
     r->noise = *noise;
     for (uint32_t i = 0; i < n->initial_count; i++) {
+        r->tensors[i].blocks = n->reference->tensors[i].blocks;
+        r->tensors[i].blocks_count = n->reference->tensors[i].blocks_count;
         if (n->initial[i] != NULL)
             memcpy(r->tensors[i].value, n->initial[i],
                    r->tensors[i].rows * r->tensors[i].columns * sizeof(double));

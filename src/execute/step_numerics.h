@@ -19,8 +19,9 @@ typedef struct {
     LhModelReference *reference;
     double **initial; /* owned: initial values of each tensor of the reference, in its order */
     uint32_t initial_count;
-    double seconds;   /* seconds spent on the reference */
-    unsigned threads; /* threads of the reference */
+    uint32_t **blocks; /* owned: blocks of 8-bit moments, likewise; NULL: none */
+    double seconds;    /* seconds spent on the reference */
+    unsigned threads;  /* threads of the reference */
 } LhStepNumerics;
 
 /* Creates the state before the first step, with the model's initial weights. Caller frees. */

@@ -24,12 +24,16 @@ enum lh_storage {
     LH_STORAGE_BF16,
     LH_STORAGE_FP16,
     LH_STORAGE_FP64, /* for tests of the references */
+    LH_STORAGE_INT8, /* codes of a quantised tensor; its scales are another operand */
 };
 
 static inline uint32_t
 lh_storage_bytes(enum lh_storage storage)
 {
-    return storage == LH_STORAGE_FP64 ? 8 : storage == LH_STORAGE_FP32 ? 4 : 2;
+    return storage == LH_STORAGE_FP64   ? 8
+           : storage == LH_STORAGE_FP32 ? 4
+           : storage == LH_STORAGE_INT8 ? 1
+                                        : 2;
 }
 
 static inline enum lh_storage
@@ -37,6 +41,7 @@ lh_dtype_storage(LhDtype dtype)
 {
     return dtype == LH_DTYPE_FP32   ? LH_STORAGE_FP32
            : dtype == LH_DTYPE_FP16 ? LH_STORAGE_FP16
+           : dtype == LH_DTYPE_INT8 ? LH_STORAGE_INT8
                                     : LH_STORAGE_BF16;
 }
 

@@ -87,6 +87,7 @@ typedef enum {
     LH_ELEMENT_FP32,
     LH_ELEMENT_EITHER, /* the kernel has a version for each */
     LH_ELEMENT_OTHER,  /* activation if the first operand is fp32, fp32 if that is activation */
+    LH_ELEMENT_INT8,   /* codes; their fp32 scales are an operand of their own */
 } LhElementRule;
 
 typedef struct {

@@ -24,6 +24,8 @@ operand_bytes(const LhKernel *kernel, unsigned operand, uint32_t element_bytes)
     case LH_ELEMENT_FP32:
     case LH_ELEMENT_OTHER:
         return FP32_BYTES;
+    case LH_ELEMENT_INT8:
+        return 1;
     default:
         return element_bytes;
     }

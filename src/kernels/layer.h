@@ -72,6 +72,14 @@ lh_product_is_of_experts(const LhKernel *kernel)
     {                                                                                              \
         name, LH_OPERAND_##access, LH_TENSOR_##kind, LH_ELEMENT_FP32                               \
     }
+#define LH_INT8(name, access, kind)                                                                \
+    {                                                                                              \
+        name, LH_OPERAND_##access, LH_TENSOR_##kind, LH_ELEMENT_INT8                               \
+    }
+#define LH_NARROW(name, access, kind)                                                              \
+    {                                                                                              \
+        name, LH_OPERAND_##access, LH_TENSOR_##kind, LH_ELEMENT_ACTIVATION                         \
+    }
 #define LH_ROUTE(name, access) LH_FP32(name, access, HIDDEN)
 #define LH_OPERANDS_END                                                                            \
     {                                                                                              \

@@ -113,6 +113,26 @@ lh_state_flops(const LhKernelArgs *a, uint64_t tokens)
     return 2 * lh_state_elements(a) * tokens;
 }
 
+/*
+ * Moments that are not in fp32. bf16 has the range of fp32. fp16 stores second moments by their
+ * roots, since a square below 2^-25 would be 0 (TransformerEngine scales them instead, in as many
+ * bytes: github:NVIDIA/TransformerEngine transformer_engine/pytorch/optimizers/fused_adam.py).
+ *
+ * 8-bit moments are codes in blocks of LH_MOMENT_BLOCK parameters, each block with an fp32 scale.
+ * First moments: scale = largest magnitude / 127, code = round(m / scale), in int8. Second moments
+ * by their roots, whose range is half as wide: scale = largest root / 255, code = round(sqrt(v) /
+ * scale), in uint8. bitsandbytes has the same blocks and bytes and another table of codes
+ * (github:bitsandbytes-foundation/bitsandbytes bitsandbytes/functional.py, create_dynamic_map).
+ */
+#define LH_MOMENT_BLOCK UINT64_C(256)
+
+/* Scales of the first moments of @count parameters, then of the second ones. */
+static inline uint64_t
+lh_moment_scales(uint64_t count)
+{
+    return 2 * ((count + LH_MOMENT_BLOCK - 1) / LH_MOMENT_BLOCK);
+}
+
 /* Bytes of one row statistic (m, l, lse, delta): always fp32. */
 #define LH_STAT_BYTES UINT64_C(4)
 #define LH_FP32_BYTES UINT64_C(4)

@@ -45,6 +45,8 @@ now_s(clockid_t clock)
 enum lh_storage
 lh_measure_storage(const LhOperand *o, LhDtype dtype)
 {
+    if (o->element == LH_ELEMENT_INT8)
+        return LH_STORAGE_INT8;
     return o->element == LH_ELEMENT_FP32 || o->element == LH_ELEMENT_OTHER
                ? LH_STORAGE_FP32
                : lh_dtype_storage(dtype);

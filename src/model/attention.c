@@ -8,6 +8,14 @@ const char *const lh_dtype_names[] = {
     [LH_DTYPE_BF16] = "bf16",
     [LH_DTYPE_FP16] = "fp16",
     [LH_DTYPE_FP32] = "fp32",
+    [LH_DTYPE_INT8] = "int8",
+    NULL,
+};
+
+const char *const lh_activation_names[] = {
+    [LH_DTYPE_BF16] = "bf16",
+    [LH_DTYPE_FP16] = "fp16",
+    [LH_DTYPE_FP32] = "fp32",
     NULL,
 };
 

@@ -13,15 +13,18 @@ typedef enum {
     LH_DTYPE_BF16,
     LH_DTYPE_FP16,
     LH_DTYPE_FP32,
+    LH_DTYPE_INT8, /* of quantised moments alone; activations have one of the others */
 } LhDtype;
 
-/* NULL-terminated, indexed by LhDtype: "bf16", "fp16", "fp32". */
+/* NULL-terminated, indexed by LhDtype: "bf16", "fp16", "fp32", "int8". */
 extern const char *const lh_dtype_names[];
+/* The same without int8: element types of activations. */
+extern const char *const lh_activation_names[];
 
 static inline uint32_t
 lh_dtype_bytes(LhDtype dtype)
 {
-    return dtype == LH_DTYPE_FP32 ? 4 : 2;
+    return dtype == LH_DTYPE_FP32 ? 4 : dtype == LH_DTYPE_INT8 ? 1 : 2;
 }
 
 typedef struct {

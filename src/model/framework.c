@@ -27,6 +27,7 @@ const char *const lh_checkpoint_names[] = { "none", "selective", "layer", "remat
 const char *const lh_loss_names[] = { "eager", "fused", "chunked", "tiled", "fused-linear", NULL };
 const char *const lh_fsdp_unit_names[] = { "layer", "model", NULL };
 const char *const lh_state_type_names[] = { "activation", "fp32", NULL };
+const char *const lh_moments_type_names[] = { "activation", "fp32", "8bit", NULL };
 
 /* A value in a file. The row's type tells which member of the union is in use. */
 typedef struct {
@@ -97,8 +98,9 @@ static const Row setting_rows[] = {
          "Whether the weight all-gather of ZeRO-1 and 2 overlaps the next forward pass."),
     FLAG("states", "master", states_master, 1,
          "Whether the optimizer keeps an fp32 master copy of the weights."),
-    CHOICE("states", "moments", states_moments, lh_state_type_names, LH_TYPE_FP32,
-           "Element type of each of Adam's two moments."),
+    CHOICE("states", "moments", states_moments, lh_moments_type_names, LH_STATE_FP32,
+           "Element type of each of Adam's two moments; 8bit: codes in blocks of 256 with an fp32 "
+           "scale each."),
     CHOICE("states", "gradient", states_gradient, lh_state_type_names, LH_TYPE_ACTIVATION,
            "Element type in which gradients are stored."),
     REAL("states", "step_bytes_per_parameter", states_step_bytes, BYTES_PER_MAX, 0,
@@ -389,6 +391,27 @@ clear_fact(gpointer data)
     g_free(fact->source);
 }
 
+static double
+bytes_of(int type)
+{
+    return type == LH_TYPE_FP32 ? 4 : 2;
+}
+
+/* Bytes per parameter of one of the moments; of 256 codes with an fp32 scale. */
+static double
+moment_bytes(const LhFramework *f)
+{
+    return f->states_moments == LH_STATE_8BIT ? 1 + 4 / 256.0 : bytes_of(f->states_moments);
+}
+
+/* Bytes per parameter that one pass of the optimizer reads and writes. */
+static double
+touched_bytes(const LhFramework *f)
+{
+    return bytes_of(f->states_gradient) + 4 * moment_bytes(f) +
+           (f->states_master ? 2 * 4 + 2 : 2 * 2);
+}
+
 /* Takes over what @file owns. */
 static LhFramework *
 flatten(File *file)
@@ -415,6 +438,7 @@ flatten(File *file)
         g_array_append_val(f->facts, known);
         place(f, &setting_rows[i], fact);
     }
+    f->kernels_optimizer_touched = touched_bytes(f);
     return f;
 }
 
@@ -505,6 +529,8 @@ lh_framework_set(LhFramework *f, const char *key, const char *text, const char *
     known->source = g_strdup(source);
     known->origin = LH_ORIGIN_CODE;
     place(f, &setting_rows[i], &fact);
+    if (setting_rows[i].offset == offsetof(LhFramework, kernels_optimizer))
+        f->kernels_optimizer_touched = touched_bytes(f);
     return true;
 }
 
@@ -556,22 +582,22 @@ lh_framework_free(LhFramework *framework)
 /* --- sums ---------------------------------------------------------------------------------------
  */
 
-static double
-bytes_of(int type)
-{
-    return type == LH_TYPE_FP32 ? 4 : 2;
-}
-
 double
 lh_framework_optimizer_bytes(const LhFramework *f)
 {
-    return (f->states_master ? 4 : 0) + 2 * bytes_of(f->states_moments);
+    return (f->states_master ? 4 : 0) + 2 * moment_bytes(f);
 }
 
 double
 lh_framework_gradient_bytes(const LhFramework *f)
 {
     return bytes_of(f->states_gradient);
+}
+
+double
+lh_framework_optimizer_traffic(const LhFramework *f)
+{
+    return f->kernels_optimizer * touched_bytes(f) / f->kernels_optimizer_touched;
 }
 
 double

@@ -61,6 +61,13 @@ typedef enum {
     LH_TYPE_FP32,
 } LhStateType;
 
+/* Element type of each of Adam's moments. */
+typedef enum {
+    LH_STATE_ACTIVATION, /* as LhStateType */
+    LH_STATE_FP32,
+    LH_STATE_8BIT, /* codes in blocks of 256 with an fp32 scale each */
+} LhMomentsType;
+
 /* NULL-terminated, indexed by the enums above. */
 extern const char *const lh_origin_names[];
 extern const char *const lh_shard_names[];
@@ -68,6 +75,7 @@ extern const char *const lh_checkpoint_names[];
 extern const char *const lh_loss_names[];
 extern const char *const lh_fsdp_unit_names[];
 extern const char *const lh_state_type_names[];
+extern const char *const lh_moments_type_names[];
 
 /* One value of a framework, for reports. */
 typedef struct {
@@ -106,7 +114,7 @@ typedef struct {
     /* Bytes per parameter: 2 for the weight used in computation, 4 for a master copy, two moments,
      * the gradient, and memory that exists only during the optimizer step. */
     bool states_master;
-    int states_moments;  /* LhStateType of each of the two */
+    int states_moments;  /* LhMomentsType of each of the two */
     int states_gradient; /* LhStateType of stored gradients */
     /* Per parameter that the rank updates; > 0: a copy made for the optimizer step. */
     double states_step_bytes;
@@ -123,7 +131,9 @@ typedef struct {
      * backward pass, and held until then (step/liveness.c). */
     double kernels_unfused;
     double kernels_loss;      /* per logit */
-    double kernels_optimizer; /* per parameter that the rank updates */
+    double kernels_optimizer; /* per parameter that the rank updates, with the states of ... */
+    /* ... the file; private, see lh_framework_optimizer_traffic(). */
+    double kernels_optimizer_touched;
     /* Per element of a block's output that is added to a part of a sum. */
     double kernels_merge_slice;
     bool kernels_fused_qkv;  /* q, k and v are one matrix product */
@@ -176,6 +186,11 @@ LhFramework *lh_framework_new(void);
  * activations. */
 double lh_framework_optimizer_bytes(const LhFramework *framework);
 double lh_framework_gradient_bytes(const LhFramework *framework);
+
+/* Memory traffic of the optimizer per parameter that the rank updates, with the states as they are
+ * set: kernels_optimizer if they are those of the file, and else in proportion to the bytes of what
+ * the optimizer reads and writes. */
+double lh_framework_optimizer_traffic(const LhFramework *framework);
 
 /* Bytes per logit while the loss is computed: the sum of the four parts. */
 double lh_framework_logit_bytes(const LhFramework *framework);

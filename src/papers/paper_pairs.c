@@ -25,6 +25,9 @@ static const char *const ways[] = {
     "recompute_num_layers",
     "loss",
     "tiled_mlp",
+    "main_params_dtype",
+    "main_grads_dtype",
+    "exp_avg_dtype",
     "pad",
     NULL,
 };

@@ -11,8 +11,9 @@ lh_op_activation(const LhProgram *program, const LhOp *op)
     for (uint32_t i = 0; i < op->compute.regions_count; i++) {
         const LhDtype dtype = program->slots[op->compute.regions[i].slot].dtype;
 
-        if (operands[i].element == LH_ELEMENT_ACTIVATION ||
-            (operands[i].element != LH_ELEMENT_FP32 && dtype != LH_DTYPE_FP32))
+        if (dtype != LH_DTYPE_INT8 &&
+            (operands[i].element == LH_ELEMENT_ACTIVATION ||
+             (operands[i].element != LH_ELEMENT_FP32 && dtype != LH_DTYPE_FP32)))
             return dtype;
     }
     return program->params.attention.dtype;

@@ -4,6 +4,7 @@
 
 #include "base/rng.h"
 #include "reference/model_pass.h"
+#include "reference/model_states.h"
 
 #include <glib.h>
 #include <math.h>
@@ -136,6 +137,7 @@ update(const LhModelReference *r, const LhModelTensor *t, double scale)
         t->value[i] -= s->learning_rate * (t->first[i] / (1 - pow(s->beta1, clock))) /
                        (sqrt(t->second[i] / (1 - pow(s->beta2, clock))) + s->adam_epsilon);
     }
+    lh_model_round_states(&s->states, t);
 }
 
 static void
@@ -241,6 +243,7 @@ lh_model_reference_bytes(const LhModelShape *s)
                 weights += t.rows * t.columns;
         }
     }
-    return sizeof(double) *
-           (WEIGHT_NUMBERS * weights + rows * (layer * s->layers_count + 2 * s->vocabulary));
+    return (s->states.moments == LH_MODEL_8BIT ? 2 * weights * sizeof(uint32_t) : 0) +
+           sizeof(double) *
+               (WEIGHT_NUMBERS * weights + rows * (layer * s->layers_count + 2 * s->vocabulary));
 }

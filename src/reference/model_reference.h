@@ -49,6 +49,18 @@ typedef struct {
     bool experts; /* a mixture of experts, and a shared MLP of its own width */
 } LhModelLayer;
 
+/* How numbers are stored between steps. */
+typedef enum {
+    LH_MODEL_EXACT, /* in fp64 */
+    LH_MODEL_BF16,
+    LH_MODEL_FP16,
+    LH_MODEL_8BIT, /* codes in blocks: kernels/sizes.h */
+} LhModelRounding;
+
+typedef struct {
+    LhModelRounding weights, moments;
+} LhModelStates;
+
 typedef struct {
     uint64_t hidden, heads, head_dim, ffn, vocabulary;
     const LhModelLayer *layers; /* borrowed */
@@ -65,12 +77,16 @@ typedef struct {
     uint64_t sequences, tokens; /* sequences per step; tokens per sequence */
     double learning_rate, beta1, beta2, adam_epsilon;
     double clip; /* maximum norm of all gradients; 0: no clipping */
+    LhModelStates states;
 } LhModelShape;
 
 /* A weight, its gradient and its moments. */
 typedef struct {
     uint64_t rows, columns; /* 0: absent */
     double *value, *gradient, *first, *second;
+    /* For 8-bit moments: the block of each element; borrowed; and the number of blocks. */
+    const uint32_t *blocks;
+    uint32_t blocks_count;
 } LhModelTensor;
 
 /*

@@ -83,9 +83,12 @@ typedef struct {
     char *recompute_modules;
     int recompute_method; /* LhRecomputeMethod */
     uint64_t recompute_num_layers;
-    char *loss;      /* a kind of loss, perhaps with :ROWS */
-    char *tiled_mlp; /* rows, or "auto" */
-    int pad;         /* LhPad */
+    char *loss;            /* a kind of loss, perhaps with :ROWS */
+    char *tiled_mlp;       /* rows, or "auto" */
+    int pad;               /* LhPad */
+    int main_params_dtype; /* LhMainParams */
+    int main_grads_dtype;  /* LhDtype */
+    int exp_avg_dtype;     /* LhExpAvg */
     double jitter;
     uint64_t seed;
     GArray *straggler;  /* of LhStraggler */

@@ -5,6 +5,7 @@
 #include "model/recomputation.h"
 #include "scenario/scenario.h"
 #include "scenario/scenario_options.h"
+#include "scenario/setup_optimizer.h"
 #include "step/pipeline/pipeline.h"
 #include "step/step.h"
 
@@ -246,7 +247,7 @@ static const LhField own_fields[] = {
       .type = LH_FIELD_CHOICE,
       .offset = AT(dtype),
       .flags = LH_SCENARIO_OF_PROGRAM,
-      .choices = lh_dtype_names,
+      .choices = lh_activation_names,
       .description = "Element type of q, k, v, o and their gradients; default bf16." },
     { .name = "mask",
       .category = LH_ABOUT_ATTENTION,
@@ -512,6 +513,7 @@ static const LhField own_fields[] = {
           "Tile a step's MLPs: at most so many rows of a rank at a time, each tile "
           "computed again in the backward pass; auto: as many rows as the model is wide. "
           "Default: not tiled." },
+    LH_OPTIMIZER_FIELDS,
     { .name = "pad",
       .category = LH_ABOUT_PARALLELISM,
       .type = LH_FIELD_CHOICE,

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "scenario/schedule_pairs.h"
+#include "scenario/setup_optimizer.h"
 #include "scenario/setup_params.h"
 #include "scenario/setup_recomputation.h"
 #include "sched/common/heads.h"
@@ -488,7 +489,8 @@ lh_setup_fill_step(LhSetup *setup, const LhStepSizes *sizes, GError **error)
     LhCheckpoint checkpoint;
 
     setup->framework = step->framework = load_framework(setup, sizes->tensor, error);
-    if (step->framework == NULL)
+    if (step->framework == NULL ||
+        !lh_setup_optimizer(s, setup->params.attention.dtype, step->framework, error))
         return false;
     lh_constants_apply_framework(&s->constants, step->framework);
     step->model = *setup->model;

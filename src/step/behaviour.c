@@ -5,6 +5,9 @@
  * (Liger-Kernel and TransformerEngine, cross_entropy). */
 #define FUSED_LOSS_TRAFFIC 6
 
+const char *const lh_main_params_names[] = { "fp32", "none", NULL };
+const char *const lh_exp_avg_names[] = { "fp32", "bf16", "fp16", "8bit", NULL };
+
 static LhDtype
 dtype_of(int type, LhDtype activation)
 {
@@ -19,6 +22,15 @@ unfused_loss(const LhFramework *f)
     const double named = f->logits_gradient_bytes > 0 ? 12 : 10, held = lh_framework_logit_bytes(f);
 
     return f->logits_fp32_bytes > 0 && held > named ? (uint32_t)(held - named) : 0;
+}
+
+static LhMoments
+moments_of(const LhFramework *f, LhDtype activation)
+{
+    if (f->states_moments == LH_STATE_8BIT)
+        return LH_MOMENTS_8BIT;
+    return dtype_of(f->states_moments, activation) == LH_DTYPE_FP32 ? LH_MOMENTS_FP32
+                                                                    : LH_MOMENTS_16BIT;
 }
 
 LhStepBehaviour
@@ -46,6 +58,8 @@ lh_step_behaviour(const LhFramework *f, LhShard shard, LhDtype activation)
         .overlap_tensor = f->tp_overlap_gather || f->tp_overlap_scatter,
         .gather_again = f->tp_overlap_gather,
         .gradients_fp32 = gradient == LH_DTYPE_FP32,
+        .no_master = !f->states_master && activation != LH_DTYPE_FP32,
+        .moments = moments_of(f, activation),
         .logits_fp32 = f->logits_fp32_bytes > 0,
         .logits_stay = f->logits_gradient_bytes > 0,
         .step_bytes = (uint32_t)f->states_step_bytes,
@@ -58,7 +72,7 @@ lh_step_behaviour(const LhFramework *f, LhShard shard, LhDtype activation)
         .unfused_bytes = (uint32_t)f->kernels_unfused,
         .unfused_loss = unfused_loss(f),
         .loss_traffic = (uint32_t)f->kernels_loss,
-        .optimizer_traffic = (uint32_t)f->kernels_optimizer,
+        .optimizer_traffic = (uint32_t)lh_framework_optimizer_traffic(f),
     };
 }
 

@@ -447,23 +447,47 @@ lh_step_bytes_sent(const LhProgram *program, LhDimension dimension, uint32_t ran
 
 /* ---- states ---- */
 
+/* Bytes per parameter of an fp32 copy. */
+static uint64_t
+master_bytes(const LhStepPlan *plan)
+{
+    const bool fp32 = plan->params.module.attention.dtype == LH_DTYPE_FP32;
+
+    return fp32 || plan->params.behaviour.no_master ? 0 : 4;
+}
+
+/* Bytes of both moments of a piece: 8, 4, or 2 (1 + 4 / 256) per parameter. */
+static uint64_t
+moments_bytes(const LhStepPlan *plan, uint64_t piece)
+{
+    switch (plan->params.behaviour.moments) {
+    case LH_MOMENTS_8BIT:
+        return 2 * (piece + 4 * ((piece + 255) / 256));
+    case LH_MOMENTS_16BIT:
+        return 4 * piece;
+    default:
+        return 8 * piece;
+    }
+}
+
 LhStepStateBytes
 lh_step_state_bytes(const LhProgram *program, uint32_t rank)
 {
     const LhStepPlan *plan = program->step;
     const LhShard shard = plan->params.shard;
-    const bool fp32 = plan->params.module.attention.dtype == LH_DTYPE_FP32;
     const uint64_t pieces = lh_step_pieces(plan);
     Weights w = { .plan = plan, .stage = stage_of(plan, rank) };
-    uint64_t piece = 0;
+    uint64_t piece = 0, moments = 0;
 
-    while (next_weight(&w))
+    while (next_weight(&w)) {
         piece += piece_elements(plan, &w);
+        moments += moments_bytes(plan, piece_elements(plan, &w));
+    }
     return (LhStepStateBytes){
         .weights = piece * (shard == LH_SHARD_FSDP ? 1 : pieces) *
                    lh_dtype_bytes(plan->params.module.attention.dtype),
         .gradients = piece * (shard >= LH_SHARD_ZERO2 ? 1 : pieces) * gradient_bytes(plan),
-        .optimizer = piece * (fp32 ? 8 : 12),
+        .optimizer = piece * master_bytes(plan) + moments,
     };
 }
 

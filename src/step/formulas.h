@@ -47,7 +47,8 @@ bool lh_step_bytes_sent(const LhProgram *program, LhDimension dimension, uint32_
 
 /*
  * Bytes of weights, gradients and optimizer state that a rank holds permanently, counted as in the
- * ZeRO paper: 2 + 2 + 12 bytes per parameter, or a share of these. Gathered weights and temporary
+ * ZeRO paper: 2 + 2 + 12 bytes per parameter, or a share of these; fewer with 16- or 8-bit moments
+ * or without an fp32 copy. Gathered weights and temporary
  * gradient buffers are excluded. Pieces that do not divide evenly are rounded up.
  */
 typedef struct {

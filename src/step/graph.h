@@ -212,6 +212,7 @@ typedef enum {
     LH_STEP_OF_GRADIENT_SHARD, /* ... the optimizer's shard */
     LH_STEP_OF_MASTER,
     LH_STEP_OF_MOMENTS,
+    LH_STEP_OF_SCALES, /* of 8-bit moments */
     LH_STEP_OF_STEP_COPY,
     LH_STEP_OF_FLAT_GRADIENT, /* all gradients of the model as one flat tensor, reduced at once */
     /* Kept by unfused kernels of a layer or the loss, not in the tables. */

@@ -136,50 +136,62 @@ clip(LhStepRecorder *r)
     lh_step_add_call(r, LH_STEP_CALL_SYNC, LH_STEP_STREAM_COMPUTE, 0);
 }
 
+/* The kernel for what is updated and the type of the moments. */
+static LhKernelId
+adam_kernel(const LhStepPlan *plan)
+{
+    static const LhKernelId kernels[LH_MOMENTS][2] = {
+        [LH_MOMENTS_FP32] = { LH_KERNEL_ID_adam_direct, LH_KERNEL_ID_adam },
+        [LH_MOMENTS_16BIT] = { LH_KERNEL_ID_adam_direct_moments16, LH_KERNEL_ID_adam_moments16 },
+        [LH_MOMENTS_8BIT] = { LH_KERNEL_ID_adam_direct_moments8, LH_KERNEL_ID_adam_moments8 },
+    };
+    const LhMoments moments = plan->params.behaviour.moments;
+
+    if (plan->params.module.attention.dtype == LH_DTYPE_FP32 && moments == LH_MOMENTS_FP32)
+        return LH_KERNEL_ID_adam_fp32;
+    return kernels[moments][lh_step_has_master(plan)];
+}
+
+/* Adds a state of the rank's piece of a weight, read and written. */
+static void
+add_state(LhStepRecorder *r, LhStepCall *call, LhStepFamily family, LhStepHeld w)
+{
+    lh_step_add_use(r, call,
+                    (LhStepUse){ .tensor = lh_step_weight_tensor(r, family, w, true),
+                                 .count = 1,
+                                 .reads = true,
+                                 .writes = true });
+}
+
 static void
 add_adam(LhStepRecorder *r, LhStepHeld w)
 {
     const LhStepPlan *plan = r->plan;
-    const bool fp32 = plan->params.module.attention.dtype == LH_DTYPE_FP32;
+    const bool master = lh_step_has_master(plan);
     const bool sharded = lh_step_is_sharded(plan);
     const LhStepFamily family = sharded ? LH_STEP_OF_WEIGHT_SHARD : LH_STEP_OF_WEIGHT;
     const bool piece = !sharded && plan->params.shard != LH_SHARD_DDP;
     const LhKernelArgs args = optimizer_args(plan, w);
-    const LhStepUse gradient = final_gradient(r, w);
-    const LhStepUse norm = { .tensor = lh_step_staying(r, LH_STEP_OF_NORM),
-                             .count = 1,
-                             .reads = true };
-    const LhStepUse clock = { .tensor = lh_step_weight_tensor(r, LH_STEP_OF_CLOCK, w, true),
-                              .count = 1,
-                              .reads = true,
-                              .writes = true };
-    const LhStepUse moments = { .tensor = lh_step_weight_tensor(r, LH_STEP_OF_MOMENTS, w, true),
-                                .count = 1,
-                                .reads = true,
-                                .writes = true };
-    const LhStepUse weight = { .tensor = lh_step_weight_tensor(r, family, w, true),
-                               .count = 1,
-                               .reads = fp32,
-                               .writes = true,
-                               .own_piece = piece };
-    LhStepUse master = { 0 };
-    LhStepCall *call;
+    LhStepCall *call = lh_step_add_call(r, LH_STEP_CALL_COMPUTE, LH_STEP_STREAM_COMPUTE, w.layer);
 
-    if (!fp32)
-        master = (LhStepUse){ .tensor = lh_step_weight_tensor(r, LH_STEP_OF_MASTER, w, true),
-                              .count = 1,
-                              .reads = true,
-                              .writes = true };
-    call = lh_step_add_call(r, LH_STEP_CALL_COMPUTE, LH_STEP_STREAM_COMPUTE, w.layer);
-    call->kernel = fp32 ? LH_KERNEL_ID_adam_fp32 : LH_KERNEL_ID_adam;
+    call->kernel = adam_kernel(plan);
     lh_step_set_args(r, call, &args);
-    lh_step_add_use(r, call, gradient);
-    lh_step_add_use(r, call, norm);
-    lh_step_add_use(r, call, clock);
-    if (!fp32)
-        lh_step_add_use(r, call, master);
-    lh_step_add_use(r, call, moments);
-    lh_step_add_use(r, call, weight);
+    lh_step_add_use(r, call, final_gradient(r, w));
+    lh_step_add_use(
+        r, call,
+        (LhStepUse){ .tensor = lh_step_staying(r, LH_STEP_OF_NORM), .count = 1, .reads = true });
+    add_state(r, call, LH_STEP_OF_CLOCK, w);
+    if (master)
+        add_state(r, call, LH_STEP_OF_MASTER, w);
+    add_state(r, call, LH_STEP_OF_MOMENTS, w);
+    if (plan->params.behaviour.moments == LH_MOMENTS_8BIT)
+        add_state(r, call, LH_STEP_OF_SCALES, w);
+    lh_step_add_use(r, call,
+                    (LhStepUse){ .tensor = lh_step_weight_tensor(r, family, w, true),
+                                 .count = 1,
+                                 .reads = !master,
+                                 .writes = true,
+                                 .own_piece = piece });
 }
 
 /* All-gathers the weights, of which each rank has updated its piece. */

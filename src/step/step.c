@@ -144,6 +144,7 @@ static const char *const family_names[LH_STEP_FAMILIES] = {
     [LH_STEP_OF_GRADIENT_SHARD] = "gs",
     [LH_STEP_OF_MASTER] = "master",
     [LH_STEP_OF_MOMENTS] = "moments",
+    [LH_STEP_OF_SCALES] = "scales",
     [LH_STEP_OF_CLOCK] = "clock",
     [LH_STEP_OF_STEP_COPY] = "step_copy",
     [LH_STEP_OF_FLAT_GRADIENT] = "flat_gradient",

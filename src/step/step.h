@@ -35,6 +35,14 @@
 #include "model/recomputation.h"
 #include "sched/schedule.h"
 
+/* Element type of each of Adam's two moments. */
+typedef enum {
+    LH_MOMENTS_FP32,
+    LH_MOMENTS_16BIT, /* the type of activations */
+    LH_MOMENTS_8BIT,  /* codes in blocks with an fp32 scale each (kernels/sizes.h) */
+    LH_MOMENTS
+} LhMoments;
+
 /* Framework behaviour that the model leaves open. Traffic is in bytes moved per element of the
  * forward pass's result; the gradient moves twice as much. 0: every operand is moved once. */
 typedef struct {
@@ -54,6 +62,9 @@ typedef struct {
     uint32_t copy_bytes;
     /* Gradients are kept and reduced in fp32; else in the type of activations. */
     bool gradients_fp32;
+    /* 16-bit weights are updated themselves, without an fp32 copy. */
+    bool no_master;
+    LhMoments moments;
     bool logits_fp32;     /* the loss works on an fp32 copy of the logits */
     bool logits_stay;     /* ... and both are live until the logits' gradient is cast to 16 bits */
     uint32_t step_bytes;  /* per parameter of a shard, during the optimizer's step */

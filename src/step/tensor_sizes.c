@@ -7,6 +7,7 @@
 #include "step/step_private.h"
 
 #include "kernels/layer.h"
+#include "kernels/sizes.h"
 
 /* Width of a role's rows. */
 typedef enum {
@@ -492,6 +493,24 @@ lh_step_gradient_dtype(const LhStepPlan *plan)
                                                  : plan->params.module.attention.dtype;
 }
 
+bool
+lh_step_has_master(const LhStepPlan *plan)
+{
+    return plan->params.module.attention.dtype != LH_DTYPE_FP32 &&
+           !plan->params.behaviour.no_master;
+}
+
+static LhDtype
+moments_dtype(const LhStepPlan *plan)
+{
+    static const LhDtype types[LH_MOMENTS] = {
+        [LH_MOMENTS_FP32] = LH_DTYPE_FP32, [LH_MOMENTS_8BIT] = LH_DTYPE_INT8
+    };
+    const LhMoments moments = plan->params.behaviour.moments;
+
+    return moments == LH_MOMENTS_16BIT ? plan->params.module.attention.dtype : types[moments];
+}
+
 static LhStepShape
 shape_of_rank(const LhStepPlan *plan, LhStepFamily family, uint32_t stage)
 {
@@ -570,7 +589,11 @@ lh_step_tensor_shape(const LhStepPlan *plan, const LhStepTensor *tensor)
     case LH_STEP_OF_MASTER:
         return shape_of(LH_TENSOR_MASTER, LH_DTYPE_FP32, LH_CATEGORY_OPTIMIZER, 1, elements);
     case LH_STEP_OF_MOMENTS:
-        return shape_of(LH_TENSOR_MOMENTS, LH_DTYPE_FP32, LH_CATEGORY_OPTIMIZER, 1, 2 * elements);
+        return shape_of(LH_TENSOR_MOMENTS, moments_dtype(plan), LH_CATEGORY_OPTIMIZER, 1,
+                        2 * elements);
+    case LH_STEP_OF_SCALES:
+        return shape_of(LH_TENSOR_NUMBERS, LH_DTYPE_FP32, LH_CATEGORY_OPTIMIZER, 1,
+                        lh_moment_scales(elements));
     case LH_STEP_OF_GRADIENT_SHARD:
     default:
         return shape_of(LH_TENSOR_GRADIENT, gradient, LH_CATEGORY_GRADIENTS, 1, elements);

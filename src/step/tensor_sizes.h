@@ -38,6 +38,9 @@ uint32_t lh_step_choices(const LhStepPlan *plan);
 /* Type in which weight gradients are kept and reduced. */
 LhDtype lh_step_gradient_dtype(const LhStepPlan *plan);
 
+/* Whether the optimizer updates an fp32 copy of the weights. */
+bool lh_step_has_master(const LhStepPlan *plan);
+
 /* Number of pieces that a weight, or its gradient, is cut into. */
 uint32_t lh_step_pieces(const LhStepPlan *plan);
 

@@ -183,6 +183,9 @@ lh_form_check_slot(LhProof *proof, const LhSlot *slot)
         return DECLARATION("has %" G_GUINT64_FORMAT
                            " bytes in a part of slot %s, which are not whole elements of %u",
                            slot->part_bytes, slot->name, lh_slot_element_bytes(slot));
+    if (slot->dtype == LH_DTYPE_INT8 && slot->kind != LH_TENSOR_MOMENTS)
+        return DECLARATION("has a slot %s of kind %s in int8, which only moments have", slot->name,
+                           lh_tensor_names[slot->kind]);
     if (!check_slot_dtype(proof, slot))
         return false;
     if (slot->role != LH_SLOT_TEMP && slot->head_dim != program->params.attention.head_dim)

@@ -157,7 +157,8 @@ check_to_heads(LhProof *proof, uint32_t g)
     return true;
 }
 
-/* Checks the moments: each part has the first moments of its parameters, then the second ones. */
+/* Checks the moments: each part has the first moments of its parameters, then the second ones.
+ * 8-bit moments are in one part. */
 static bool
 check_moments(LhProof *proof, uint32_t g)
 {
@@ -167,6 +168,10 @@ check_moments(LhProof *proof, uint32_t g)
     for (uint32_t i = 0; i < op->compute.regions_count; i++) {
         const LhRegion *region = &op->compute.regions[i];
 
+        if (lh_proof_kernel(op)->operands[i].element == LH_ELEMENT_INT8 &&
+            (region->count != 1 || op->compute.regions[i + 1].count != 1))
+            return MALFORMED(g, region->slot, "takes %u parts of slot %s, whose blocks are in one",
+                             region->count, proof->program->slots[region->slot].name);
         if (lh_proof_kernel(op)->operands[i].kind == LH_TENSOR_MOMENTS &&
             count % region->count != 0)
             return MALFORMED(g, region->slot,

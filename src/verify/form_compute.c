@@ -104,6 +104,8 @@ wanted_dtype(const LhProof *proof, const LhOp *op, uint32_t i, LhDtype activatio
     switch (lh_proof_kernel(op)->operands[i].element) {
     case LH_ELEMENT_FP32:
         return LH_DTYPE_FP32;
+    case LH_ELEMENT_INT8:
+        return LH_DTYPE_INT8;
     case LH_ELEMENT_EITHER:
         return found == LH_DTYPE_FP32 ? LH_DTYPE_FP32 : activation;
     case LH_ELEMENT_OTHER:

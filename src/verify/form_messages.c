@@ -111,6 +111,9 @@ check_collective_tensor(LhProof *proof, uint32_t g, uint32_t tensor)
     if (from->dtype != to->dtype)
         return MALFORMED(g, receive->slot, "turns slot %s (%s) into slot %s (%s)", from->name,
                          lh_dtype_names[from->dtype], to->name, lh_dtype_names[to->dtype]);
+    if (from->dtype == LH_DTYPE_INT8 && lh_collective_reduces(op->collective.kind))
+        return MALFORMED(g, receive->slot, "reduces slot %s, whose int8 codes cannot be added",
+                         from->name);
     if (from->part_bytes != to->part_bytes)
         return MALFORMED(g, receive->slot,
                          "turns parts of %" G_GUINT64_FORMAT

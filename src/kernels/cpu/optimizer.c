@@ -4,10 +4,12 @@
  */
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/kernels.h"
+#include "kernels/cpu/quantise.h"
+#include "kernels/sizes.h"
 
 #include <math.h>
 
-#define BLOCK 512U
+#define BLOCK (2 * LH_MOMENT_BLOCK) /* whole blocks of 8-bit moments */
 
 enum { GRADIENT, NORM, CLOCK };
 
@@ -37,11 +39,20 @@ grad_norm(const LhCall *call)
     return LH_STATUS_OK;
 }
 
-/* Operands of a step; master is the weights themselves if they are fp32. */
+/* Where a kernel has its operands. */
+typedef struct {
+    unsigned master;  /* what is updated: an fp32 copy of the weights, or the weights themselves */
+    unsigned moments; /* of the element type of the kernel's row ... */
+    unsigned scales;  /* ... 0: the moments are no codes */
+    unsigned rounded; /* the weights */
+} Layout;
+
+/* Operands of a step. */
 typedef struct {
     const LhKernelArgs *a;
     LhMatrix gradient, norm, clock, master, first, second, rounded;
-    double scale;                               /* of the gradient */
+    float *scales; /* of the blocks of first moments, then of second ones; NULL: no codes */
+    double scale;  /* of the gradient */
     double first_correction, second_correction; /* of the moments' bias */
 } Step;
 
@@ -59,8 +70,24 @@ find_moments(const LhCall *call, unsigned operand, unsigned index, LhMatrix *mom
     return true;
 }
 
+/* 8-bit moments are in one part. */
 static bool
-prepare(const LhCall *call, unsigned master, unsigned moments, unsigned rounded, Step *s)
+find_scales(const LhCall *call, const Layout *layout, Step *s)
+{
+    const uint64_t bytes = lh_moment_scales(call->args->optimizer.count) * sizeof(float);
+    const LhView *view = &call->operands[layout->scales];
+
+    s->scales = NULL;
+    if (layout->scales == 0)
+        return call->operands[layout->moments].storage != LH_STORAGE_INT8;
+    s->scales = (float *)(void *)view->data;
+    return call->operands[layout->moments].storage == LH_STORAGE_INT8 &&
+           call->operands[layout->moments].parts == 1 && view->parts == 1 &&
+           (view->held_bytes != 0 ? view->held_bytes : view->part_bytes) >= bytes;
+}
+
+static bool
+prepare(const LhCall *call, const Layout *layout, Step *s)
 {
     const uint64_t count = call->args->optimizer.count;
 
@@ -68,10 +95,10 @@ prepare(const LhCall *call, unsigned master, unsigned moments, unsigned rounded,
     return lh_matrix_flat(&s->gradient, call, GRADIENT, 1, count) &&
            lh_matrix_flat(&s->norm, call, NORM, 1, 1) &&
            lh_matrix_flat(&s->clock, call, CLOCK, 1, 1) &&
-           lh_matrix_flat(&s->master, call, master, 1, count) &&
-           find_moments(call, moments, 0, &s->first) &&
-           find_moments(call, moments, 1, &s->second) &&
-           lh_matrix_flat(&s->rounded, call, rounded, 1, count);
+           lh_matrix_flat(&s->master, call, layout->master, 1, count) &&
+           find_moments(call, layout->moments, 0, &s->first) &&
+           find_moments(call, layout->moments, 1, &s->second) && find_scales(call, layout, s) &&
+           lh_matrix_flat(&s->rounded, call, layout->rounded, 1, count);
 }
 
 /* Increments the clock and computes the factors that depend on it and on the norm. */
@@ -101,32 +128,98 @@ move(const Step *s, double g, double *m, double *v, double *w)
            s->a->optimizer.weight_decay * *w);
 }
 
+static uint64_t
+block_of(uint64_t left)
+{
+    return left < LH_MOMENT_BLOCK ? left : LH_MOMENT_BLOCK;
+}
+
+/* Scales of block @block: of its first moments, and of its second ones. */
+static float *
+scale_at(const Step *s, uint64_t block, bool second)
+{
+    return s->scales + (second ? lh_moment_scales(s->a->optimizer.count) / 2 : 0) + block;
+}
+
+static void
+load_codes(const Step *s, uint64_t first, uint64_t count, double *m, double *v)
+{
+    for (uint64_t i = 0; i < count; i += LH_MOMENT_BLOCK) {
+        const uint64_t block = (first + i) / LH_MOMENT_BLOCK;
+        const uint64_t of_block = block_of(count - i);
+
+        lh_codes_load_first((const int8_t *)s->first.data + first + i, *scale_at(s, block, false),
+                            of_block, m + i);
+        lh_codes_load_second(s->second.data + first + i, *scale_at(s, block, true), of_block,
+                             v + i);
+    }
+}
+
+static void
+store_codes(const Step *s, uint64_t first, uint64_t count, const double *m, const double *v)
+{
+    for (uint64_t i = 0; i < count; i += LH_MOMENT_BLOCK) {
+        const uint64_t block = (first + i) / LH_MOMENT_BLOCK;
+        const uint64_t of_block = block_of(count - i);
+
+        *scale_at(s, block, false) =
+            lh_codes_store_first(m + i, of_block, (int8_t *)s->first.data + first + i);
+        *scale_at(s, block, true) =
+            lh_codes_store_second(v + i, of_block, s->second.data + first + i);
+    }
+}
+
+static void
+load_moments(const Step *s, uint64_t first, uint64_t count, double *m, double *v)
+{
+    if (s->a->first) {
+        for (uint64_t i = 0; i < count; i++)
+            m[i] = v[i] = 0;
+    } else if (s->scales != NULL) {
+        load_codes(s, first, count, m, v);
+    } else {
+        lh_matrix_load64(&s->first, 0, first, count, m);
+        lh_matrix_load64(&s->second, 0, first, count, v);
+        for (uint64_t i = 0; s->second.storage == LH_STORAGE_FP16 && i < count; i++)
+            v[i] *= v[i];
+    }
+}
+
+static void
+store_moments(const Step *s, uint64_t first, uint64_t count, const double *m, double *v)
+{
+    if (s->scales != NULL) {
+        store_codes(s, first, count, m, v);
+        return;
+    }
+    for (uint64_t i = 0; s->second.storage == LH_STORAGE_FP16 && i < count; i++)
+        v[i] = sqrt(v[i]);
+    lh_matrix_store64(&s->first, 0, first, count, m);
+    lh_matrix_store64(&s->second, 0, first, count, v);
+}
+
 static void
 move_block(const Step *s, uint64_t first, uint64_t count)
 {
     double g[BLOCK], m[BLOCK], v[BLOCK], w[BLOCK];
 
     lh_matrix_load64(&s->gradient, 0, first, count, g);
-    lh_matrix_load64(&s->first, 0, first, count, m);
-    lh_matrix_load64(&s->second, 0, first, count, v);
+    load_moments(s, first, count, m, v);
     lh_matrix_load64(&s->master, 0, first, count, w);
-    for (uint64_t i = 0; s->a->first && i < count; i++)
-        m[i] = v[i] = 0;
     for (uint64_t i = 0; i < count; i++)
         move(s, g[i], &m[i], &v[i], &w[i]);
-    lh_matrix_store64(&s->first, 0, first, count, m);
-    lh_matrix_store64(&s->second, 0, first, count, v);
+    store_moments(s, first, count, m, v);
     lh_matrix_store64(&s->master, 0, first, count, w);
     if (s->rounded.data != s->master.data)
         lh_matrix_store64(&s->rounded, 0, first, count, w);
 }
 
 static enum lh_status
-run(const LhCall *call, unsigned master, unsigned moments, unsigned rounded)
+run(const LhCall *call, const Layout *layout)
 {
     Step s;
 
-    if (!prepare(call, master, moments, rounded, &s))
+    if (!prepare(call, layout, &s))
         return LH_STATUS_UNSUPPORTED;
     begin(&s);
     for (uint64_t first = 0; first < s.a->optimizer.count; first += BLOCK)
@@ -137,15 +230,35 @@ run(const LhCall *call, unsigned master, unsigned moments, unsigned rounded)
 static enum lh_status
 adam(const LhCall *call)
 {
-    return run(call, CLOCK + 1, CLOCK + 2, CLOCK + 3);
+    return run(call, &(Layout){ CLOCK + 1, CLOCK + 2, 0, CLOCK + 3 });
 }
 
 static enum lh_status
-adam_fp32(const LhCall *call)
+adam_moments8(const LhCall *call)
 {
-    return run(call, CLOCK + 2, CLOCK + 1, CLOCK + 2);
+    return run(call, &(Layout){ CLOCK + 1, CLOCK + 2, CLOCK + 3, CLOCK + 4 });
 }
 
-const LhCpuKernel lh_cpu_kernel_grad_norm = { .reference = grad_norm, .fast = grad_norm };
-const LhCpuKernel lh_cpu_kernel_adam = { .reference = adam, .fast = adam };
-const LhCpuKernel lh_cpu_kernel_adam_fp32 = { .reference = adam_fp32, .fast = adam_fp32 };
+static enum lh_status
+adam_direct(const LhCall *call)
+{
+    return run(call, &(Layout){ CLOCK + 2, CLOCK + 1, 0, CLOCK + 2 });
+}
+
+static enum lh_status
+adam_direct_moments8(const LhCall *call)
+{
+    return run(call, &(Layout){ CLOCK + 3, CLOCK + 1, CLOCK + 2, CLOCK + 3 });
+}
+
+#define CPU_KERNEL(name, function)                                                                 \
+    const LhCpuKernel lh_cpu_kernel_##name = { .reference = (function), .fast = (function) };
+
+CPU_KERNEL(grad_norm, grad_norm)
+CPU_KERNEL(adam, adam)
+CPU_KERNEL(adam_moments16, adam)
+CPU_KERNEL(adam_moments8, adam_moments8)
+CPU_KERNEL(adam_fp32, adam_direct)
+CPU_KERNEL(adam_direct, adam_direct)
+CPU_KERNEL(adam_direct_moments16, adam_direct)
+CPU_KERNEL(adam_direct_moments8, adam_direct_moments8)

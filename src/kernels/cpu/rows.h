@@ -50,6 +50,8 @@ lh_element_get(const void *data, enum lh_storage storage, uint64_t index)
         return (double)lh_bf16_to_float(((const uint16_t *)data)[index]);
     case LH_STORAGE_FP16:
         return (double)lh_fp16_to_float(((const uint16_t *)data)[index]);
+    case LH_STORAGE_INT8:
+        return (double)((const int8_t *)data)[index];
     }
     return 0;
 }
@@ -69,6 +71,9 @@ lh_element_put(void *data, enum lh_storage storage, uint64_t index, double x)
         break;
     case LH_STORAGE_FP16:
         ((uint16_t *)data)[index] = lh_fp16_from_float((float)x);
+        break;
+    case LH_STORAGE_INT8:
+        ((int8_t *)data)[index] = (int8_t)x;
         break;
     }
 }

@@ -85,7 +85,7 @@ static const LhField param_fields[] = {
       .description = "Key-value heads; they divide the query heads." },
     { AT(LhFormParams, head_dim, UINT), .flags = LH_FIELD_REQUIRED, .min = 1, .max = U32_MAX,
       .description = "Dimension of a head." },
-    { AT(LhFormParams, dtype, CHOICE), .flags = LH_FIELD_REQUIRED, .choices = lh_dtype_names,
+    { AT(LhFormParams, dtype, CHOICE), .flags = LH_FIELD_REQUIRED, .choices = lh_activation_names,
       .description = "Data type of activations." },
     { AT(LhFormParams, hidden_size, UINT), .min = 0, .max = HIDDEN_MAX,
       .description =
@@ -129,11 +129,11 @@ static const LhField slot_fields[] = {
       .description = "Parts of equal size; 1 if absent." },
     { AT(LhFormSlot, part_bytes, UINT), .flags = LH_FIELD_REQUIRED, .min = 1, .max = SLOT_BYTES_MAX,
       .description = "Device memory of a part, bytes." },
-    { AT(LhFormSlot, element_bytes, UINT), .flags = LH_FIELD_REQUIRED, .min = 2, .max = 4,
-      .description = "Bytes of an element, 2 or 4." },
+    { AT(LhFormSlot, element_bytes, UINT), .flags = LH_FIELD_REQUIRED, .min = 1, .max = 4,
+      .description = "Bytes of an element: 1 (int8), 2 or 4." },
     { AT(LhFormSlot, dtype, CHOICE), .choices = lh_dtype_names,
-      .description = "Data type of an element. If absent: fp32 for 4-byte elements, otherwise that "
-                     "of the activations." },
+      .description = "Data type of an element. If absent: fp32 for 4-byte elements, int8 for "
+                     "1-byte ones, otherwise that of the activations." },
     { AT(LhFormSlot, head_dim, UINT), .min = 1, .max = 65536,
       .description =
           "Head dimension of the slot's tensor, if not params.head_dim; temporary slots only." },

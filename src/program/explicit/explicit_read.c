@@ -216,6 +216,8 @@ read_dtype(const LhFormReader *r, const LhFormSlot *slot, const char *path, LhDt
 
     if (slot->dtype != LH_FORM_NO_CHOICE)
         *dtype = (LhDtype)slot->dtype;
+    else if (slot->element_bytes == lh_dtype_bytes(LH_DTYPE_INT8))
+        *dtype = LH_DTYPE_INT8;
     else
         *dtype = slot->element_bytes == lh_dtype_bytes(activation) ? activation : LH_DTYPE_FP32;
     if (lh_dtype_bytes(*dtype) == slot->element_bytes)

@@ -81,7 +81,7 @@ is_unusual(const LhProgram *program, LhDtype dtype)
 {
     const LhDtype activation = program->params.attention.dtype;
 
-    return dtype != activation &&
+    return dtype != activation && dtype != LH_DTYPE_INT8 &&
            (dtype != LH_DTYPE_FP32 || lh_dtype_bytes(activation) == lh_dtype_bytes(dtype));
 }
 

@@ -39,7 +39,7 @@ const LhField lh_case_fields[] = {
          .description = "Dimension of a head."),
     CASE(WIDE, hidden_size, "hidden_size", ALWAYS,
          .description = "Width of the activations around the module."),
-    CASE(CHOICE, dtype, "dtype", ALWAYS, .choices = lh_dtype_names,
+    CASE(CHOICE, dtype, "dtype", ALWAYS, .choices = lh_activation_names,
          .description = "Element type of q, k, v, o and their gradients."),
     CASE(CHOICE, attention, "attention", ALWAYS, .choices = attention_names,
          .description = "Kind of attention."),

@@ -403,7 +403,7 @@ const LhField lh_plan_fields[] = {
                  .description = "Tokens of a sequence."),
     LH_FIELD_ROW(UINT, PlanDocument, global_batch_size, "global_batch_size", ALWAYS,
                  .description = "Sequences per step."),
-    LH_FIELD_ROW(CHOICE, PlanDocument, dtype, "dtype", ALWAYS, .choices = lh_dtype_names,
+    LH_FIELD_ROW(CHOICE, PlanDocument, dtype, "dtype", ALWAYS, .choices = lh_activation_names,
                  .description = "Element type of activations."),
     LH_FIELD_ROW(BOOL, PlanDocument, interrupted, "interrupted", ALWAYS,
                  .description = "Whether the plan was interrupted; then a configuration that was "

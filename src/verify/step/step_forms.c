@@ -75,7 +75,8 @@ check_states(LhProof *proof, uint32_t rank)
             continue;
         if (state.family == LH_STEP_OF_WEIGHT || state.family == LH_STEP_OF_WEIGHT_SHARD)
             weights += bytes;
-        else if (state.family == LH_STEP_OF_MASTER || state.family == LH_STEP_OF_MOMENTS)
+        else if (state.family == LH_STEP_OF_MASTER || state.family == LH_STEP_OF_MOMENTS ||
+                 state.family == LH_STEP_OF_SCALES)
             optimizer += bytes;
     }
     if (weights != want.weights || optimizer != want.optimizer)

@@ -9,18 +9,38 @@
 #include "verify/step/step_rows.h"
 #include "verify/step/step_values.h"
 
+/* A step of AdamW: what it updates, and the type of the moments. */
+typedef struct {
+    LhKernelId kernel;
+    bool master;
+    LhMoments moments;
+} AdamKernel;
+
+static const AdamKernel adam_kernels[] = {
+    { LH_KERNEL_ID_adam, true, LH_MOMENTS_FP32 },
+    { LH_KERNEL_ID_adam_moments16, true, LH_MOMENTS_16BIT },
+    { LH_KERNEL_ID_adam_moments8, true, LH_MOMENTS_8BIT },
+    { LH_KERNEL_ID_adam_fp32, false, LH_MOMENTS_FP32 },
+    { LH_KERNEL_ID_adam_direct, false, LH_MOMENTS_FP32 },
+    { LH_KERNEL_ID_adam_direct_moments16, false, LH_MOMENTS_16BIT },
+    { LH_KERNEL_ID_adam_direct_moments8, false, LH_MOMENTS_8BIT },
+};
+
+static const AdamKernel *
+find_adam(LhKernelId kernel)
+{
+    for (gsize i = 0; i < G_N_ELEMENTS(adam_kernels); i++) {
+        if (adam_kernels[i].kernel == kernel)
+            return &adam_kernels[i];
+    }
+    return NULL;
+}
+
 bool
 lh_step_optimizer_has(const LhOp *op)
 {
-    switch (op->compute.kernel) {
-    case LH_KERNEL_ID_accumulate:
-    case LH_KERNEL_ID_grad_norm:
-    case LH_KERNEL_ID_adam:
-    case LH_KERNEL_ID_adam_fp32:
-        return true;
-    default:
-        return false;
-    }
+    return op->compute.kernel == LH_KERNEL_ID_accumulate ||
+           op->compute.kernel == LH_KERNEL_ID_grad_norm || find_adam(op->compute.kernel) != NULL;
 }
 
 static LhValue
@@ -214,21 +234,39 @@ raise_state(LhStepValues *v, uint32_t g, uint32_t i, LhValueKind kind, const LhV
     return true;
 }
 
+/* Checks that the kernel updates what the step's optimizer does, with moments of its type. */
+static bool
+check_kernel(LhStepValues *v, uint32_t g, const AdamKernel *adam)
+{
+    const bool fp32 = v->params->module.attention.dtype == LH_DTYPE_FP32;
+    const bool master = !fp32 && !v->params->behaviour.no_master;
+
+    if (adam->master == master && adam->moments == v->params->behaviour.moments &&
+        (adam->kernel == LH_KERNEL_ID_adam_fp32) ==
+            (fp32 && v->params->behaviour.moments == LH_MOMENTS_FP32))
+        return true;
+    FIND_VALUE(g, -1, "updates other states than those of the step's optimizer");
+    return false;
+}
+
 static bool
 apply_adam(LhStepValues *v, uint32_t g)
 {
     enum { NORM = 1, CLOCK };
-    const bool fp32 = v->proof->ops[g].compute.kernel == LH_KERNEL_ID_adam_fp32;
+    const AdamKernel *adam = find_adam(v->proof->ops[g].compute.kernel);
     uint32_t i = CLOCK;
     LhValue gradient;
 
     if (!take_gradient(v, g, true, &gradient) || !check_piece_count(v, g, &gradient) ||
-        !check_label(v, g, &gradient, LH_PHASE_OPTIMIZER) || !check_numbers(v, g) ||
-        !check_norm(v, g, NORM) || !raise_state(v, g, i++, LH_VALUE_CLOCK, &gradient))
+        !check_label(v, g, &gradient, LH_PHASE_OPTIMIZER) || !check_kernel(v, g, adam) ||
+        !check_numbers(v, g) || !check_norm(v, g, NORM) ||
+        !raise_state(v, g, i++, LH_VALUE_CLOCK, &gradient))
         return false;
-    return (fp32 || raise_state(v, g, i++, LH_VALUE_MASTER, &gradient)) &&
-           raise_state(v, g, i, LH_VALUE_MOMENTS, &gradient) &&
-           raise_state(v, g, i + 1, LH_VALUE_WEIGHT, &gradient);
+    return (!adam->master || raise_state(v, g, i++, LH_VALUE_MASTER, &gradient)) &&
+           raise_state(v, g, i++, LH_VALUE_MOMENTS, &gradient) &&
+           (adam->moments != LH_MOMENTS_8BIT ||
+            raise_state(v, g, i++, LH_VALUE_SCALES, &gradient)) &&
+           raise_state(v, g, i, LH_VALUE_WEIGHT, &gradient);
 }
 
 /* Checks that a call works on one piece. */

@@ -289,7 +289,7 @@ weight_text(const LhStepValues *v, const LhValue *value)
     static const char *const what[] = {
         [LH_VALUE_WEIGHT] = "the weight",       [LH_VALUE_GRADIENT] = "the gradient of",
         [LH_VALUE_MASTER] = "the fp32 copy of", [LH_VALUE_MOMENTS] = "the moments of",
-        [LH_VALUE_CLOCK] = "the clock of",
+        [LH_VALUE_CLOCK] = "the clock of",      [LH_VALUE_SCALES] = "the scales of",
     };
     const char *name = lh_step_weight_name((LhStepWeight)value->what);
     g_autoptr(GString) text = g_string_new(NULL);
@@ -348,7 +348,7 @@ state_value(const LhStepValues *v, const LhStepState *state, uint32_t rank)
     static const uint8_t kinds[LH_STEP_FAMILIES] = {
         [LH_STEP_OF_WEIGHT] = LH_VALUE_WEIGHT, [LH_STEP_OF_WEIGHT_SHARD] = LH_VALUE_WEIGHT,
         [LH_STEP_OF_MASTER] = LH_VALUE_MASTER, [LH_STEP_OF_MOMENTS] = LH_VALUE_MOMENTS,
-        [LH_STEP_OF_CLOCK] = LH_VALUE_CLOCK,
+        [LH_STEP_OF_CLOCK] = LH_VALUE_CLOCK,   [LH_STEP_OF_SCALES] = LH_VALUE_SCALES,
     };
     const bool whole = state->family == LH_STEP_OF_WEIGHT;
     const uint32_t own = v->pieces > 1 ? lh_step_values_place(v, rank).shard : 0;

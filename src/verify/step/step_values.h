@@ -19,6 +19,7 @@ typedef enum {
     LH_VALUE_GRADIENT,
     LH_VALUE_MASTER,
     LH_VALUE_MOMENTS,
+    LH_VALUE_SCALES, /* of 8-bit moments */
     LH_VALUE_CLOCK,
     LH_VALUE_TOKENS,
     LH_VALUE_TARGETS,

@@ -72,6 +72,8 @@ LH_SIMD(to_fp32)(float *target, const void *source, enum lh_storage storage, uin
         for (size_t i = 0; i < count; i++)
             target[i] = (float)((const double *)source)[i];
         break;
+    case LH_STORAGE_INT8: /* codes are no numbers without their scales (kernels/cpu/quantise.h) */
+        break;
     }
 }
 
@@ -92,6 +94,8 @@ LH_SIMD(from_fp32)(void *target, enum lh_storage storage, const float *source, u
     case LH_STORAGE_FP64:
         for (size_t i = 0; i < count; i++)
             ((double *)target)[i] = (double)source[i];
+        break;
+    case LH_STORAGE_INT8:
         break;
     }
 }
