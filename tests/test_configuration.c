@@ -12,6 +12,7 @@
 #include "model/parameters.h"
 #include "run_tests.h"
 #include "scenario/setup_model.h"
+#include "scenario/setup_recomputation.h"
 #include "step/step.h"
 
 #include <glib/gstdio.h>
@@ -104,8 +105,90 @@ START_TEST(megatron_is_a_scenario)
 }
 END_TEST
 
+#define EXPERTS                                                                                    \
+    "--num-experts 8 --moe-layer-freq ([0]*1+[1]*31) --moe-shared-expert-intermediate-size 64 "
+
+/* What Megatron-LM recomputes; modules that the model lacks do nothing there. */
+START_TEST(megatron_recomputes)
+{
+    check_lines("f.sh",
+                MEGATRON "--recompute-granularity selective --recompute-modules mlp core_attn",
+                LINES("checkpoint=selective", "recompute_modules=core_attn,mlp"));
+    check_lines(
+        "f.sh",
+        MEGATRON EXPERTS "--recompute-granularity selective "
+                         "--recompute-modules moe_act layernorm shared_experts mlp",
+        LINES("checkpoint=selective", "recompute_modules=layernorm,mlp,moe_act,shared_experts"));
+    check_lines("f.sh", MEGATRON EXPERTS "--moe-layer-recompute",
+                LINES("checkpoint=selective", "recompute_modules=core_attn,moe"));
+    check_lines("f.sh", MEGATRON "--recompute-granularity selective --recompute-modules moe_act",
+                LINES("checkpoint=none"));
+    check_lines("f.sh",
+                MEGATRON "--recompute-granularity full --recompute-method block "
+                         "--recompute-num-layers 3",
+                LINES("checkpoint=layer", "recompute_method=block", "recompute_num_layers=3"));
+    check_lines("f.sh",
+                MEGATRON "--recompute-granularity full --recompute-method uniform "
+                         "--recompute-num-layers 4",
+                LINES("checkpoint=layer", "recompute_method=uniform", "recompute_num_layers=4"));
+}
+END_TEST
+
+/* An option with another policy replaces what the file says of recomputation, not a part of it. */
+START_TEST(options_replace_recomputation)
+{
+    g_autoptr(LhConfig) modules =
+        parse("f.sh", MEGATRON "--recompute-granularity selective --recompute-modules mlp");
+    g_autoptr(LhConfig) layers = parse("f.sh", MEGATRON "--recompute-granularity full "
+                                                        "--recompute-method block "
+                                                        "--recompute-num-layers 2");
+    g_autoptr(LhFramework) framework = lh_framework_load("megatron-lm", NULL);
+    const struct {
+        const LhConfig *config;
+        const char *field, *value;
+        LhCheckpoint checkpoint;
+        LhRecompute recompute;
+    } rows[] = {
+        { modules, "seq_length", "4K", LH_CHECKPOINT_SELECTIVE, { LH_RECOMPUTE_BIT(MLP), 0, 0 } },
+        { modules, "checkpoint", "none", LH_CHECKPOINT_NONE, { 0 } },
+        { modules, "checkpoint", "selective", LH_CHECKPOINT_SELECTIVE, { LH_RECOMPUTE_BIT(MLP) } },
+        { layers, "checkpoint", "remat", LH_CHECKPOINT_REMAT, { 0 } },
+        { layers, "recompute_num_layers", "3", LH_CHECKPOINT_LAYER, { 0, 3, LH_RECOMPUTE_BLOCK } },
+        { layers,
+          "recompute_modules",
+          "layernorm",
+          LH_CHECKPOINT_SELECTIVE,
+          { LH_RECOMPUTE_BIT(LAYERNORM) } },
+    };
+
+    for (guint i = 0; i < G_N_ELEMENTS(rows); i++) {
+        g_autoptr(LhScenario) s = lh_scenario_new();
+        g_autoptr(GError) error = NULL;
+        LhCheckpoint checkpoint;
+        LhRecompute recompute;
+
+        ck_assert(lh_config_apply(rows[i].config, EVERYTHING, s, NULL));
+        lh_scenario_replace(s, rows[i].field, rows[i].value);
+        ck_assert_msg(lh_setup_recomputation(s, framework, &checkpoint, &recompute, &error),
+                      "%u: %s", i, error != NULL ? error->message : "");
+        ck_assert_int_eq(checkpoint, rows[i].checkpoint);
+        ck_assert_uint_eq(recompute.modules, rows[i].recompute.modules);
+        ck_assert_uint_eq(recompute.layers, rows[i].recompute.layers);
+        ck_assert_int_eq(recompute.method, rows[i].recompute.method);
+    }
+}
+END_TEST
+
 START_TEST(torchtitan_is_a_scenario)
 {
+    check_lines("f.toml",
+                "[training]\nlocal_batch_size=8\n[activation_checkpoint]\nmode='selective'\n"
+                "selective_ac_option='3'",
+                LINES("checkpoint=layer", "recompute_method=every", "recompute_num_layers=3"));
+    check_lines("f.toml",
+                "[training]\nlocal_batch_size=8\n[activation_checkpoint]\nmode='selective'\n"
+                "selective_ac_option='op'",
+                LINES("checkpoint=selective"));
     check_lines("f.toml",
                 "[model]\nname='llama3'\nflavor='70B'\n[training]\nseq_len=8192\n"
                 "local_batch_size=2\n[parallelism]\ncontext_parallel_degree=4\n"
@@ -824,8 +907,9 @@ START_TEST(errors_name_the_file)
 }
 END_TEST
 
-LH_TEST_MAIN("configuration", megatron_is_a_scenario, torchtitan_is_a_scenario,
-             deepspeed_is_a_scenario, yaml_is_a_scenario_by_its_settings, nemo_is_a_scenario,
+LH_TEST_MAIN("configuration", megatron_is_a_scenario, megatron_recomputes,
+             options_replace_recomputation, torchtitan_is_a_scenario, deepspeed_is_a_scenario,
+             yaml_is_a_scenario_by_its_settings, nemo_is_a_scenario,
              swift_is_a_scenario_of_megatron, shapes_are_models, silence_is_megatrons,
              megatron_deepspeed_is_a_scenario, launchers_are_compared, files_beside_are_read,
              layers_have_experts_as_they_say, impossible_shapes_are_refused, traps_are_named,

@@ -223,9 +223,10 @@ random_members(uint64_t seed)
 
 /* Checks points of one question, spread over its shapes. Returns how many were checked. */
 static guint
-check_question(uint64_t seed, guint points)
+check_question(uint64_t seed, guint points, const char *more)
 {
-    g_autofree char *members = random_members(seed);
+    g_autofree char *random = random_members(seed);
+    g_autofree char *members = g_strconcat(random, more, NULL);
     guint looked = 0;
     Case c;
 
@@ -244,12 +245,64 @@ check_question(uint64_t seed, guint points)
 START_TEST(estimates_never_exceed_simulations)
 {
     const guint wanted = take_all() ? 2000 : (guint)test_share(120), of_each = 10;
-    guint looked = check_question(ZEROS_ONCE, of_each);
+    guint looked = check_question(ZEROS_ONCE, of_each, "");
 
     for (uint64_t seed = 1; looked < wanted; seed++) {
-        looked += check_question(seed, of_each);
+        looked += check_question(seed, of_each, "");
         ck_assert_uint_lt(seed, wanted); /* most questions have points */
     }
+}
+END_TEST
+
+/* A given set of modules, or some layers, leaves points of one policy, whose estimates hold. */
+START_TEST(estimates_hold_for_given_recomputation)
+{
+    static const char *const given[] = {
+        ", \"recompute_modules\": \"core_attn,layernorm\"",
+        ", \"recompute_modules\": \"mlp,layernorm\"",
+        ", \"checkpoint\": \"layer\", \"recompute_method\": \"block\", "
+        "\"recompute_num_layers\": 2",
+        ", \"checkpoint\": \"layer\", \"recompute_method\": \"uniform\", "
+        "\"recompute_num_layers\": 2",
+        ", \"checkpoint\": \"layer\", \"recompute_method\": \"every\", "
+        "\"recompute_num_layers\": 3",
+    };
+    const guint wanted = (guint)test_share(60);
+    guint looked = 0;
+
+    for (uint64_t seed = 1; looked < wanted; seed++) {
+        looked += check_question(seed, 3, given[seed % G_N_ELEMENTS(given)]);
+        ck_assert_uint_lt(seed, 4 * wanted);
+    }
+}
+END_TEST
+
+static const char *
+policy_at(const LhPlanSpace *space, guint point)
+{
+    return lh_checkpoint_names[lh_plan_point(space, point)->checkpoint];
+}
+
+START_TEST(given_recomputation_is_searched_alone)
+{
+    Case modules = case_of("\"model\": \"llama-3-70b-12l\", \"cluster\": \"hgx-h100:1\", "
+                           "\"seq_length\": \"8K\", \"recompute_modules\": \"mlp\"",
+                           4);
+    Case layers = case_of("\"model\": \"llama-3-70b-12l\", \"cluster\": \"hgx-h100:1\", "
+                          "\"seq_length\": \"8K\", \"checkpoint\": \"layer\", "
+                          "\"recompute_method\": \"block\", \"recompute_num_layers\": 3",
+                          4);
+
+    for (guint i = 0; i < modules.space->points->len; i++)
+        ck_assert_str_eq(policy_at(modules.space, i), "selective");
+    for (guint i = 0; i < layers.space->points->len; i += 97) {
+        g_autoptr(LhScenario) s = lh_plan_point_scenario(layers.space, i);
+
+        ck_assert_str_eq(policy_at(layers.space, i), "layer");
+        ck_assert(s == NULL || s->recompute_num_layers == 3);
+    }
+    case_clear(&modules);
+    case_clear(&layers);
 }
 END_TEST
 
@@ -933,6 +986,8 @@ main(void)
     tcase_add_test(plan, estimates_never_exceed_simulations);
     tcase_add_loop_test(plan, estimates_of_all_points_are_those_of_each, 0, 2);
     tcase_add_test(plan, estimates_of_one_rank_are_exact);
+    tcase_add_test(plan, estimates_hold_for_given_recomputation);
+    tcase_add_test(plan, given_recomputation_is_searched_alone);
     tcase_add_loop_test(plan, searches_find_what_simulating_all_finds, 0, 4);
     tcase_add_test(plan, any_schedule_stands_for_all_that_spread_nothing);
     tcase_add_test(plan, searches_do_not_depend_on_threads);

@@ -40,29 +40,6 @@ reword(const LhConfig *config, const LhSettingsEntry *entry, GError *cause, GErr
     return false;
 }
 
-/* Whether an option replaces the field: another policy of recomputation drops what belongs to the
- * configuration's. */
-static bool
-is_replaced(const LhScenario *scenario, const char *field)
-{
-    static const struct {
-        const char *field, *by[3];
-    } rows[] = {
-        { "checkpoint", { "recompute_modules" } },
-        { "recompute_modules", { "checkpoint", "recompute_method", "recompute_num_layers" } },
-        { "recompute_method", { "checkpoint", "recompute_modules" } },
-        { "recompute_num_layers", { "checkpoint", "recompute_modules" } },
-    };
-
-    for (guint i = 0; i < G_N_ELEMENTS(rows); i++) {
-        for (guint k = 0; strcmp(rows[i].field, field) == 0 && k < G_N_ELEMENTS(rows[i].by); k++) {
-            if (rows[i].by[k] != NULL && lh_scenario_has_option(scenario, rows[i].by[k]))
-                return true;
-        }
-    }
-    return false;
-}
-
 /* Whether the scenario file given beside the configuration sets the field, or sweeps it. */
 static bool
 is_said(const LhScenario *scenario, const char *field)
@@ -110,7 +87,7 @@ apply_setting(const LhConfig *config, const LhConfigSetting *setting, LhScenario
         g_strescape(setting->entry != NULL ? setting->entry->path : setting->field, NULL);
     GError *cause = NULL;
 
-    if (is_said(scenario, setting->field) || is_replaced(scenario, setting->field))
+    if (is_said(scenario, setting->field))
         return true;
     if (!lh_scenario_set_from(scenario, field_named(setting->field), setting->value,
                               g_strdup_printf("%s: error: \"" LH_CONFIG_SHOWN "\"", where, path),
