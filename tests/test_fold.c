@@ -273,7 +273,17 @@ random_members(uint64_t seed)
                                                "closed-form", "closed-form", "ring",
                                                "nccl",        "tree",        NULL };
     static const char *const shards[] = { "ddp", "zero1", "zero2", "fsdp", NULL };
-    static const char *const checkpoints[] = { "none", "selective", "layer", "remat", NULL };
+    /* With the members behind a policy. */
+    static const char *const checkpoints[] = {
+        "none",
+        "selective",
+        "layer",
+        "remat",
+        "selective\", \"recompute_modules\": \"layernorm,core_attn",
+        "layer\", \"recompute_method\": \"every\", \"recompute_num_layers\": \"2",
+        "layer\", \"recompute_method\": \"uniform\", \"recompute_num_layers\": \"2",
+        NULL
+    };
     static const char *const schedules[] = { "ring",   "zigzag",       "te-allgather",
                                              "te-a2a", "dfa-balanced", NULL };
     static const char *const frameworks[] = { "pytorch-fsdp", "megatron-lm", "deepspeed", NULL };

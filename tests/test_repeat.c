@@ -126,7 +126,17 @@ random_members(uint64_t seed)
     static const char *const collectives[] = { "auto", "fluid", "closed-form", "ring",
                                                "nccl", "tree",  NULL };
     static const char *const shards[] = { "ddp", "zero1", "zero2", "fsdp", "fsdp", NULL };
-    static const char *const checkpoints[] = { "none", "selective", "layer", "remat", NULL };
+    /* With the members behind a policy. */
+    static const char *const checkpoints[] = {
+        "none",
+        "selective",
+        "layer",
+        "remat",
+        "selective\", \"recompute_modules\": \"layernorm,core_attn",
+        "layer\", \"recompute_method\": \"every\", \"recompute_num_layers\": \"2",
+        "layer\", \"recompute_method\": \"uniform\", \"recompute_num_layers\": \"2",
+        NULL
+    };
     static const char *const schedules[] = { "ring",          "zigzag",  "te-allgather", "te-a2a",
                                              "dfa-balanced",  "ulysses", "te-p2p",       "usp",
                                              "attention2d-o", "lasp2",   "tokenring",    NULL };
