@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Framework files: every shipped one, defaults of omitted members, sums, invalid files. */
 #include "data_files.h"
-#include "model/framework.h"
+#include "model/framework_states.h"
 
 static LhFramework *
 parse(const char *text, GError **error)

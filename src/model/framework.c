@@ -6,6 +6,7 @@
 #include "model/framework.h"
 
 #include "base/files/data_files.h"
+#include "model/framework_states.h"
 
 #include <string.h>
 
@@ -391,27 +392,6 @@ clear_fact(gpointer data)
     g_free(fact->source);
 }
 
-static double
-bytes_of(int type)
-{
-    return type == LH_TYPE_FP32 ? 4 : 2;
-}
-
-/* Bytes per parameter of one of the moments; of 256 codes with an fp32 scale. */
-static double
-moment_bytes(const LhFramework *f)
-{
-    return f->states_moments == LH_STATE_8BIT ? 1 + 4 / 256.0 : bytes_of(f->states_moments);
-}
-
-/* Bytes per parameter that one pass of the optimizer reads and writes. */
-static double
-touched_bytes(const LhFramework *f)
-{
-    return bytes_of(f->states_gradient) + 4 * moment_bytes(f) +
-           (f->states_master ? 2 * 4 + 2 : 2 * 2);
-}
-
 /* Takes over what @file owns. */
 static LhFramework *
 flatten(File *file)
@@ -438,7 +418,7 @@ flatten(File *file)
         g_array_append_val(f->facts, known);
         place(f, &setting_rows[i], fact);
     }
-    f->kernels_optimizer_touched = touched_bytes(f);
+    f->kernels_optimizer_touched = lh_framework_touched_bytes(f);
     return f;
 }
 
@@ -530,7 +510,7 @@ lh_framework_set(LhFramework *f, const char *key, const char *text, const char *
     known->origin = LH_ORIGIN_CODE;
     place(f, &setting_rows[i], &fact);
     if (setting_rows[i].offset == offsetof(LhFramework, kernels_optimizer))
-        f->kernels_optimizer_touched = touched_bytes(f);
+        f->kernels_optimizer_touched = lh_framework_touched_bytes(f);
     return true;
 }
 
@@ -581,24 +561,6 @@ lh_framework_free(LhFramework *framework)
 
 /* --- sums ---------------------------------------------------------------------------------------
  */
-
-double
-lh_framework_optimizer_bytes(const LhFramework *f)
-{
-    return (f->states_master ? 4 : 0) + 2 * moment_bytes(f);
-}
-
-double
-lh_framework_gradient_bytes(const LhFramework *f)
-{
-    return bytes_of(f->states_gradient);
-}
-
-double
-lh_framework_optimizer_traffic(const LhFramework *f)
-{
-    return f->kernels_optimizer * touched_bytes(f) / f->kernels_optimizer_touched;
-}
 
 double
 lh_framework_logit_bytes(const LhFramework *f)

@@ -131,8 +131,8 @@ typedef struct {
      * backward pass, and held until then (step/liveness.c). */
     double kernels_unfused;
     double kernels_loss;      /* per logit */
-    double kernels_optimizer; /* per parameter that the rank updates, with the states of ... */
-    /* ... the file; private, see lh_framework_optimizer_traffic(). */
+    double kernels_optimizer; /* per parameter that the rank updates */
+    /* Private: lh_framework_touched_bytes() with the states that this applies to. */
     double kernels_optimizer_touched;
     /* Per element of a block's output that is added to a part of a sum. */
     double kernels_merge_slice;
@@ -181,16 +181,6 @@ bool lh_framework_set(LhFramework *framework, const char *key, const char *text,
 /* A framework of defaults only: ZeRO's paper for states, no overlap, fused kernels. Caller
  * frees. */
 LhFramework *lh_framework_new(void);
-
-/* Bytes per parameter of master copy and moments, and of its stored gradient; with 16-bit
- * activations. */
-double lh_framework_optimizer_bytes(const LhFramework *framework);
-double lh_framework_gradient_bytes(const LhFramework *framework);
-
-/* Memory traffic of the optimizer per parameter that the rank updates, with the states as they are
- * set: kernels_optimizer if they are those of the file, and else in proportion to the bytes of what
- * the optimizer reads and writes. */
-double lh_framework_optimizer_traffic(const LhFramework *framework);
 
 /* Bytes per logit while the loss is computed: the sum of the four parts. */
 double lh_framework_logit_bytes(const LhFramework *framework);

@@ -10,18 +10,31 @@
 
 #define UNIT_MIN 1024
 #define SHORT_UNITS                                                                                \
-    16                  /* length of the shorter of the two sequences; the other is twice as long  \
-                         */
-#define MOMENTS_BYTES 8 /* per parameter: Adam's two moments in fp32 */
+    16 /* length of the shorter of the two sequences; the other is twice as long                   \
+        */
 
 /* ---- a point that fits ---- */
+
+/* Bytes per parameter of Adam's two moments, at least. */
+static double
+moments_bytes(const LhSetup *setup)
+{
+    switch (setup->step != NULL ? setup->step->params.behaviour.moments : LH_MOMENTS_FP32) {
+    case LH_MOMENTS_8BIT:
+        return 2;
+    case LH_MOMENTS_16BIT:
+        return 4;
+    default:
+        return 8;
+    }
+}
 
 bool
 lh_plan_is_hopeless(const LhSetup *setup, uint32_t gpus)
 {
     const LhModel *model = setup->model;
     const double element = (double)lh_dtype_bytes(setup->params.attention.dtype);
-    const double states = (double)lh_model_parameters(model) * (element + MOMENTS_BYTES);
+    const double states = (double)lh_model_parameters(model) * (element + moments_bytes(setup));
     const double saved = (double)setup->params.attention.seq_length * (double)model->hidden_size *
                          (double)model->num_layers * element;
     const uint64_t limit_bytes = lh_plan_limit_bytes(setup);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "step/behaviour.h"
 
+#include "model/framework_states.h"
+
 /* Of a logit of 16 bits: read for the statistics of its row, read and written for the gradient
  * (Liger-Kernel and TransformerEngine, cross_entropy). */
 #define FUSED_LOSS_TRAFFIC 6

@@ -5,6 +5,7 @@
 #include "report/data/notes.h"
 #include "scenario/scenario_fields.h"
 #include "scenario/setup_weights.h"
+#include "step/behaviour.h"
 #include "step/layer_info.h"
 #include "step/pipeline/pipeline.h"
 
@@ -87,6 +88,12 @@ const LhField lh_case_fields[] = {
                         "chunked, tiled, fused-linear, with \":ROWS\" if these are given."),
     CASE(UINT, mlp_tile_rows, "mlp_tile_rows", OR_NULL, .max = -1,
          .description = "Rows of a tile of the MLP, at most; 0: it is not tiled."),
+    CASE(CHOICE, main_params_dtype, "main_params_dtype", OR_NULL, .choices = lh_main_params_names,
+         .description = "Copy of 16-bit weights that the optimizer updates: fp32, none."),
+    CASE(CHOICE, main_grads_dtype, "main_grads_dtype", OR_NULL, .choices = lh_activation_names,
+         .description = "Element type in which gradients are reduced."),
+    CASE(CHOICE, exp_avg_dtype, "exp_avg_dtype", OR_NULL, .choices = lh_exp_avg_names,
+         .description = "Element type of both of Adam's moments."),
     CASE(CHOICE, cost, "cost", ALWAYS, .choices = lh_cost_mode_names,
          .description = "Time model of kernels."),
     CASE(CHOICE, network, "network", ALWAYS, .choices = lh_network_model_names,
@@ -173,6 +180,28 @@ fill_attention(LhCaseValues *v, const LhProgramParams *p)
     v->pass = (int)p->pass - 1;
 }
 
+static void
+fill_optimizer(LhCaseValues *v, const LhStepParams *p)
+{
+    static const int types[] = {
+        [LH_DTYPE_BF16] = LH_EXP_AVG_BF16,
+        [LH_DTYPE_FP16] = LH_EXP_AVG_FP16,
+        [LH_DTYPE_FP32] = LH_EXP_AVG_FP32,
+    };
+    const LhDtype dtype = p != NULL ? p->module.attention.dtype : LH_DTYPE_FP32;
+    const LhStepBehaviour *b = p != NULL ? &p->behaviour : NULL;
+
+    v->main_params_dtype = v->main_grads_dtype = v->exp_avg_dtype = -1;
+    if (b == NULL)
+        return;
+    if (dtype != LH_DTYPE_FP32)
+        v->main_params_dtype = b->no_master ? LH_MAIN_PARAMS_NONE : LH_MAIN_PARAMS_FP32;
+    v->main_grads_dtype = b->gradients_fp32 ? LH_DTYPE_FP32 : (int)dtype;
+    v->exp_avg_dtype = b->moments == LH_MOMENTS_8BIT    ? LH_EXP_AVG_8BIT
+                       : b->moments == LH_MOMENTS_16BIT ? types[dtype]
+                                                        : LH_EXP_AVG_FP32;
+}
+
 /* Parallelism and options of a training step; nothing for an attention module. */
 static void
 fill_step(LhCaseValues *v, const LhSetup *setup)
@@ -194,6 +223,7 @@ fill_step(LhCaseValues *v, const LhSetup *setup)
     v->recompute_method = p != NULL && p->recompute.layers > 0 ? (int)p->recompute.method : -1;
     v->recompute_num_layers =
         p != NULL && p->recompute.layers > 0 ? p->recompute.layers : LH_FIELD_NO_UINT;
+    fill_optimizer(v, p);
     v->loss = p != NULL ? lh_step_loss_text(p) : NULL;
     v->mlp_tile_rows = p != NULL ? p->mlp_tile_rows : LH_FIELD_NO_UINT;
 }

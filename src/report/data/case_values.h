@@ -70,6 +70,7 @@ typedef struct {
     uint64_t recompute_num_layers;
     char *loss;
     uint64_t mlp_tile_rows;
+    int main_params_dtype, main_grads_dtype, exp_avg_dtype;
     int cost;
     int network;
     int collectives;

@@ -91,6 +91,19 @@ lh_describe_tiles(const LhStepParams *params, GString *out)
                                params->mlp_tile_rows);
 }
 
+/* Describes states of the optimizer, unless they are Adam's of mixed precision. */
+static void
+describe_optimizer(const LhStepParams *params, GString *out)
+{
+    const LhStepBehaviour *b = &params->behaviour;
+
+    if (b->moments != LH_MOMENTS_FP32)
+        g_string_append_printf(out, ", %s moments",
+                               b->moments == LH_MOMENTS_8BIT ? "8-bit" : "16-bit");
+    if (b->no_master)
+        g_string_append(out, ", no fp32 copy of the weights");
+}
+
 /* Describes parallelism and schedule of a training step. */
 static void
 describe_step(const LhSetup *setup, GString *out)
@@ -123,6 +136,7 @@ describe_step(const LhSetup *setup, GString *out)
                            p->recompute.modules != 0 ? modules : lh_checkpoint_names[p->checkpoint],
                            layers[0] != '\0' ? ", " : "", layers);
     lh_describe_tiles(p, out);
+    describe_optimizer(p, out);
     g_string_append_printf(out, "; framework %s\n", setup->step->framework->name);
 }
 
