@@ -222,6 +222,9 @@ static const struct {
     { "retro-project-dir", "x", "false", NULL },
     { "optim-name", "mcore_distributed_optim", "fused_adam", NULL },
     { "fsdp-sharding-strategy", "full", "hybrid", NULL },
+    { "optimizer.early-step-in-backward", "false", "true", NULL },
+    { "optim", "adamw_torch", "adamw_8bit", NULL },
+    { "optimizer", "adamw_torch", "adamw_torch_fused", NULL },
     { "bf16.enabled", "true", "false", NULL },
     { "fp16.enabled", "true", "false", NULL },
 };

@@ -24,8 +24,8 @@
 
 /* ---- loss and optimizer states ---- */
 
-/* TransformerEngine's fused loss writes the gradients in place of the logits. Megatron-LM's own fused
- * loss is predicted like the unfused one. */
+/* TransformerEngine's fused loss writes the gradients in place of the logits. Megatron-LM's own
+ * fused loss is predicted like the unfused one. */
 static bool
 take_loss(LhConfig *c, GError **error)
 {
@@ -65,6 +65,11 @@ take_states(LhConfig *c, GError **error)
     if (aware && lh_config_entry(c, names[0]) == NULL && lh_config_entry(c, names[1]) == NULL)
         lh_config_note(c, lh_config_entry(c, "use-precision-aware-optimizer"),
                        "moments stay fp32 without --exp-avg-dtype and --exp-avg-sq-dtype");
+    if (aware)
+        lh_config_note(
+            c, lh_config_entry(c, "use-precision-aware-optimizer"),
+            "not modelled: store_param_remainders: TransformerEngine stores the lower 16 "
+            "bits of the fp32 copy beside bf16 weights; the copy has 32 bits");
     if (!summed)
         lh_config_set_framework(c, "states.gradient", "activation");
     for (guint i = 0; i < G_N_ELEMENTS(names); i++) {

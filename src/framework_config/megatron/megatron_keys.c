@@ -143,7 +143,7 @@ const LhConfigKey lh_config_megatron_keys[] = {
     LH_CONFIG_NOT("persist-layer-norm", "true",
                   "small kernels are fused as frameworks/megatron-lm.json states"),
     LH_CONFIG_NOT("main-params-dtype", "fp32",
-                  "master weights are fp32 (a later version: FP8, MXFP8, NVFP4)"),
+                  "the copy of the weights is fp32"),
     LH_CONFIG_NOT("optimizer", "adam",
                   "the optimizer has the states of Adam"),
     LH_CONFIG_NOT("expert-tensor-parallel-size", "1",

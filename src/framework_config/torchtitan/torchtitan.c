@@ -322,12 +322,25 @@ take_rest(LhConfig *c, GError **error)
     return true;
 }
 
+/* Refuses an optimizer that runs within the backward pass, where no step has it. */
+static bool
+refuse_early_step(const LhConfig *c, GError **error)
+{
+    const char *name = "optimizer.early-step-in-backward";
+    bool early = false;
+
+    return lh_config_flag(c, name, &early, error) &&
+           (!early || refuse(c, name, "true",
+                             "false (a step runs its optimizer behind the backward pass)", error));
+}
+
 static bool
 torchtitan_take(LhConfig *c, GError **error)
 {
     return take_torchtitan_model(c, error) && take_data(c, error) &&
            take_torchtitan_context(c, error) && take_batch(c, error) &&
-           take_torchtitan_pipeline(c, error) && take_policies(c, error) && take_rest(c, error);
+           take_torchtitan_pipeline(c, error) && take_policies(c, error) && take_rest(c, error) &&
+           refuse_early_step(c, error);
 }
 
 /* ---- writing a way of training ---- */

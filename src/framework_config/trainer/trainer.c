@@ -14,6 +14,7 @@
 #include "framework_config/common/published_model.h"
 #include "framework_config/trainer/trainer_keys.h"
 #include "framework_config/trainer/trainer_names.h"
+#include "framework_config/trainer/trainer_optimizer.h"
 #include "framework_config/trainer/trainer_sharding.h"
 
 #include <inttypes.h>
@@ -243,7 +244,7 @@ trainer_take(LhConfig *c, GError **error)
 {
     return refuse_megatron(c, error) && take_trainer_model(c, error) &&
            take_trainer_sizes(c, error) && lh_config_trainer_take_sharding(c, error) &&
-           take_trainer_policies(c, error);
+           take_trainer_policies(c, error) && lh_config_trainer_take_optimizer(c, error);
 }
 
 /* ---- writing a way of training ---- */
