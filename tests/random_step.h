@@ -174,6 +174,7 @@ random_framework(Dice *dice)
 {
     GString *out = g_string_new("{\"schema\": \"longhaul.framework/1\", \"name\": \"random\", "
                                 "\"source\": \"x\", \"fsdp\": {");
+    Dice states = { .seed = dice->seed + 1 }; /* of its own: the rest of a seed stays as it was */
 
     add_fact(out, "unit", one_in(dice, 3) ? "\"model\"" : "\"layer\"");
     add_number(out, "prefetch", roll(dice, 3));
@@ -187,6 +188,8 @@ random_framework(Dice *dice)
     add_fact(out, "bucket_copies", yes(one_in(dice, 2)));
     g_string_append(out, "}, \"states\": {");
     add_fact(out, "gradient", random_type(dice));
+    add_fact(out, "master", yes(one_in(&states, 2)));
+    add_fact(out, "moments", one_in(&states, 3) ? "\"8bit\"" : random_type(&states));
     add_number(out, "step_bytes_per_parameter", ROLL_OF(dice, 0, 2, 4));
     g_string_append(out, "}, \"kernels\": {");
     add_number(out, "unfused", ROLL_OF(dice, 0, 0, 5));
