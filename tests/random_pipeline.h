@@ -31,6 +31,8 @@ random_pipeline(uint64_t seed)
     const uint32_t virtual_layers = number(layers, G_N_ELEMENTS(layers), seed, 5);
     const uint32_t ranks = t * c * d * p;
     const bool gpipe = virtual_layers == 0 && lh_rng_bits(seed, 6, 0) % 8 == 0;
+    static const char documents[] = ", \"document_distribution\": \"lognormal:1K,1\"";
+    const bool packed = lh_rng_bits(seed, 17, 0) % 8 == 0;
     const bool slow = lh_rng_bits(seed, 7, 0) % 8 == 0;
     g_autofree char *chunks =
         virtual_layers == 0
@@ -42,11 +44,11 @@ random_pipeline(uint64_t seed)
         "\"tensor_model_parallel_size\": \"%u\", \"context_parallel_size\": %u, "
         "\"data_parallel_size\": %u, \"pipeline_model_parallel_size\": %u, "
         "\"num_micro_batches\": %u, \"shard\": \"%s\", \"checkpoint\": \"%s\", "
-        "\"schedule\": [\"%s\"], \"framework\": \"%s\"%s%s%s%s",
+        "\"schedule\": [\"%s\"], \"framework\": \"%s\"%s%s%s%s%s",
         pick(models, seed, 8), pick(clusters, seed, 9), (ranks + 1) / 2, ranks, t, c, d, p,
         p * number(rounds, G_N_ELEMENTS(rounds), seed, 10), pick(shards, seed, 11),
         pick(checkpoints, seed, 12), pick(schedules, seed, 13), pick(frameworks, seed, 14), chunks,
         virtual_layers == 0 ? pick(ends, seed, 15) : "",
-        gpipe ? ", \"pipeline_schedule\": \"gpipe\"" : "",
+        gpipe ? ", \"pipeline_schedule\": \"gpipe\"" : "", packed ? documents : "",
         slow ? ", \"straggler\": [{\"rank\": 1, \"factor\": 1.3}]" : "");
 }

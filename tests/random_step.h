@@ -341,6 +341,19 @@ set_tiles(uint64_t seed, LhScenario *s)
         lh_scenario_replace(s, "tiled_mlp", one_in(&dice, 3) ? "auto" : "5");
 }
 
+/* Packed documents, likewise: drawn for each micro-batch, for schedules that take them. */
+static inline void
+set_documents(uint64_t seed, LhScenario *s, const LhSchedule *schedule, bool linear)
+{
+    Dice dice = { .seed = seed ^ UINT64_C(0x7061636b73) };
+    static const char *const distributions[] = { "exponential:5", "lognormal:4,1.5",
+                                                 "lognormal:16,0.5", "exponential:40" };
+
+    if ((schedule->masks & LH_MASKS_DOCUMENTS) != 0 && !linear && one_in(&dice, 2))
+        lh_scenario_replace(s, "document_distribution",
+                            distributions[roll(&dice, G_N_ELEMENTS(distributions))]);
+}
+
 /*
  * Returns the step of @seed, with inputs of the same seed; writes its framework to the path
  * @framework. Caller frees.
@@ -384,5 +397,6 @@ random_step(uint64_t seed, const char *framework, GError **error)
     set_random_option(&dice, s, first, sizes.context);
     set_recomputation(&dice, s, &sizes);
     set_tiles(seed, s);
+    set_documents(seed, s, first, sizes.linear);
     return s;
 }

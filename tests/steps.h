@@ -4,6 +4,8 @@
  */
 #pragma once
 
+#include "base/rng.h"
+#include "step/packs.h"
 #include "step/step.h"
 
 /* The parameters that tests vary. All zero except `schedule`: one rank, two layers, nothing sharded
@@ -29,6 +31,7 @@ typedef struct {
     uint64_t vocabulary; /* 0: 64 */
     uint64_t tokens;     /* per sequence on a context-parallel rank; 0: 16 */
     LhLoss loss;
+    unsigned documents; /* 0: one; 1: a pack for all micro-batches; 2: each has its own */
     uint64_t chunk_rows, tile_rows; /* of the loss, and of the MLP; 0: the rule of the kind, none */
     LhStepBehaviour behaviour;
 } TinyStep;
@@ -77,6 +80,44 @@ tiny_model(const TinyStep *tiny)
     return model;
 }
 
+/* Ends of the documents of pack @number, of @tokens tokens in all, for a test: from many short ones
+ * to one; @count of them. Caller frees. */
+static inline uint64_t *
+tiny_pack(uint64_t tokens, uint32_t number, uint32_t *count)
+{
+    GArray *ends = g_array_new(FALSE, FALSE, sizeof(uint64_t));
+    const uint64_t most = MAX(tokens >> number % 4, 1);
+    uint64_t end = 0;
+
+    while (end < tokens) {
+        const uint64_t length = 1 + lh_rng_bits(number, tokens, end) % most;
+
+        end = number % 4 == 0 && number % 8 != 0 ? tokens : MIN(end + length, tokens);
+        g_array_append_val(ends, end);
+    }
+    *count = ends->len;
+    return (uint64_t *)(void *)g_array_free(ends, FALSE);
+}
+
+/* The program of @p with documents as in TinyStep. */
+static inline LhProgram *
+tiny_step_of(LhStepParams *p, unsigned documents, GError **error)
+{
+    const uint32_t count = documents > 1 ? p->data_parallel * p->micro_batches : documents;
+    g_autofree LhDocumentPack *packs = g_new0(LhDocumentPack, MAX(count, 1));
+    LhProgram *program;
+
+    for (uint32_t i = 0; i < count; i++)
+        packs[i].ends = tiny_pack(p->module.attention.seq_length, i, &packs[i].count);
+    p->module.mask = lh_step_pack_mask(p->module.mask, packs[0]);
+    p->packs = count > 1 ? packs : NULL;
+    p->packs_count = count > 1 ? count : 0;
+    program = lh_step_new(p, error);
+    for (uint32_t i = 0; i < count; i++)
+        g_free((void *)packs[i].ends);
+    return program;
+}
+
 /* The program of @tiny; NULL with @error if it is rejected. Caller frees. */
 static inline LhProgram *
 tiny_step(const TinyStep *tiny, GError **error)
@@ -116,5 +157,5 @@ tiny_step(const TinyStep *tiny, GError **error)
         .learning_rate = 1e-2,
     };
 
-    return lh_step_new(&p, error);
+    return tiny_step_of(&p, tiny->documents, error);
 }

@@ -5,6 +5,7 @@
  */
 #include "base/error.h"
 #include "run_tests.h"
+#include "scenario/document_distribution.h"
 #include "scenario/documents.h"
 #include "scenario/setting.h"
 #include "scenario/setup.h"
@@ -28,6 +29,27 @@ START_TEST(documents_reads_lengths)
 }
 END_TEST
 
+/* Packs of equally many tokens. */
+START_TEST(documents_reads_packs)
+{
+    static const char text[] = "1 2 # 4;\n;3\n; 2 1";
+    g_autoptr(GError) error = NULL;
+    g_autoptr(LhDocuments) d = lh_documents_parse("d.txt", text, strlen(text), &error);
+
+    ck_assert_msg(d != NULL, "%s", error != NULL ? error->message : "");
+    ck_assert_uint_eq(d->count, 2);
+    ck_assert_uint_eq(d->packs_count, 3);
+    ck_assert_uint_eq(d->packs[0].count, 2);
+    ck_assert_uint_eq(d->packs[0].ends[0], 1);
+    ck_assert_uint_eq(d->packs[0].ends[1], 3);
+    ck_assert_uint_eq(d->packs[1].count, 1);
+    ck_assert_uint_eq(d->packs[1].ends[0], 3);
+    ck_assert_uint_eq(d->packs[2].count, 2);
+    ck_assert_uint_eq(d->packs[2].ends[0], 2);
+    ck_assert_uint_eq(d->packs[2].ends[1], 3);
+}
+END_TEST
+
 START_TEST(documents_says_where_it_is_wrong)
 {
     static const struct {
@@ -44,6 +66,11 @@ START_TEST(documents_says_where_it_is_wrong)
           "d.txt:1:3: error: the documents have more than 1099511627776 tokens" },
         { "18446744073709551615 18446744073709551615",
           "d.txt:1:1: error: the documents have more" },
+        { "3; 1 1", "d.txt:1:1: error: pack 2 has 2 tokens, the first one 3" },
+        { "3; 1 2\n ;4;3", "d.txt:2:4: error: pack 3 has 4 tokens, the first one 3" },
+        { "; 4", "d.txt:1:1: error: pack 1 has no document" },
+        { "4;;4", "d.txt:1:3: error: pack 2 has no document" },
+        { "4\n;", "d.txt:2:1: error: pack 2 has no document" },
     };
 
     for (guint i = 0; i < G_N_ELEMENTS(rows); i++) {
@@ -73,6 +100,104 @@ set(LhScenario *scenario, const char *option, const char *text)
     ck_assert(
         lh_scenario_set(scenario, lh_setting_find(lh_scenario_options(), option), text, NULL));
 }
+
+/* ---- drawn packs ---- */
+
+static LhDocuments *
+draw(const char *text, const LhDocuments *sample, uint64_t tokens, uint32_t count, uint64_t seed)
+{
+    LhDocumentDistribution distribution;
+    g_autoptr(GError) error = NULL;
+    LhDocuments *d;
+
+    ck_assert_msg(lh_document_distribution_parse(text, &distribution, &error), "%s", text);
+    d = lh_documents_draw(&distribution, sample, tokens, count, seed, &error);
+    ck_assert_msg(d != NULL, "%s", error != NULL ? error->message : "");
+    return d;
+}
+
+/* Packs fill their sequences. A pack depends on its number and the seed alone. */
+START_TEST(drawn_packs_fill_sequences)
+{
+    static const char *const texts[] = { "exponential:100", "lognormal:100,1", "lognormal:1,10",
+                                         "exponential:1M" };
+
+    for (guint i = 0; i < G_N_ELEMENTS(texts); i++) {
+        g_autoptr(LhDocuments) few = draw(texts[i], NULL, 4096, 3, 5);
+        g_autoptr(LhDocuments) more = draw(texts[i], NULL, 4096, 7, 5);
+        g_autoptr(LhDocuments) other = draw(texts[i], NULL, 4096, 7, 6);
+
+        ck_assert_uint_eq(more->packs_count, 7);
+        for (uint32_t k = 0; k < 7; k++) {
+            const LhDocumentPack *pack = &more->packs[k];
+
+            ck_assert_uint_eq(pack->ends[pack->count - 1], 4096);
+            for (uint32_t e = 1; e < pack->count; e++)
+                ck_assert_uint_gt(pack->ends[e], pack->ends[e - 1]);
+            ck_assert(k >= 3 || (few->packs[k].count == pack->count &&
+                                 memcmp(few->packs[k].ends, pack->ends,
+                                        pack->count * sizeof(uint64_t)) == 0));
+        }
+        ck_assert(i == 3 || more->packs[0].count != other->packs[0].count ||
+                  more->packs[0].ends[0] != other->packs[0].ends[0]);
+    }
+}
+END_TEST
+
+/* Means of many documents: those of the distributions, exp(sigma^2 / 2) times the median for a
+ * lognormal one, which has as many lengths below the median as above. */
+START_TEST(drawn_lengths_are_distributed)
+{
+    static const char lengths[] = "100 300 500";
+    g_autoptr(LhDocuments) sample = lh_documents_parse("d.txt", lengths, strlen(lengths), NULL);
+    static const struct {
+        const char *text;
+        double mean, median;
+    } rows[] = { { "exponential:1000", 1000, 693.147 },
+                 { "lognormal:1000,0.5", 1133.148, 1000 },
+                 { "empirical", 300, 300 } };
+
+    for (guint i = 0; i < G_N_ELEMENTS(rows); i++) {
+        g_autoptr(LhDocuments) d = draw(rows[i].text, sample, 20000000, 1, 1);
+        const double mean = 20000000.0 / d->count;
+        uint32_t below = 0;
+
+        for (uint32_t k = 0; k < d->count; k++)
+            below += (double)(d->ends[k] - (k == 0 ? 0 : d->ends[k - 1])) < rows[i].median;
+        ck_assert_double_eq_tol(mean, rows[i].mean, rows[i].mean / 50);
+        ck_assert_double_eq_tol((double)below / d->count, i == 2 ? 1.0 / 3 : 0.5, 0.02);
+    }
+}
+END_TEST
+
+START_TEST(wrong_distributions_are_rejected)
+{
+    static const char *const texts[] = { "",
+                                         "exponential",
+                                         "exponential:",
+                                         "exponential:0",
+                                         "exponential:5,1",
+                                         "exponential,5",
+                                         "lognormal:5",
+                                         "lognormal:5,-1",
+                                         "lognormal:5,11",
+                                         "lognormal:5,1x",
+                                         "lognormal:5,nan",
+                                         "lognormal:5,1,2",
+                                         "empirical:5",
+                                         "uniform:5" };
+
+    for (guint i = 0; i < G_N_ELEMENTS(texts); i++) {
+        LhDocumentDistribution distribution;
+        g_autoptr(GError) error = NULL;
+
+        ck_assert_msg(!lh_document_distribution_parse(texts[i], &distribution, &error), "%s",
+                      texts[i]);
+        ck_assert(g_error_matches(error, LH_ERROR, LH_ERROR_INPUT));
+        ck_assert_ptr_nonnull(strstr(error->message, "; allowed: exponential:MEAN and"));
+    }
+}
+END_TEST
 
 /* The sequence length is the sum of its documents by default. */
 START_TEST(documents_make_a_sequence)
@@ -104,5 +229,7 @@ START_TEST(documents_make_a_sequence)
 }
 END_TEST
 
-LH_TEST_MAIN("documents", documents_reads_lengths, documents_says_where_it_is_wrong,
+LH_TEST_MAIN("documents", documents_reads_lengths, documents_reads_packs,
+             drawn_packs_fill_sequences, drawn_lengths_are_distributed,
+             wrong_distributions_are_rejected, documents_says_where_it_is_wrong,
              documents_takes_bytes_that_are_no_text, documents_make_a_sequence)

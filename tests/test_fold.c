@@ -294,6 +294,7 @@ random_members(uint64_t seed)
     const uint32_t d = number(data, G_N_ELEMENTS(data), seed, 3);
     const uint32_t p = number(stages, G_N_ELEMENTS(stages), seed, 4);
     const char *network = pick(networks, seed, 5), *cluster = pick(clusters, seed, 6);
+    const bool packed = lh_rng_bits(seed, 14, 0) % 8 == 0;
     const uint32_t ranks = t * c * d * p, node = strcmp(cluster, "nvl72") == 0 ? 72 : 8;
 
     return g_strdup_printf(
@@ -301,11 +302,13 @@ random_members(uint64_t seed)
         "\"tensor_model_parallel_size\": \"%u\", \"context_parallel_size\": %u, "
         "\"data_parallel_size\": %u, \"pipeline_model_parallel_size\": %u, "
         "\"num_micro_batches\": %u, \"network\": \"%s\", \"collectives\": \"%s\", "
-        "\"shard\": \"%s\", \"checkpoint\": \"%s\", \"schedule\": [\"%s\"], \"framework\": \"%s\"",
+        "\"shard\": \"%s\", \"checkpoint\": \"%s\", \"schedule\": [\"%s\"], \"framework\": "
+        "\"%s\"%s",
         pick(models, seed, 7), cluster, (ranks + node - 1) / node, ranks, t, c, d, p,
         1 + (uint32_t)(lh_rng_bits(seed, 8, 0) % 3), network,
         strcmp(network, "fair") == 0 ? pick(collectives, seed, 9) : "ring", pick(shards, seed, 10),
-        pick(checkpoints, seed, 11), pick(schedules, seed, 12), pick(frameworks, seed, 13));
+        pick(checkpoints, seed, 11), pick(schedules, seed, 12), pick(frameworks, seed, 13),
+        packed ? ", \"document_distribution\": \"exponential:1K\"" : "");
 }
 
 START_TEST(folded_steps_are_whole_steps)

@@ -2,6 +2,7 @@
 /*
  * Training steps against figures worked out by hand: programs, closed forms and the simulator.
  */
+#include "compare/step_plan.h"
 #include "model/model_file.h"
 #include "model/parameters.h"
 #include "program/live.h"
@@ -110,6 +111,82 @@ START_TEST(flops_are_six_times_parameters_and_attention)
     check_flops("llama-3-8b", 2, 4);
     check_flops("tnl-1b", 1, 4);
     check_flops("tnl-1b", 2, 2);
+}
+END_TEST
+
+/* Packs of 8, of 3 and 5, of 1, 1 and 6 and of 8 tokens: causal pairs are 36, 21, 23 and 36, in a
+ * window of 2 they are 15, 14, 13 and 15. Ranks of data parallelism compute the pairs of their own
+ * packs, and the whole step all of them. */
+START_TEST(packs_count_their_own_pairs)
+{
+    static const uint64_t ends[][3] = { { 8 }, { 3, 8 }, { 1, 2, 8 }, { 8 } };
+    static const LhDocumentPack packs[] = {
+        { ends[0], 1 }, { ends[1], 2 }, { ends[2], 3 }, { ends[3], 1 }
+    };
+    static const uint64_t pairs[] = { 36, 21, 23, 36 }, in_window[] = { 15, 14, 13, 15 };
+
+    for (uint32_t window = 0; window <= 2; window += 2) {
+        /* Two layers, with the window the second one has it. */
+        const TinyStep tiny = { .schedule = "zigzag", .window = window };
+        g_autoptr(LhModel) model = tiny_model(&tiny);
+        const LhStepParams like = {
+            .module = { .attention.seq_length = 8, .ranks = 1, .mask.causal = true },
+            .packs = packs,
+            .packs_count = 4,
+            .window = window,
+            .tensor_parallel = 2,
+            .data_parallel = 2,
+            .micro_batches = 2,
+        };
+        g_autoptr(LhProgram) program = step_of(model, &like);
+        const LhStepFlops flops = lh_step_flops(program);
+        const LhStepParameters parameters = lh_step_parameters(program);
+        const uint64_t width = model->num_attention_heads * model->kv_channels;
+        uint64_t all = 0;
+
+        for (uint32_t data = 0; data < 2; data++) {
+            LhWide dense = 0, attention = 0;
+            uint64_t of_rank = 0, stated = 0;
+
+            for (uint32_t i = 2 * data; i < 2 * data + 2; i++)
+                of_rank += pairs[i] + (window > 0 ? in_window[i] : pairs[i]);
+            count_flops(program, 2 * data, &dense, &attention);
+            ck_assert(lh_step_attention_flops(program, 2 * data, &stated));
+            ck_assert_uint_eq(stated, of_rank * (4 + 10) * width / 2);
+            ck_assert(attention == stated);
+            all += of_rank;
+        }
+        ck_assert(flops.model ==
+                  6 * (LhWide)lh_step_parameters(program).active * 32 + (LhWide)12 * all * width);
+        ck_assert_uint_eq(program->symmetry.shifts, 1);
+        /* the MFU counts norms, too */
+        ck_assert_double_eq_tol(lh_step_model_flops(lh_step_params(program), model),
+                                (double)(flops.model + (LhWide)6 * 32 * parameters.norms), 1);
+    }
+}
+END_TEST
+
+/* The packs of the test above: the largest micro-batch has 36 of 29 pairs in the mean, the larger
+ * rank 59 of 58. */
+START_TEST(imbalance_is_that_of_pairs)
+{
+    static const uint64_t ends[][3] = { { 8 }, { 3, 8 }, { 1, 2, 8 }, { 8 } };
+    static const LhDocumentPack packs[] = {
+        { ends[0], 1 }, { ends[1], 2 }, { ends[2], 3 }, { ends[3], 1 }
+    };
+    g_autoptr(LhModel) model = tiny_model(&(TinyStep){ .schedule = "zigzag" });
+    const LhStepParams p = {
+        .model = model,
+        .module = { .attention.seq_length = 8, .ranks = 1, .mask.causal = true },
+        .packs = packs,
+        .packs_count = 4,
+        .data_parallel = 2,
+        .micro_batches = 2,
+    };
+    const LhStepPackImbalance imbalance = lh_step_pack_imbalance(&p);
+
+    ck_assert_double_eq_tol(imbalance.micro_batches, 36.0 / 29, 1e-9);
+    ck_assert_double_eq_tol(imbalance.ranks, 59.0 / 58, 1e-9);
 }
 END_TEST
 
@@ -615,6 +692,7 @@ START_TEST(layers_are_recomputed_by_number)
 END_TEST
 
 LH_TEST_MAIN("step_formulas", flops_are_six_times_parameters_and_attention,
+             packs_count_their_own_pairs, imbalance_is_that_of_pairs,
              experts_count_as_parameters_and_flops, layers_by_turns_are_summed,
              states_are_those_of_zero, one_rank_takes_the_sum_of_its_kernels,
              twice_the_layers_take_twice_the_time, attention_takes_what_it_takes_alone,

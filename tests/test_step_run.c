@@ -23,19 +23,19 @@
 static char *
 text_of(const TinyStep *t)
 {
-    return g_strdup_printf("%s tp %u cp %u dp %u pp %u chunks %u gpipe %d layers %u m %u batch %u "
-                           "%s %s %s%s%s%s%s%s, groups %u, window %u, "
-                           "vocabulary %u, %u of %u experts, %u shared, %u dense, loss %s of %u, "
-                           "tiles of %u, modules %x, layers %u by method %d",
-                           t->schedule, t->tensor, t->context, t->data, t->stages, t->chunks,
-                           t->order == LH_PIPELINE_GPIPE, t->layers, t->micro_batches, t->batch,
-                           lh_dtype_names[t->dtype], lh_shard_names[t->shard],
-                           lh_checkpoint_names[t->checkpoint], t->linear ? " linear" : "",
-                           t->gelu ? " gelu" : "", t->layer_norm ? " layer norm" : "",
-                           t->tied ? " tied" : "", t->gate ? " gate" : "", t->groups, t->window,
-                           (unsigned)t->vocabulary, t->choices, t->experts, t->shared, t->dense,
-                           lh_loss_names[t->loss], (unsigned)t->chunk_rows, (unsigned)t->tile_rows,
-                           t->recompute.modules, t->recompute.layers, t->recompute.method);
+    return g_strdup_printf(
+        "%s tp %u cp %u dp %u pp %u chunks %u gpipe %d layers %u m %u batch %u "
+        "%s %s %s%s%s%s%s%s, groups %u, window %u, "
+        "vocabulary %u, %u of %u experts, %u shared, %u dense, loss %s of %u, "
+        "tiles of %u, modules %x, layers %u by method %d, documents %u",
+        t->schedule, t->tensor, t->context, t->data, t->stages, t->chunks,
+        t->order == LH_PIPELINE_GPIPE, t->layers, t->micro_batches, t->batch,
+        lh_dtype_names[t->dtype], lh_shard_names[t->shard], lh_checkpoint_names[t->checkpoint],
+        t->linear ? " linear" : "", t->gelu ? " gelu" : "", t->layer_norm ? " layer norm" : "",
+        t->tied ? " tied" : "", t->gate ? " gate" : "", t->groups, t->window,
+        (unsigned)t->vocabulary, t->choices, t->experts, t->shared, t->dense,
+        lh_loss_names[t->loss], (unsigned)t->chunk_rows, (unsigned)t->tile_rows,
+        t->recompute.modules, t->recompute.layers, t->recompute.method, t->documents);
 }
 
 static LhProgram *
@@ -306,6 +306,30 @@ START_TEST(tiles)
 }
 END_TEST
 
+/* Packed documents: one pack for all, and micro-batches and data-parallel ranks with their own,
+ * with schedules that take documents, under every kind of parallelism. */
+START_TEST(packs)
+{
+    static const TinyStep different[] = {
+        { .schedule = "ring", .documents = 1 },
+        { .schedule = "zigzag", .documents = 1, .batch = 2, .window = 5, .layers = 3 },
+        { .schedule = "zigzag", .documents = 2, .micro_batches = 3 },
+        { .schedule = "dfa-unbalanced", .documents = 2, .batch = 2, .groups = 2 },
+        { .schedule = "te-allgather", .documents = 2, .micro_batches = 2, .window = 7 },
+        { .schedule = "allgather-kv", .documents = 2, .micro_batches = 4, .tied = true },
+        { .schedule = "ulysses", .documents = 2, .micro_batches = 2 },
+        { .schedule = "striped", .documents = 2, .micro_batches = 2, .experts = 4 },
+        { .schedule = "burst", .documents = 2, .micro_batches = 2, .tile_rows = 5 },
+    };
+    static const Sizes sizes[] = {
+        { 1, 1, 1 }, { 1, 2, 1 }, { 2, 1, 2 }, { 1, 4, 1 }, { 2, 2, 2 }
+    };
+
+    check_family(&(Family){ different, sizes, G_N_ELEMENTS(different), G_N_ELEMENTS(sizes),
+                            .of_model = 173, .of_size = 71, .of_shard = 1123 });
+}
+END_TEST
+
 /* Pipelines: every order, sharding and policy; models with unequal stages. */
 START_TEST(pipelines)
 {
@@ -339,6 +363,8 @@ START_TEST(pipelines)
           .loss = LH_LOSS_CHUNKED,
           .chunk_rows = 5,
           .tile_rows = 8 },
+        { .schedule = "zigzag", .stages = 2, .context = 2, .data = 2, .layers = 4, .documents = 2 },
+        { .schedule = "ring", .stages = 2, .chunks = 2, .data = 2, .layers = 8, .documents = 2 },
     };
     const unsigned ways = LH_SHARDS * 2;
 
@@ -775,7 +801,7 @@ START_TEST(delays_change_nothing)
 }
 END_TEST
 
-LH_TEST_MAIN("step_run", policies_and_shardings, models, experts, tiles, schedules, pipelines,
-             recomputation, faults_are_beyond_the_gates, behaviours, small_vocabularies_are_refused,
-             one_rank_and_eight_learn_the_same, states_are_carried_on, counts_agree,
-             delays_change_nothing)
+LH_TEST_MAIN("step_run", policies_and_shardings, models, experts, tiles, packs, schedules,
+             pipelines, recomputation, faults_are_beyond_the_gates, behaviours,
+             small_vocabularies_are_refused, one_rank_and_eight_learn_the_same,
+             states_are_carried_on, counts_agree, delays_change_nothing)

@@ -8,8 +8,11 @@
 #include "run_tests.h"
 #include "share.h"
 #include "step/legality.h"
+#include "step/step_private.h"
 #include "steps.h"
 #include "verify/verify.h"
+
+#include <string.h>
 
 static bool
 take_all(void)
@@ -26,7 +29,7 @@ tiny_text(const TinyStep *t)
         "checkpoint %d vocabulary %u unit %d halves %d reshard %d prefetch %u "
         "reduce %d each %d stay %d tensor %d clip %g step bytes %u logits %d "
         "again %d copies %u logits stay %d unfused %u %u, "
-        "%u of %u experts, %u shared, %u dense, modules %x, layers %u by method %d",
+        "%u of %u experts, %u shared, %u dense, modules %x, layers %u by method %d, documents %u",
         t->schedule, t->tensor, t->context, t->data, t->stages, t->chunks, t->embedding_counts,
         t->loss_counts, t->order == LH_PIPELINE_GPIPE, t->layers, t->micro_batches, t->batch,
         t->groups, (int)t->shard, (int)t->checkpoint, (unsigned)t->vocabulary,
@@ -36,7 +39,7 @@ tiny_text(const TinyStep *t)
         t->behaviour.step_bytes, t->behaviour.logits_fp32, t->behaviour.gather_again,
         t->behaviour.copy_bytes, t->behaviour.logits_stay, t->behaviour.unfused_bytes,
         t->behaviour.unfused_loss, t->choices, t->experts, t->shared, t->dense,
-        t->recompute.modules, t->recompute.layers, t->recompute.method);
+        t->recompute.modules, t->recompute.layers, t->recompute.method, t->documents);
 }
 
 /* Proves @tiny; returns false if it is refused. */
@@ -268,6 +271,84 @@ START_TEST(tiles_are_proven)
         tiny.behaviour = behaviour_of(scramble(i));
         ck_assert(!test_takes(i) || prove(&tiny));
     }
+}
+END_TEST
+
+/* Packed documents, of all micro-batches or of each, with every schedule that takes them. */
+START_TEST(packs_are_proven)
+{
+    for (uint32_t s = 0; lh_schedules[s] != NULL; s++) {
+        const bool takes = (lh_schedules[s]->masks & LH_MASKS_DOCUMENTS) != 0;
+        bool any = false;
+
+        for (uint32_t i = 0; i < 12 && (takes || i == 0); i++) {
+            TinyStep tiny = { .schedule = lh_schedules[s]->name,
+                              .tensor = 1 + i % 2,
+                              .context = i < 8 ? 4 : 2,
+                              .data = 1 + i / 2 % 2,
+                              .stages = i % 3 == 2 ? 2 : 1,
+                              .window = i % 4 == 3 ? 5 : 0,
+                              .batch = 1 + i / 4 % 2,
+                              .documents = 1 + (i % 5 != 0) };
+
+            tiny.behaviour = behaviour_of(scramble(i + s));
+            set_variant(&tiny, scramble(12 * s + i));
+            if (!any || test_takes_of(s + i, 5))
+                any |= prove(&tiny);
+        }
+        ck_assert_msg(any == (takes && lh_schedules[s]->placement != LH_PLACE_HEADS), "%s",
+                      lh_schedules[s]->name);
+    }
+}
+END_TEST
+
+/* Attention under the documents of other micro-batches, or of other data-parallel ranks, on all
+ * ranks of a group. */
+START_TEST(packs_that_are_exchanged_are_found)
+{
+    const TinyStep tiny = {
+        .schedule = "zigzag", .context = 2, .data = 2, .micro_batches = 2, .documents = 2
+    };
+
+    for (uint32_t i = 1; i < 4; i++) {
+        g_autoptr(LhProgram) program = tiny_step(&tiny, NULL);
+        uint32_t *numbers = program->step->pack_numbers;
+        g_autoptr(LhVerdict) verdict = NULL;
+        const uint32_t first = numbers[0];
+
+        numbers[0] = numbers[i];
+        numbers[i] = first;
+        verdict = lh_verify(program);
+        ck_assert_uint_gt(verdict->findings_total, 0);
+        ck_assert_ptr_nonnull(strstr(g_array_index(verdict->findings, LhFinding, 0).message,
+                                     "under the mask of another micro-batch than 0"));
+    }
+}
+END_TEST
+
+/* One pack for all, or one for each micro-batch of each data-parallel rank. */
+START_TEST(numbers_of_packs_are_checked)
+{
+    const TinyStep tiny = { .schedule = "zigzag", .data = 2, .micro_batches = 2, .documents = 2 };
+    g_autoptr(LhProgram) program = tiny_step(&tiny, NULL);
+    const LhStepParams *of = lh_step_params(program);
+    g_autoptr(LhModel) model = tiny_model(&tiny);
+    LhStepParams p = *of;
+    g_autoptr(GError) error = NULL;
+
+    ck_assert_uint_eq(of->packs_count, 4);
+    for (uint32_t i = 0; i < 4; i++) {
+        uint32_t count;
+        g_autofree uint64_t *ends = tiny_pack(16, i, &count);
+
+        ck_assert_uint_eq(of->packs[i].count, count);
+        ck_assert_mem_eq(of->packs[i].ends, ends, count * sizeof(*ends));
+    }
+    p.model = model;
+    p.packs_count = 3;
+    ck_assert_ptr_null(lh_step_new(&p, &error));
+    ck_assert_str_eq(error->message, "found 3 packs of documents; allowed: 1, or one for each "
+                                     "micro-batch of each data-parallel rank, 2 x 2 = 4");
 }
 END_TEST
 
@@ -614,4 +695,6 @@ END_TEST
 LH_TEST_MAIN("verify_step", sizes_are_proven, pipelines_are_proven, variants_are_proven,
              behaviours_are_proven, schedules_are_proven, models_are_proven,
              shared_heads_are_proven, patterns_are_proven, experts_are_proven, tiles_are_proven,
-             modules_are_proven, layers_are_proven, models_are_refused, malformed_steps_are_refused)
+             modules_are_proven, layers_are_proven, packs_are_proven,
+             packs_that_are_exchanged_are_found, numbers_of_packs_are_checked, models_are_refused,
+             malformed_steps_are_refused)

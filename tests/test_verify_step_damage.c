@@ -583,6 +583,22 @@ change_label(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
 
 /* ---- attention ---- */
 
+/* Names the program of another pack of documents in all ops of a call of attention. */
+static bool
+name_other_pack(Recording *r, uint32_t rank, uint32_t id)
+{
+    const LhOp begin = *recording_op(r, rank, id);
+    const uint32_t of_pack = 2 * LH_STEP_KINDS;
+    const uint32_t other = (begin.module - 1 + of_pack) % r->program.modules_count + 1;
+
+    if (r->program.modules_count == of_pack ||
+        (id > 0 && recording_op(r, rank, id - 1)->module != 0))
+        return false;
+    for (; id < recording_count(r, rank) && recording_op(r, rank, id)->module == begin.module; id++)
+        recording_op(r, rank, id)->module = (uint16_t)other;
+    return true;
+}
+
 /* Replaces one op of attention by another. */
 static bool
 change_attention(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
@@ -605,7 +621,7 @@ change_attention(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
         op->module += 2;
         return true;
     }
-    return false;
+    return variant == 5 && name_other_pack(r, rank, id);
 }
 
 static void
@@ -784,7 +800,7 @@ static const Damage damages[] = {
     { "turned `adds` round", OWN_CALL, turn_adds, 1, JUDGED_BY_TAGS },
     { "changed an argument", OWN_CALL, change_argument, 4, MUST_BE_FOUND },
     { "changed a label", ANY_OP, change_label, 3, MUST_BE_FOUND },
-    { "changed attention", OP_OF_ATTENTION, change_attention, 5, MUST_BE_FOUND },
+    { "changed attention", OP_OF_ATTENTION, change_attention, 6, MUST_BE_FOUND },
     { "dropped a wait of attention", OP_OF_ATTENTION, drop_wait, 4, JUDGED_BY_TAGS },
     { "moved what attention uses", OP_OF_ATTENTION, move_attention, 6, JUDGED_BY_TAGS },
     { "skipped attention", OP_OF_ATTENTION, skip_attention, 2, JUDGED_BY_TAGS },
@@ -1027,6 +1043,17 @@ static const struct {
                        .moments = LH_MOMENTS_16BIT,
                        .reduce_each = true,
                        .reshard = true } } },
+    { "packs",
+      { .schedule = "zigzag",
+        .context = 2,
+        .data = 2,
+        .layers = 1,
+        .micro_batches = 2,
+        .documents = 2,
+        .tokens = 8,
+        .shard = LH_SHARD_ZERO2,
+        .checkpoint = LH_CHECKPOINT_SELECTIVE,
+        .behaviour = { .reduce_each = true } } },
     { "one rank", { .schedule = "ring", .micro_batches = 2, .dtype = LH_DTYPE_FP32 } },
 };
 

@@ -327,7 +327,7 @@ fitting_length(const Relief *r)
         uint64_t by_category[LH_CATEGORIES] = { 0 };
         uint64_t peak_bytes, limit_bytes;
 
-        if (lh_scenario_has(r->base, "document_lengths"))
+        if (r->base->document_lengths != NULL && r->base->document_distribution == NULL)
             return 0;
         lh_scenario_replace(scenario, change.field, change.value);
         if (!measure_peak(scenario, &peak_bytes, &limit_bytes, by_category))
@@ -405,7 +405,8 @@ with_sizes(const LhSetup *setup, const LhSchedule *schedule)
     g_autofree char *length = g_strdup_printf("%" PRIu64, setup->params.attention.seq_length);
 
     lh_scenario_replace(scenario, "schedule", schedule->name);
-    if (setup->documents == NULL) /* documents keep the sequence length, also with more GPUs */
+    if (setup->documents == NULL || setup->scenario->document_distribution != NULL)
+        /* documents that are given keep the sequence length, also with more GPUs */
         lh_scenario_replace(scenario, "seq_length", length);
     return scenario;
 }

@@ -10,6 +10,7 @@
 #include "model/parameters.h"
 #include "scenario/setup_step.h"
 #include "scenario/setup_weights.h"
+#include "step/packs.h"
 
 #include <math.h>
 
@@ -28,7 +29,7 @@ multiplied_parameters(const LhModel *model)
     return (double)lh_model_active_parameters(model) - (model->tied_embeddings ? 0 : embedding);
 }
 
-/* Attention's forward flops of one sequence in a layer: two products of d per pair; with linear
+/* Attention's forward flops of all sequences in a layer: two products of d per pair; with linear
  * attention two of d^2 per token. */
 static double
 attention_flops(const LhStepParams *p, const LhLayerRun *run)
@@ -37,13 +38,22 @@ attention_flops(const LhStepParams *p, const LhLayerRun *run)
     const double heads = (double)m->num_attention_heads, d = (double)m->kv_channels;
     const uint64_t n = p->module.attention.seq_length;
     const LhSegment all = { .stride = 1, .count = n };
+    const uint32_t packs = p->packs != NULL ? p->packs_count : 1;
+    const double of_pack =
+        (double)p->module.attention.batch * p->data_parallel * p->micro_batches / packs;
     LhMaskRule mask = p->module.mask;
+    double pairs = 0;
 
     if (run->kind == LH_LAYER_LINEAR)
-        return 4 * heads * d * d * (double)n;
+        return 4 * heads * d * d * (double)n * packs * of_pack;
     if (p->window > 0 && !run->whole)
         mask.window = p->window;
-    return 4 * heads * d * (double)lh_mask_pairs(&mask, all, all);
+    for (uint32_t i = 0; i < packs; i++) {
+        if (p->packs != NULL)
+            mask = lh_step_pack_mask(mask, p->packs[i]);
+        pairs += of_pack * (double)lh_mask_pairs(&mask, all, all);
+    }
+    return 4 * heads * d * pairs;
 }
 
 double
@@ -55,8 +65,8 @@ lh_step_model_flops(const LhStepParams *p, const LhModel *model)
 
     for (uint64_t i = 0; i < model->num_layers; i++)
         attention += attention_flops(p, lh_model_layer(model, i));
-    return sequences * (6 * multiplied_parameters(model) * (double)p->module.attention.seq_length +
-                        3 * attention);
+    return sequences * 6 * multiplied_parameters(model) * (double)p->module.attention.seq_length +
+           3 * attention;
 }
 
 /* ---- result ---- */
@@ -221,8 +231,8 @@ lh_step_answer_of_ranks(const LhScenario *scenario, LhStepAnswer *answer, GArray
 {
     bool told = false;
 
-    if (scenario->num_micro_batches >= MANY_MICRO_BATCHES &&
-        scenario->pipeline_model_parallel_size <= 1 &&
+    if (scenario->num_micro_batches >= MANY_MICRO_BATCHES && scenario->document_lengths == NULL &&
+        scenario->document_distribution == NULL && scenario->pipeline_model_parallel_size <= 1 &&
         !answer_by_few(scenario, answer, peak_bytes, &told, error))
         return false;
     return told || answer_step(scenario, 0, answer, peak_bytes, error);

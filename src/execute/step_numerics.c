@@ -9,6 +9,7 @@
 #include "reference/reference.h"
 #include "step/layer_info.h"
 #include "step/modules.h"
+#include "step/packs.h"
 #include "step/step.h"
 #include "step/tensor_sizes.h"
 
@@ -41,6 +42,21 @@ width_of_mlp(const LhProgram *program, bool dense)
             return lh_step_whole(plan, LH_STEP_W_DOWN, i).rows;
     }
     return 0;
+}
+
+/* Documents of each sequence; NULL: those of the layers' masks. Caller frees. */
+static LhDocumentPack *
+packs_of(const LhStepParams *p, uint64_t sequences)
+{
+    LhDocumentPack *packs = p->packs != NULL ? g_new(LhDocumentPack, sequences) : NULL;
+
+    for (uint64_t i = 0; packs != NULL && i < sequences; i++) {
+        const uint64_t micro_batch = i / p->module.attention.batch;
+
+        packs[i] = lh_step_pack_of(p, (uint32_t)(micro_batch / p->micro_batches),
+                                   (uint32_t)(micro_batch % p->micro_batches));
+    }
+    return packs;
 }
 
 /* Shape of the model. The caller provides @layers, which the shape borrows. */
@@ -272,9 +288,11 @@ lh_step_numerics_new(const LhProgram *program, uint64_t seed, bool new_tokens)
 {
     g_autofree LhModelLayer *layers =
         g_new(LhModelLayer, lh_step_params(program)->model->num_layers);
-    const LhModelShape shape = shape_of(program, layers);
+    LhModelShape shape = shape_of(program, layers);
+    g_autofree LhDocumentPack *packs = packs_of(lh_step_params(program), shape.sequences);
     LhStepNumerics *n = g_new0(LhStepNumerics, 1);
 
+    shape.packs = packs;
     *n = (LhStepNumerics){ .program = program,
                            .seed = seed,
                            .new_tokens = new_tokens,

@@ -23,6 +23,12 @@ typedef struct {
     uint32_t documents_count;
 } LhMaskRule;
 
+/* Packed documents of one sequence, as in LhMaskRule: a pack; none: one document. */
+typedef struct {
+    const uint64_t *ends;
+    uint32_t count;
+} LhDocumentPack;
+
 /* Token positions start + i * stride, i in [0, count). */
 typedef struct {
     uint64_t start;

@@ -139,6 +139,26 @@ add_shape_points(LhPlanSpace *space, uint32_t index)
 
 /* ---- the space ---- */
 
+/* Points of the space have different micro-batches, so that only one pack suits all of them. */
+static bool
+check_documents(const LhScenario *s, GError **error)
+{
+    g_autoptr(LhDocuments) documents = NULL;
+
+    if (s->document_distribution != NULL)
+        return lh_scenario_error(s, "document_distribution", error,
+                                 "the configurations of a plan have different numbers of "
+                                 "micro-batches: give the documents of all by --document-lengths");
+    documents = lh_setup_load_documents(s, error);
+    if (documents == NULL)
+        return s->document_lengths == NULL;
+    return documents->packs_count == 1 ||
+           lh_scenario_error(s, "document_lengths", error,
+                             "found %u packs in %s; allowed: one, since the configurations of a "
+                             "plan have different numbers of micro-batches",
+                             documents->packs_count, s->document_lengths);
+}
+
 /* Sets the scenario on @cluster, and a setup of it with the least parallelism allowed. */
 static bool
 take_scenario(LhPlanSpace *space, const LhScenario *scenario, const char *cluster, GError **error)
@@ -148,6 +168,8 @@ take_scenario(LhPlanSpace *space, const LhScenario *scenario, const char *cluste
     lh_scenario_replace(space->scenario, "step", NULL);
     if (cluster != NULL)
         lh_scenario_replace(space->scenario, "cluster", cluster);
+    if (!check_documents(space->scenario, error))
+        return false;
     space->setup = lh_setup_new(space->scenario, error);
     if (space->setup == NULL)
         return false;

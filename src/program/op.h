@@ -107,7 +107,7 @@ typedef struct {
     uint8_t after_count;
     uint32_t step;                   /* the schedule's step; a label, like the next three */
     uint16_t layer, micro_batch;     /* from 0 */
-    uint8_t module;                  /* the embedded program it comes from, from 1; 0: none */
+    uint16_t module;                 /* the embedded program it comes from, from 1; 0: none */
     uint8_t communicator;            /* number, for exchanges and collectives */
     uint32_t after[LH_OP_AFTER_MAX]; /* ids of earlier ops of this rank */
     union {

@@ -15,7 +15,7 @@ typedef struct {
     uint8_t streams[LH_STREAMS_MAX];
     LhRankMap map;        /* its ranks, within the enclosing ones */
     uint8_t communicator; /* added to its communicator numbers */
-    uint8_t module;       /* written into its ops; from 1 */
+    uint16_t module;      /* written into its ops; from 1 */
 } LhSubprogram;
 
 /*

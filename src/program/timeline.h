@@ -25,7 +25,7 @@ typedef struct {
     uint8_t tier; /* exchange: highest tier used by any of its messages; LH_TIERS or above: none */
     uint32_t step;
     uint16_t layer, micro_batch;
-    uint8_t module;
+    uint16_t module;
     LhKernelId kernel; /* compute */
     LhTime issued_ps, start_ps, end_ps;
     uint64_t bytes; /* sent */

@@ -67,7 +67,7 @@ lh_fp64_queries(const LhReferenceTask *t, double **scratch)
                         .dout_lanes = lh_fp64_take(scratch, LH_REFERENCE_TILE * r->stride) };
 
     for (size_t i = 0; i < t->count; i++) {
-        w.sees[i] = in->sees[t->at[i]];
+        w.sees[i] = in->sees[t->sequence * a->seq_length + t->at[i]];
         w.peak[i] = r->peak[first + t->at[i]];
         w.lse[i] = r->lse[first + t->at[i]];
         w.delta[i] = r->delta[first + t->at[i]];

@@ -188,6 +188,7 @@ new_attention(const Step *step, const LhModelLayer *layer)
     all.batch = (uint32_t)step->s->sequences;
     all.dtype = LH_DTYPE_FP32;
     lh_reference_init(&a, &all, &layer->mask);
+    a.packs = step->s->packs;
     return a;
 }
 

@@ -87,6 +87,9 @@ lh_model_reference_new(const LhModelShape *shape)
     r->shape = *shape;
     r->shape.layers =
         g_memdup2(shape->layers, shape->layers_count * sizeof(*shape->layers)); /* an owned copy */
+    r->shape.packs =
+        g_memdup2(shape->packs, shape->packs != NULL ? shape->sequences * sizeof(*shape->packs)
+                                                     : 0); /* likewise */
     r->tensors = g_new0(LhModelTensor, tensors_count(shape));
     for (uint32_t layer = 0; layer < shape->layers_count; layer++) {
         for (unsigned w = 0; w < LH_MODEL_OF_LAYER; w++)
@@ -111,6 +114,7 @@ lh_model_reference_free(LhModelReference *r)
     }
     g_free(r->tensors);
     g_free((void *)r->shape.layers);
+    g_free((void *)r->shape.packs);
     g_free(r);
 }
 

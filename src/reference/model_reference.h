@@ -75,6 +75,9 @@ typedef struct {
     double epsilon;             /* of norms */
     double rotary_base;         /* 0: no rotation */
     uint64_t sequences, tokens; /* sequences per step; tokens per sequence */
+    /* [sequences] documents, in place of those of the layers' masks; borrowed, as are their
+     * ends; NULL: theirs. */
+    const LhDocumentPack *packs;
     double learning_rate, beta1, beta2, adam_epsilon;
     double clip; /* maximum norm of all gradients; 0: no clipping */
     LhModelStates states;

@@ -174,19 +174,34 @@ measure_inputs(const Common *c, uint64_t q_rows, uint64_t k_rows)
         fmax(fmax(q2, k2), fmax(largest(c->dout2, q_rows), largest(c->v2, k_rows)));
 }
 
+/* Sets the keys that each query of a sequence sees. */
+static void
+set_sees(const LhReference *r, uint64_t sequence, LhInterval *sees)
+{
+    const uint64_t n = r->attention.seq_length;
+    LhMaskRule mask = r->mask;
+
+    if (r->packs != NULL) {
+        mask.document_ends = r->packs[sequence].ends;
+        mask.documents_count = r->packs[sequence].count;
+    }
+    for (uint64_t i = 0; i < n; i++)
+        sees[i] = r->attention.linear ? (LhInterval){ 0, i + 1 } : lh_mask_keys(&mask, i, n);
+}
+
 static void
 common_init(Common *c, LhReference *r)
 {
     const LhAttention *a = &r->attention;
     const uint64_t n = a->seq_length;
 
-    *c = (Common){ .sees = g_new(LhInterval, n),
+    *c = (Common){ .sees = g_new(LhInterval, a->batch * n),
                    .q2 = norms_of(r, r->q, lh_reference_q_rows(a)),
                    .dout2 = norms_of(r, r->dout, lh_reference_q_rows(a)),
                    .k2 = norms_of(r, r->k, lh_reference_k_rows(a)),
                    .v2 = norms_of(r, r->v, lh_reference_k_rows(a)) };
-    for (uint64_t i = 0; i < n; i++)
-        c->sees[i] = a->linear ? (LhInterval){ 0, i + 1 } : lh_mask_keys(&r->mask, i, n);
+    for (uint64_t sequence = 0; sequence < a->batch; sequence++)
+        set_sees(r, sequence, &c->sees[sequence * n]);
     if (a->linear) {
         const double decay = a->decay > 0 && a->decay < 1 ? a->decay : 1;
 

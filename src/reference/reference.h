@@ -21,6 +21,8 @@
 typedef struct {
     LhAttention attention;
     LhMaskRule mask; /* its documents are borrowed */
+    /* [B], in place of the mask's documents, borrowed; NULL: those of the mask in all sequences. */
+    const LhDocumentPack *packs;
     uint32_t stride;
     double *q, *k, *v, *dout; /* inputs */
     double *o, *lse, *dq, *dk, *dv;

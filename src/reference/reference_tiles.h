@@ -17,7 +17,7 @@
 /* Common data of all tiles. */
 typedef struct {
     LhReference *r;
-    const LhInterval *sees;   /* [N] */
+    const LhInterval *sees;   /* [B][N] */
     const double *decay;      /* [N], powers of the decay; NULL: softmax */
     const double *q2, *dout2; /* squared norms of rows */
     const double *k2, *v2;    /* the same of k and v */
@@ -71,7 +71,8 @@ lh_reference_tiles(const LhAttention *a)
 static inline LhInterval
 lh_reference_seen_by(const LhReferenceTask *queries)
 {
-    const LhInterval *sees = queries->in->sees;
+    const LhInterval *sees =
+        queries->in->sees + queries->sequence * queries->in->r->attention.seq_length;
     const uint64_t first = sees[queries->at[0]].first;
 
     return (LhInterval){ first / LH_REFERENCE_TILE * LH_REFERENCE_TILE,

@@ -13,7 +13,8 @@
 
 #define BYTES_MAX (16777216)
 #define TOKENS_MAX (UINT64_C(1) << 40)
-#define SHOWN_MAX 40 /* bytes of a word that a message quotes */
+#define SEPARATOR ';' /* of packs */
+#define SHOWN_MAX 40  /* bytes of a word that a message quotes */
 
 /* Moves to the next word; false at the end. */
 static bool
@@ -42,7 +43,7 @@ read_length(LhTextReader *r, uint64_t *length)
     g_autofree char *word = NULL;
     g_autofree char *valid = NULL;
 
-    while (r->at < r->end && !g_ascii_isspace(*r->at) && *r->at != '#')
+    while (r->at < r->end && !g_ascii_isspace(*r->at) && *r->at != '#' && *r->at != SEPARATOR)
         r->at++;
     word = g_strndup(start, (gsize)(r->at - start));
     if (memchr(start, '\0', (gsize)(r->at - start)) == NULL &&
@@ -54,15 +55,41 @@ read_length(LhTextReader *r, uint64_t *length)
                         lh_unit_expected(LH_UNIT_COUNT));
 }
 
+/* Ends a pack of @tokens tokens, which @end follows. */
 static bool
-read_all(LhTextReader *r, GArray *ends)
+end_pack(LhTextReader *r, const char *end, const GArray *ends, const GArray *firsts,
+         uint64_t tokens)
+{
+    const guint packs = firsts->len;
+
+    if (g_array_index(firsts, uint32_t, packs - 1) == ends->len)
+        return lh_text_fail(r, end, "pack %u has no document", packs);
+    if (packs > 1 &&
+        g_array_index(ends, uint64_t, g_array_index(firsts, uint32_t, 1) - 1) != tokens)
+        return lh_text_fail(
+            r, end, "pack %u has %" G_GUINT64_FORMAT " tokens, the first one %" G_GUINT64_FORMAT,
+            packs, tokens, g_array_index(ends, uint64_t, g_array_index(firsts, uint32_t, 1) - 1));
+    return true;
+}
+
+static bool
+read_all(LhTextReader *r, GArray *ends, GArray *firsts)
 {
     uint64_t tokens = 0;
 
+    g_array_append_val(firsts, ends->len);
     while (skip_space(r)) {
         const char *start = r->at;
         uint64_t length = 0;
 
+        if (*start == SEPARATOR) {
+            if (!end_pack(r, start, ends, firsts, tokens))
+                return false;
+            g_array_append_val(firsts, ends->len);
+            tokens = 0;
+            r->at++;
+            continue;
+        }
         if (!read_length(r, &length))
             return false;
         if (length > TOKENS_MAX - tokens)
@@ -73,21 +100,42 @@ read_all(LhTextReader *r, GArray *ends)
         tokens += length;
         g_array_append_val(ends, tokens);
     }
-    return ends->len > 0 || lh_text_fail(r, r->line_start, "the file contains no document");
+    if (ends->len == 0)
+        return lh_text_fail(r, r->line_start, "the file contains no document");
+    return end_pack(r, r->line_start, ends, firsts, tokens);
+}
+
+LhDocuments *
+lh_documents_new(GArray *ends, GArray *firsts)
+{
+    LhDocuments *documents = g_new0(LhDocuments, 1);
+    const guint all = ends->len;
+
+    documents->packs_count = firsts->len;
+    documents->packs = g_new(LhDocumentPack, firsts->len);
+    documents->ends = (uint64_t *)(void *)g_array_steal(ends, NULL);
+    for (guint i = 0; i < firsts->len; i++) {
+        const uint32_t first = g_array_index(firsts, uint32_t, i);
+        const uint32_t end =
+            i + 1 < firsts->len ? g_array_index(firsts, uint32_t, i + 1) : (uint32_t)all;
+
+        documents->packs[i] = (LhDocumentPack){ documents->ends + first, end - first };
+    }
+    documents->count = documents->packs[0].count;
+    return documents;
 }
 
 LhDocuments *
 lh_documents_parse(const char *file, const char *text, gsize length, GError **error)
 {
     g_autoptr(GArray) ends = g_array_new(FALSE, FALSE, sizeof(uint64_t));
+    g_autoptr(GArray) firsts = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     LhTextReader reader = { file, text, text + length, text, 1, error };
     LhDocuments *documents;
 
-    if (!read_all(&reader, ends))
+    if (!read_all(&reader, ends, firsts))
         return NULL;
-    documents = g_new0(LhDocuments, 1);
-    documents->count = ends->len;
-    documents->ends = (uint64_t *)(void *)g_array_free(g_steal_pointer(&ends), FALSE);
+    documents = lh_documents_new(ends, firsts);
     documents->sha256 =
         g_compute_checksum_for_data(G_CHECKSUM_SHA256, (const guchar *)text, length);
     return documents;
@@ -108,6 +156,7 @@ lh_documents_free(LhDocuments *documents)
     if (documents == NULL)
         return;
     g_free(documents->ends);
+    g_free(documents->packs);
     g_free(documents->sha256);
     g_free(documents);
 }

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Lengths of packed documents, read from a text file. Lengths are counts ("512", "4K") separated by
- * spaces and line breaks; '#' starts a comment that ends with the line.
+ * spaces and line breaks; '#' starts a comment that ends with the line. A semicolon separates
+ * packs, which have equally many tokens.
  */
 #pragma once
+
+#include "model/mask.h"
 
 #include <glib.h>
 #include <stdbool.h>
@@ -12,10 +15,17 @@
 #define LH_DOCUMENTS_MAX (UINT32_C(1) << 20)
 
 typedef struct {
-    uint64_t *ends; /* document i ends before token ends[i]; ascending */
-    uint32_t count; /* >= 1 */
-    char *sha256;   /* of the file */
+    uint64_t
+        *ends; /* of all packs; of the first: document i ends before token ends[i]; ascending */
+    uint32_t count;        /* documents of the first pack, >= 1 */
+    LhDocumentPack *packs; /* refer to `ends` */
+    uint32_t packs_count;  /* >= 1 */
+    char *sha256;          /* of the file; NULL: not from a file */
 } LhDocuments;
+
+/* Makes packs of the @ends of all documents, the first of each pack at @firsts (of uint32_t);
+ * empties both. Caller frees. */
+LhDocuments *lh_documents_new(GArray *ends, GArray *firsts);
 
 /* Errors are LH_ERROR_INPUT with file, line and column. Caller frees. */
 LhDocuments *lh_documents_load(const char *path, GError **error);

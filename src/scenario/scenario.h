@@ -60,8 +60,9 @@ typedef struct {
     int dtype; /* LhDtype */
     int mask;  /* 0 causal, 1 full */
     uint64_t window_size;
-    char *document_lengths; /* a file */
-    int attention;          /* 0 softmax, 1 linear */
+    char *document_lengths;      /* a file */
+    char *document_distribution; /* of lengths */
+    int attention;               /* 0 softmax, 1 linear */
     double linear_decay;
     int pass;        /* LhPass - 1 */
     int cost;        /* LhCostMode */

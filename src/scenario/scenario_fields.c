@@ -279,7 +279,21 @@ static const LhField own_fields[] = {
       .placeholder = "FILE",
       .names = "files",
       .description = "File with the lengths of packed documents, such as 512 4K 1K; a query "
-                     "attends only to its own document." },
+                     "attends only to its own document. With --step, packs separated by "
+                     "semicolons, one for each micro-batch of each data-parallel rank, or one for "
+                     "all." },
+    { .name = "document_distribution",
+      .category = LH_ABOUT_ATTENTION,
+      .type = LH_FIELD_STRING,
+      .offset = AT(document_distribution),
+      .flags = LH_SCENARIO_OF_PROGRAM | LH_SCENARIO_OF_STEP,
+      .min = 1,
+      .max = 64,
+      .placeholder = "DISTRIBUTION",
+      .description =
+          "Draw documents by --seed for each micro-batch of each data-parallel rank of a step, the "
+          "last one of a sequence cut off: exponential:MEAN or lognormal:MEDIAN,SIGMA, in tokens; "
+          "or lengths of --document-lengths, each as likely (empirical)." },
     { .name = "attention",
       .category = LH_ABOUT_ATTENTION,
       .type = LH_FIELD_CHOICE,
@@ -539,7 +553,8 @@ static const LhField own_fields[] = {
       .type = LH_FIELD_UINT,
       .offset = AT(seed),
       .flags = LH_SCENARIO_OF_CHANCE,
-      .description = "Seed of the jitter, and of the inputs of `longhaul run`; default 0." },
+      .description = "Seed of the jitter, of drawn documents, and of the inputs of `longhaul run`; "
+                     "default 0." },
     { .name = "straggler",
       .category = LH_ABOUT_SIMULATION,
       .type = LH_FIELD_ARRAY,

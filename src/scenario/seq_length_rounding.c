@@ -102,7 +102,7 @@ lh_seq_length_round(LhSetup *setup, GError **error)
 
     if (!setup->scenario->round_seq_length)
         return true;
-    if (setup->documents != NULL)
+    if (setup->documents != NULL || setup->scenario->document_distribution != NULL)
         return lh_scenario_error(setup->scenario, "round_seq_length", error,
                                  "the document lengths determine the sequence length");
     schedules = able(setup);

@@ -24,6 +24,7 @@ typedef struct {
     /* As it is run, perhaps padded; its texts and layers belong to the setup's model. */
     LhModel model;
     LhStepParams params; /* with the first schedule, or none */
+    LhDocuments *drawn;  /* of --document-distribution; NULL: none */
 } LhSetupStep;
 
 /* A file that the result depends on. */
@@ -38,7 +39,7 @@ typedef struct {
 typedef struct {
     const LhScenario *scenario; /* borrowed */
     LhModel *model;             /* NULL for an explicit program */
-    LhDocuments *documents;     /* NULL: one document */
+    LhDocuments *documents;     /* of --document-lengths; NULL: none */
     LhTopology *topology;       /* with the profile laid over it */
     LhDevice *device;           /* likewise */
     bool cluster_defaulted;     /* no --cluster was given */

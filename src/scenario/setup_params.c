@@ -70,11 +70,18 @@ lh_setup_is_linear(const LhScenario *s, const LhModel *model)
     return needed;
 }
 
+/* Documents that are given, not drawn; NULL: none. */
+static const LhDocuments *
+documents_of(const LhScenario *s, const LhSources *from)
+{
+    return s->document_distribution == NULL ? from->documents : NULL;
+}
+
 static bool
 fill_attention(const LhScenario *s, const LhSources *from, uint32_t ranks, LhAttention *a,
                GError **error)
 {
-    const LhDocuments *documents = from->documents;
+    const LhDocuments *documents = documents_of(s, from);
     const uint64_t packed = documents == NULL ? 0 : documents->ends[documents->count - 1];
 
     a->batch = (uint32_t)MAX(s->micro_batch_size, 1);
@@ -107,16 +114,22 @@ static bool
 fill_mask(const LhScenario *s, const LhSources *from, const LhAttention *a, LhMaskRule *mask,
           GError **error)
 {
+    const LhDocuments *documents = documents_of(s, from);
+
     mask->causal = s->mask < 0 ? !from->model->bidirectional : s->mask == 0;
     mask->window = s->window_size;
     if (lh_setup_takes_window(s, from->model, a))
         mask->window = from->model->sliding_window;
     if (mask->window != 0 && !mask->causal)
         return lh_scenario_error(s, "window_size", error, "a sliding window needs a causal mask");
-    if (from->documents != NULL) {
-        mask->document_ends = from->documents->ends;
-        mask->documents_count = from->documents->count;
-    }
+    if (documents == NULL)
+        return true;
+    if (!s->step && documents->packs_count > 1)
+        return lh_scenario_error(s, "document_lengths", error,
+                                 "%s has %u packs; an attention module takes one",
+                                 s->document_lengths, documents->packs_count);
+    mask->document_ends = documents->ends;
+    mask->documents_count = documents->count;
     return true;
 }
 

@@ -54,7 +54,8 @@ typedef struct {
     uint32_t after[LH_OP_AFTER_MAX];
     uint32_t step;
     uint16_t layer, micro_batch;
-    uint8_t phase, module;
+    uint8_t phase;
+    uint16_t module;
     uint32_t cause; /* cause of its start, for LhPathRecorder */
     uint64_t flops;
     uint64_t alike; /* hash of the op's content, equal for equal ops: fast_forward.c */

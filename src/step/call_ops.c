@@ -6,6 +6,7 @@
 #include "step/call_ops.h"
 
 #include "base/mix.h"
+#include "step/packs.h"
 #include "step/step_private.h"
 
 #include <string.h>
@@ -22,24 +23,41 @@ G_STATIC_ASSERT((int)MARKS <= LH_CURSOR_MARKS);
 
 #define COMMUNICATORS 32 /* first communicator of the step; modules use lower ones */
 
+/* Number of the module of a kind of attention in a micro-batch of a rank. */
 static uint32_t
-module_steps(const LhStepPlan *plan, uint32_t kind, bool backward, uint32_t context)
+module_number(const LhStepPlan *plan, LhStepPlace place, uint32_t kind, uint32_t micro_batch)
 {
-    const LhStepModule *module = &plan->modules[kind];
+    const uint32_t data = place.data / plan->params.module.ranks;
+
+    return lh_step_pack_number(plan, data, micro_batch) * LH_STEP_KINDS + kind;
+}
+
+static uint32_t
+module_steps(const LhStepPlan *plan, uint32_t number, bool backward, uint32_t context)
+{
+    const LhStepModule *module = &plan->modules[number];
 
     if (module->forward == NULL)
         return 0;
     return backward ? module->backward_steps[context] : module->forward_steps[context];
 }
 
+/* Steps of the modules of a list that is for @count micro-batches, from @first on. All of them call
+ * attention equally often. */
 static uint32_t
-list_steps(const LhStepPlan *plan, const LhStepList *list, uint32_t context)
+all_module_steps(const LhStepPlan *plan, const LhStepList *list, LhStepPlace place, uint32_t first,
+                 uint32_t count)
 {
-    uint32_t steps = list->plain_chunks;
+    uint32_t steps = 0;
 
-    for (uint32_t kind = 0; kind < LH_STEP_KINDS; kind++) {
-        steps += list->modules[kind][0] * module_steps(plan, kind, false, context);
-        steps += list->modules[kind][1] * module_steps(plan, kind, true, context);
+    for (uint32_t i = first; i < first + count; i++) {
+        for (uint32_t kind = 0; kind < LH_STEP_KINDS; kind++) {
+            const uint32_t number = module_number(plan, place, kind, i);
+
+            for (unsigned pass = 0; pass < 2; pass++)
+                steps += list->modules[kind][pass] / count *
+                         module_steps(plan, number, pass > 0, place.context);
+        }
     }
     return steps;
 }
@@ -50,10 +68,14 @@ steps(const LhProgram *program, uint32_t rank)
     const LhStepPlan *plan = program->plan;
     const LhStepPlace place = lh_step_place_of(plan, rank);
     const LhStepStage *stage = &plan->stages[place.stage];
-    const uint32_t before = stage->inner.calls != NULL ? plan->params.micro_batches - 1 : 0;
+    const uint32_t all = plan->params.micro_batches;
+    const uint32_t before = stage->inner.calls != NULL ? all - 1 : 0;
+    uint32_t steps = stage->last.plain_chunks;
 
-    return (before > 0 ? before * list_steps(plan, &stage->inner, place.context) : 0) +
-           list_steps(plan, &stage->last, place.context);
+    for (uint32_t i = 0; i < before; i++)
+        steps += stage->inner.plain_chunks + all_module_steps(plan, &stage->inner, place, i, 1);
+    return steps + all_module_steps(plan, &stage->last, place, before,
+                                    lh_step_stages(&plan->params) > 1 ? all : 1);
 }
 
 /* ---- one call ---- */
@@ -304,8 +326,10 @@ emit_module(LhEmitter *e, const LhStepList *list, const LhStepCall *call)
 {
     const LhStepPlan *plan = e->program->plan;
     const LhStepModule *module = &plan->modules[call->kind];
-    const LhProgram *program = call->backward ? module->backward : module->forward;
     const LhStepPlace place = lh_step_place_of(plan, e->rank);
+    const uint16_t micro_batch = (uint16_t)(e->marks[MARK_MICRO_BATCH] + call->micro_batch);
+    const uint32_t number = module_number(plan, place, call->kind, micro_batch);
+    const LhProgram *program = plan->programs[2 * number + call->backward];
     const uint32_t t = plan->params.tensor_parallel;
     /* A schedule declares about ten slots. */
     /* cppcheck-suppress allocaCalled */
@@ -316,7 +340,7 @@ emit_module(LhEmitter *e, const LhStepList *list, const LhStepCall *call)
         .slots = slots,
         .parts = parts,
         .map = { .base = e->rank - t * place.context, .stride = t },
-        .module = (uint8_t)(1 + 2 * call->kind + (call->backward ? 1 : 0)),
+        .module = (uint16_t)(1 + 2 * number + call->backward),
     };
 
     memcpy(slots, call->backward ? module->backward_slots : module->forward_slots,
@@ -332,11 +356,11 @@ emit_module(LhEmitter *e, const LhStepList *list, const LhStepCall *call)
     }
     e->phase = call->phase;
     e->layer = call->layer;
-    e->micro_batch = (uint16_t)(e->marks[MARK_MICRO_BATCH] + call->micro_batch);
+    e->micro_batch = micro_batch;
     if (e->marks[MARK_STEP] == 0)
         lh_subprogram_begin(e, &embedding, place.context, last_computed(e));
     lh_subprogram_step(e, &embedding);
-    return ++e->marks[MARK_STEP] == module_steps(plan, call->kind, call->backward, place.context);
+    return ++e->marks[MARK_STEP] == module_steps(plan, number, call->backward, place.context);
 }
 
 /* ---- steps ---- */
@@ -460,6 +484,24 @@ visit_on(Forms *f, uint32_t rank, const LhStepList *list, const LhStepCall *call
     f->visit(f->data, rank, &f->buffer);
 }
 
+/* Visits a call of attention under every pack, on a rank that has it. */
+static void
+visit_packs(Forms *f, const LhStepList *list, const LhStepCall *call)
+{
+    const LhStepPlan *plan = f->program->plan;
+    const uint32_t of_data = plan->params.tensor_parallel * plan->params.module.ranks;
+    uint32_t next = 0; /* packs are numbered as they first occur */
+
+    for (uint32_t data = 0; data < plan->params.data_parallel; data++) {
+        for (uint32_t i = 0; i < plan->params.micro_batches; i++) {
+            if (lh_step_pack_number(plan, data, i) != next)
+                continue;
+            visit_on(f, f->first + (data + 1) * of_data - 1, list, call, i - call->micro_batch);
+            next++;
+        }
+    }
+}
+
 /* Visits the call on the stage's first and last rank; @later: so many micro-batches later. */
 static void
 visit_call(Forms *f, const LhStepList *list, guint i, uint32_t later)
@@ -473,6 +515,8 @@ visit_call(Forms *f, const LhStepList *list, guint i, uint32_t later)
     visit_on(f, f->first, list, call, micro_batch);
     if (f->last != f->first)
         visit_on(f, f->last, list, call, micro_batch);
+    if (call->does == LH_STEP_CALL_MODULE && f->program->step->packs_count > 1)
+        visit_packs(f, list, call);
 }
 
 static bool

@@ -6,6 +6,7 @@
  */
 #include "step/formulas.h"
 
+#include "step/packs.h"
 #include "step/recompute_forms.h"
 #include "step/step_private.h"
 
@@ -181,15 +182,12 @@ lh_step_dense_flops(const LhProgram *program, uint32_t rank)
     return 2 * products * plan->params.micro_batches;
 }
 
-/* Sum of the attention programs' closed forms over all layers and micro-batches. */
+/* Adds the attention programs' closed forms over all layers of micro-batches that share a pack. */
 static bool
-attention_claims(const LhStepPlan *plan, LhClaim claim, uint32_t rank, uint64_t *sum)
+add_claims(const LhStepPlan *plan, LhClaim claim, LhStepPlace place, uint32_t pack, uint64_t *sum)
 {
-    const LhStepPlace place = lh_step_place_of(plan, rank);
-
-    *sum = 0;
     for (unsigned kind = 0; kind < LH_STEP_KINDS; kind++) {
-        const LhStepModule *module = &plan->modules[kind];
+        const LhStepModule *module = &plan->modules[pack * LH_STEP_KINDS + kind];
         uint64_t forward = 0, backward = 0;
 
         if (module->forward == NULL)
@@ -204,8 +202,26 @@ attention_claims(const LhStepPlan *plan, LhClaim claim, uint32_t rank, uint64_t 
                 *sum += passes * forward + backward;
         }
     }
-    *sum *= plan->params.micro_batches;
     return true;
+}
+
+/* Sum of the attention programs' closed forms over all layers and micro-batches. */
+static bool
+attention_claims(const LhStepPlan *plan, LhClaim claim, uint32_t rank, uint64_t *sum)
+{
+    const LhStepPlace place = lh_step_place_of(plan, rank);
+    const uint32_t data = place.data / plan->params.module.ranks;
+    bool claims = true;
+
+    *sum = 0;
+    if (plan->packs_count == 1) {
+        claims = add_claims(plan, claim, place, 0, sum);
+        *sum *= plan->params.micro_batches;
+        return claims;
+    }
+    for (uint32_t i = 0; claims && i < plan->params.micro_batches; i++)
+        claims = add_claims(plan, claim, place, lh_step_pack_number(plan, data, i), sum);
+    return claims;
 }
 
 bool
@@ -214,27 +230,54 @@ lh_step_attention_flops(const LhProgram *program, uint32_t rank, uint64_t *flops
     return attention_claims(program->step, LH_CLAIM_FLOPS, rank, flops);
 }
 
-/* Number of query-key pairs of one sequence that the mask allows. */
+/* Number of query-key pairs that the mask allows in a document of @n tokens. */
 static LhWide
-pairs_of(const LhStepPlan *plan, LhStepKind kind)
+pairs_within(const LhMaskRule *mask, LhWide n)
 {
-    const LhMaskRule *mask = &plan->modules[kind].forward->params.mask;
-    const LhWide n = plan->params.module.attention.seq_length;
     const LhWide window = mask->window > 0 && (LhWide)mask->window < n ? (LhWide)mask->window : n;
 
     return mask->causal ? n * window - window * (window - 1) / 2 : n * n;
 }
 
+/* The same of one sequence, summed over its documents. */
+static LhWide
+pairs_of(const LhStepPlan *plan, LhStepKind kind, const LhDocumentPack *pack)
+{
+    const LhMaskRule *mask = &plan->modules[kind].forward->params.mask;
+    LhWide pairs = 0;
+
+    if (pack->count == 0)
+        return pairs_within(mask, plan->params.module.attention.seq_length);
+    for (uint32_t i = 0; i < pack->count; i++)
+        pairs += pairs_within(mask, pack->ends[i] - (i == 0 ? 0 : pack->ends[i - 1]));
+    return pairs;
+}
+
 /* Flops of the forward pass of one sequence and layer: 4 d per pair and head; for linear attention
  * two products of a token with the d x d state of a head. */
 static LhWide
-attention_forward(const LhStepPlan *plan, LhStepKind kind)
+attention_forward(const LhStepPlan *plan, LhStepKind kind, const LhDocumentPack *pack)
 {
     const LhWide heads = plan->model.num_attention_heads, d = plan->model.kv_channels;
 
     if (kind == LH_STEP_LINEAR)
         return 4 * heads * d * d * (LhWide)plan->params.module.attention.seq_length;
-    return 4 * heads * d * pairs_of(plan, kind);
+    return 4 * heads * d * pairs_of(plan, kind, pack);
+}
+
+/* The same of a layer, over all sequences. */
+static LhWide
+attention_of_layer(const LhStepPlan *plan, LhStepKind kind)
+{
+    const LhStepParams *p = &plan->params;
+    LhWide flops = 0;
+
+    if (plan->packs_count == 1)
+        return (LhWide)p->data_parallel * p->micro_batches * p->module.attention.batch *
+               attention_forward(plan, kind, &plan->packs[0]);
+    for (uint32_t i = 0; i < p->packs_count; i++)
+        flops += p->module.attention.batch * attention_forward(plan, kind, &p->packs[i]);
+    return flops;
 }
 
 LhStepFlops
@@ -243,16 +286,13 @@ lh_step_flops(const LhProgram *program)
     const LhStepPlan *plan = program->step;
     const LhStepParams *p = &plan->params;
     const uint32_t ranks = (uint32_t)lh_step_ranks(p);
-    const LhWide sequences =
-        (LhWide)p->module.attention.batch * p->data_parallel * p->micro_batches;
     LhStepFlops f = {
         .model = 6 * (LhWide)lh_step_parameters(program).active * lh_step_tokens(p),
     };
 
     for (unsigned kind = 0; kind < LH_STEP_KINDS; kind++) {
         if (plan->kind_layers[kind] > 0)
-            f.model +=
-                3 * sequences * plan->kind_layers[kind] * attention_forward(plan, (LhStepKind)kind);
+            f.model += 3 * plan->kind_layers[kind] * attention_of_layer(plan, (LhStepKind)kind);
     }
     for (uint32_t rank = 0; rank < ranks; rank++) {
         uint64_t flops = 0;

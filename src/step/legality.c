@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "step/legality.h"
 
+#include "step/packs.h"
 #include "step/recomputation.h"
 
 #include <inttypes.h>
@@ -249,8 +250,6 @@ lh_step_check(const LhStepParams *p, GError **error)
         return lh_program_refuse(error, "a step has at most %u ranks", RANKS_MAX);
     if (p->micro_batches > UINT16_MAX)
         return lh_program_refuse(error, "a step has at most %u micro-batches", UINT16_MAX);
-    if (p->module.mask.documents_count > 0)
-        return lh_program_refuse(error, "steps do not support packed documents");
     return check_model(p, error) && check_tensor_parallel(p, error) && check_pipeline(p, error) &&
-           lh_step_check_recomputation(p, error);
+           lh_step_check_recomputation(p, error) && lh_step_check_packs(p, error);
 }

@@ -7,6 +7,7 @@
 #include "step/modules.h"
 
 #include "program/emit.h"
+#include "step/packs.h"
 #include "step/step_private.h"
 
 #include <string.h>
@@ -78,9 +79,9 @@ lh_step_kind_attention(const LhStepPlan *plan, LhStepKind kind)
     return of;
 }
 
-/* Parameters of one pass, with the heads of a tensor-parallel rank. */
+/* Parameters of one pass, with the heads of a tensor-parallel rank, under pack @pack. */
 static LhProgramParams
-params_of(const LhStepPlan *plan, LhStepKind kind, LhPass pass)
+params_of(const LhStepPlan *plan, LhStepKind kind, LhPass pass, uint32_t pack)
 {
     const LhStepKindAttention whole = lh_step_kind_attention(plan, kind);
     const uint32_t t = plan->params.tensor_parallel;
@@ -92,7 +93,7 @@ params_of(const LhStepPlan *plan, LhStepKind kind, LhPass pass)
     p.attention = whole.attention;
     p.attention.heads = whole.attention.heads / t;
     p.attention.groups = MAX(whole.attention.groups / t, 1);
-    p.mask = whole.mask;
+    p.mask = lh_step_pack_mask(whole.mask, plan->packs[pack]);
     return p;
 }
 
@@ -104,11 +105,11 @@ is_given(const LhStepPlan *plan)
 }
 
 static LhProgram *
-make_pass(const LhStepPlan *plan, LhStepKind kind, LhPass pass, GError **error)
+make_pass(const LhStepPlan *plan, LhStepKind kind, LhPass pass, uint32_t pack, GError **error)
 {
     const LhLayerKind attention = kind == LH_STEP_LINEAR ? LH_LAYER_LINEAR : LH_LAYER_SOFTMAX;
     const LhSchedule *schedule = plan->params.schedule[attention];
-    const LhProgramParams params = params_of(plan, kind, pass);
+    const LhProgramParams params = params_of(plan, kind, pass, pack);
     LhProgram *program;
 
     if (is_given(plan))
@@ -136,23 +137,48 @@ make_pass(const LhStepPlan *plan, LhStepKind kind, LhPass pass, GError **error)
     return program;
 }
 
+/* Whether programs under two packs have the same slots and streams: masks leave out blocks alone.
+ */
 static bool
-make_module(LhStepPlan *plan, LhStepKind kind, GError **error)
+same_layout(const LhProgram *first, const LhProgram *other)
 {
-    LhStepModule *module = &plan->modules[kind];
+    bool same =
+        first->slots_count == other->slots_count && first->streams_count == other->streams_count;
 
-    module->forward = make_pass(plan, kind, LH_PASS_FWD, error);
+    for (uint32_t i = 0; same && i < first->slots_count; i++) {
+        const LhSlot *a = &first->slots[i], *b = &other->slots[i];
+
+        same = strcmp(a->name, b->name) == 0 && a->kind == b->kind && a->role == b->role &&
+               a->dtype == b->dtype && a->head_dim == b->head_dim && a->by_heads == b->by_heads &&
+               a->part_bytes == b->part_bytes && a->parts == b->parts;
+    }
+    for (uint32_t i = 0; same && i < first->streams_count; i++)
+        same = strcmp(first->streams[i].name, other->streams[i].name) == 0;
+    return same;
+}
+
+static bool
+make_module(LhStepPlan *plan, LhStepKind kind, uint32_t pack, GError **error)
+{
+    LhStepModule *module = &plan->modules[pack * LH_STEP_KINDS + kind];
+    const LhProgram **programs = &plan->programs[2 * (pack * LH_STEP_KINDS + kind)];
+
+    module->forward = make_pass(plan, kind, LH_PASS_FWD, pack, error);
     if (module->forward == NULL)
         return false;
-    module->backward = make_pass(plan, kind, LH_PASS_BWD, error);
+    module->backward = make_pass(plan, kind, LH_PASS_BWD, pack, error);
     if (module->backward == NULL)
         return false;
-    plan->programs[2 * kind] = module->forward;
-    plan->programs[2 * kind + 1] = module->backward;
-    module->forward_roles = roles_of(module->forward);
-    module->backward_roles = roles_of(module->backward);
+    programs[0] = module->forward;
+    programs[1] = module->backward;
     module->forward_steps = steps_of(module->forward);
     module->backward_steps = steps_of(module->backward);
+    g_assert(same_layout(plan->modules[kind].forward, module->forward));
+    g_assert(same_layout(plan->modules[kind].backward, module->backward));
+    if (pack > 0)
+        return true;
+    module->forward_roles = roles_of(module->forward);
+    module->backward_roles = roles_of(module->backward);
     module->forward_slots = g_new0(uint16_t, module->forward->slots_count);
     module->backward_slots = g_new0(uint16_t, module->backward->slots_count);
     return true;
@@ -202,8 +228,12 @@ lh_step_make_modules(LhStepPlan *plan, GError **error)
 
     for (uint32_t i = 0; i < plan->layers; i++)
         present[plan->kinds[i]] = true;
-    for (unsigned kind = 0; kind < LH_STEP_KINDS; kind++) {
-        if (present[kind] && !make_module(plan, (LhStepKind)kind, error))
+    plan->modules = g_new0(LhStepModule, (size_t)plan->packs_count * LH_STEP_KINDS);
+    plan->programs = g_new0(const LhProgram *, (size_t)plan->packs_count * 2 * LH_STEP_KINDS);
+    for (uint32_t i = 0; i < plan->packs_count * LH_STEP_KINDS; i++) {
+        const LhStepKind kind = (LhStepKind)(i % LH_STEP_KINDS);
+
+        if (present[kind] && !make_module(plan, kind, i / LH_STEP_KINDS, error))
             return false;
     }
     return check_placements(plan, error);
@@ -212,8 +242,8 @@ lh_step_make_modules(LhStepPlan *plan, GError **error)
 void
 lh_step_clear_modules(LhStepPlan *plan)
 {
-    for (unsigned kind = 0; kind < LH_STEP_KINDS; kind++) {
-        LhStepModule *module = &plan->modules[kind];
+    for (uint32_t i = 0; plan->modules != NULL && i < plan->packs_count * LH_STEP_KINDS; i++) {
+        LhStepModule *module = &plan->modules[i];
 
         if (!is_given(plan)) {
             lh_program_free(module->forward);
@@ -226,6 +256,8 @@ lh_step_clear_modules(LhStepPlan *plan)
         g_free(module->forward_slots);
         g_free(module->backward_slots);
     }
+    g_free(plan->modules);
+    g_free(plan->programs);
 }
 
 /* ---- attention alone, and placeholders ---- */

@@ -11,7 +11,7 @@
 #include <string.h>
 
 /* Memory that attention holds in addition to its inputs and outputs, on the context-parallel rank
- * that needs most. */
+ * and under the pack of documents that need most. */
 typedef struct {
     uint64_t bytes[LH_STEP_KINDS][2];
 } Own;
@@ -36,11 +36,13 @@ own_bytes(const LhProgram *attention)
 static Own
 own_of(const LhStepPlan *plan)
 {
-    Own own;
+    Own own = { 0 };
 
-    for (unsigned kind = 0; kind < LH_STEP_KINDS; kind++) {
-        own.bytes[kind][0] = own_bytes(plan->modules[kind].forward);
-        own.bytes[kind][1] = own_bytes(plan->modules[kind].backward);
+    for (uint32_t i = 0; i < plan->packs_count * LH_STEP_KINDS; i++) {
+        uint64_t *bytes = own.bytes[i % LH_STEP_KINDS];
+
+        bytes[0] = MAX(bytes[0], own_bytes(plan->modules[i].forward));
+        bytes[1] = MAX(bytes[1], own_bytes(plan->modules[i].backward));
     }
     return own;
 }

@@ -6,6 +6,7 @@
 
 #include "step/formulas.h"
 #include "step/legality.h"
+#include "step/packs.h"
 #include "step/pipeline/repetition.h"
 #include "step/step_private.h"
 #include "step/tiles.h"
@@ -48,6 +49,7 @@ free_plan(void *data)
     LhStepPlan *plan = data;
 
     lh_step_clear_modules(plan);
+    lh_step_clear_packs(plan);
     clear_recorded(plan);
     g_free(plan->stages);
     g_free(plan->kinds);
@@ -104,6 +106,7 @@ new_plan(const LhStepParams *p)
         plan->params.shard = LH_SHARD_DDP;
     plan->stages = g_new0(LhStepStage, lh_step_stages(p));
     set_layers(plan, p);
+    lh_step_take_packs(plan);
     return plan;
 }
 
@@ -208,7 +211,7 @@ declare(LhStepPlan *plan, LhProgram *program)
     }
     lh_step_declare_modules(plan, program);
     program->modules = plan->programs;
-    program->modules_count = G_N_ELEMENTS(plan->programs);
+    program->modules_count = plan->packs_count * 2 * LH_STEP_KINDS;
 }
 
 /* Parameters of the whole program, with all ranks and all tokens. */
@@ -224,6 +227,7 @@ program_params(const LhStepPlan *plan)
     p.attention.head_dim = (uint32_t)plan->model.kv_channels;
     p.attention.hidden_size = (uint32_t)plan->model.hidden_size;
     p.pass = LH_PASS_BOTH;
+    p.mask = lh_step_pack_mask(p.mask, (LhDocumentPack){ 0 }); /* the modules have the documents */
     p.data_parallel_size = 0;
     p.options_count = 0;
     return p;
@@ -309,19 +313,21 @@ fill(LhStepPlan *plan, LhStepUnits *units)
 }
 
 /* Sets the claimed bytes and flops, unless the attention schedule has no closed form. They are
- * equal for all ranks of a stage with the same part of the sequence. */
+ * equal for all ranks of a stage with the same part of the sequence and the same packs. */
 static void
 state_claims(LhProgram *program)
 {
     const LhStepPlan *plan = program->step;
     const uint32_t ranks = lh_program_ranks(program);
     g_autofree uint64_t *bytes = g_new0(uint64_t, ranks), *flops = g_new0(uint64_t, ranks);
+    const bool alike = lh_step_packs_alike(plan);
     bool sends = true, computes = true;
 
     for (uint32_t rank = 0; rank < ranks; rank++) {
         const LhStepPlace place = lh_step_place_of(plan, rank);
+        const uint32_t data = alike ? place.context : place.data;
         const uint32_t first = place.stage * (uint32_t)lh_step_stage_ranks(&plan->params) +
-                               place.context * plan->params.tensor_parallel;
+                               data * plan->params.tensor_parallel;
 
         bytes[rank] = bytes[first];
         flops[rank] = flops[first];
@@ -363,7 +369,7 @@ has_equal_pieces(const LhStepPlan *plan)
 
 /* Symmetries. Tensor-parallel ranks are equivalent unless some share key-value heads, except for
  * the first one, which also adds the squares of what all of them hold. Data-parallel ranks are
- * equivalent if their pieces are of equal size. */
+ * equivalent if their pieces are of equal size and they have the same packs. */
 static LhSymmetry
 symmetry_of(const LhStepPlan *plan)
 {
@@ -373,7 +379,7 @@ symmetry_of(const LhStepPlan *plan)
     return (LhSymmetry){
         .row = shared ? 1 : p->tensor_parallel,
         .shift = p->tensor_parallel * p->module.ranks,
-        .shifts = has_equal_pieces(plan) ? p->data_parallel : 1,
+        .shifts = has_equal_pieces(plan) && lh_step_packs_alike(plan) ? p->data_parallel : 1,
     };
 }
 

@@ -8,6 +8,7 @@
  *     tensor_sizes.c     rows, widths and bytes of everything in the tables
  *     tiles.c            loops over tiles of rows: losses in chunks, tiled MLPs
  *     modules.c          the attention of a layer as embedded programs, forward and backward
+ *     packs.c            packed documents, which may differ between micro-batches
  *     pipeline/          work of each pipeline stage, exchanges of rows and gradients,
  *                        micro-batches that repeat
  *     stage_calls.c      records one micro-batch call by call (recorder.c) ...
@@ -109,6 +110,13 @@ typedef struct {
      * is that of layers without a window. Options are the schedules'.
      */
     LhProgramParams module;
+    /*
+     * Packs that differ: micro-batch m of data-parallel rank d has pack d x micro_batches + m, in
+     * all its sequences. NULL: all have the documents of module.mask, which otherwise are those of
+     * the first pack.
+     */
+    const LhDocumentPack *packs;
+    uint32_t packs_count;
     uint64_t window;          /* of layers with a sliding window; 0: none */
     uint32_t tensor_parallel; /* with sequence parallelism */
     uint32_t data_parallel;

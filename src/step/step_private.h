@@ -25,6 +25,7 @@ LhStepPlace lh_step_place_of(const LhStepPlan *plan, uint32_t rank);
 
 /* ---- sizes ---- */
 
+/* Modules of packs other than the first have programs and steps alone: the rest is the same. */
 typedef struct {
     LhProgram *forward, *backward; /* of one layer; owned; NULL: the model has no such layer */
     /* LhSubprogram.slots; those of roles are filled in when the layer is known. */
@@ -191,9 +192,15 @@ struct _LhStepPlan {
     bool *dense;    /* [layers], owned: the layer has one MLP and no experts */
     uint32_t kind_layers[LH_STEP_KINDS];
     bool gated[LH_STEP_KINDS]; /* attention of this kind has an output gate */
-    LhStepModule modules[LH_STEP_KINDS];
-    const LhProgram *programs[2 * LH_STEP_KINDS]; /* of the modules, by LhOp.module - 1 */
-    uint32_t segments;                            /* per context-parallel rank */
+    /* packs.c: those that differ, owned; the number of each micro-batch's pack, or one for all; and
+     * the pack itself. */
+    LhDocumentPack *packs;
+    uint32_t packs_count;
+    uint32_t *pack_numbers;
+    LhDocumentPack *packs_of_all;
+    LhStepModule *modules;      /* [packs_count][LH_STEP_KINDS] */
+    const LhProgram **programs; /* of the modules, by LhOp.module - 1 */
+    uint32_t segments;          /* per context-parallel rank */
     /* Tokens of a micro-batch on such a rank, over all sequences. */
     uint64_t rows;
     uint32_t tiles[LH_STEP_TILINGS]; /* of each loop; 0: its rows are not tiled */

@@ -227,7 +227,9 @@ check_question(const LhCommandLine *line, GError **error)
         lh_scenario_forget(line->scenario, "seq_length");
     if (o->max_seq_length && s->seq_length != 0)
         return usage(error, "--max-seq-length finds the length; remove --seq-length");
-    if (!o->max_seq_length && s->seq_length == 0)
+    if (o->max_seq_length && s->document_lengths != NULL)
+        return usage(error, "--max-seq-length finds the length; remove --document-lengths");
+    if (!o->max_seq_length && s->seq_length == 0 && s->document_lengths == NULL)
         return usage(error, "missing sequence length: give --seq-length, or --max-seq-length to "
                             "find the longest that fits");
     if (o->figure != NULL && !o->pareto)

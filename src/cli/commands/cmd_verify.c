@@ -221,6 +221,17 @@ prove_and_print(const LhCommandLine *line, LhVerifyReport *report, GError **erro
     return lh_verify_report_all_proven(report) ? LH_ANSWER_YES : LH_ANSWER_NO;
 }
 
+/* The seed only draws documents. */
+static bool
+check_seed(const LhScenario *s, GError **error)
+{
+    if (s->document_distribution != NULL || !lh_scenario_has_option(s, "seed"))
+        return true;
+    g_set_error_literal(error, LH_ERROR, LH_ERROR_USAGE,
+                        "--seed has no effect on verify without --document-distribution");
+    return false;
+}
+
 static LhAnswer
 run_verify(const LhCommandLine *line, GError **error)
 {
@@ -228,6 +239,8 @@ run_verify(const LhCommandLine *line, GError **error)
     LhVerifyReport report = { .schedules = schedules };
     LhAnswer answer;
 
+    if (!check_seed(line->scenario, error))
+        return LH_ANSWER_FAILED;
     lh_command_warn_config(line);
     answer = prove_and_print(line, &report, error);
     lh_model_free(report.model);
@@ -257,8 +270,8 @@ const LhCommand lh_command_verify = {
                "  longhaul verify --schedule-file mine.schedule.json\n",
     .scenario = true,
     .config_parts = LH_CONFIG_QUESTION | LH_CONFIG_WAY | LH_CONFIG_SCHEDULE,
-    .ignores = LH_SCENARIO_OF_SIMULATION | LH_SCENARIO_OF_COLLECTIVES | LH_SCENARIO_OF_CHANCE |
-               LH_SCENARIO_OF_PROOF | LH_SCENARIO_OF_ONE_CASE,
+    .ignores = LH_SCENARIO_OF_SIMULATION | LH_SCENARIO_OF_COLLECTIVES | LH_SCENARIO_OF_PROOF |
+               LH_SCENARIO_OF_ONE_CASE,
     .common = { "--schedule", "--schedule-file", "--ranks", "--model", "--step", "--mask", "--pass",
                 "--from-config", "--format", "--output" },
     .options = verify_options,

@@ -45,7 +45,8 @@ const LhFileFormat lh_file_formats[] = {
       lh_model_fields, NULL },
     { "config.json", "read: the same, as Hugging Face publishes it (--model)", NULL, NULL, NULL },
     { "lengths of documents",
-      "read: numbers with spaces or line breaks between them; # begins a comment "
+      "read: numbers with spaces or line breaks between them; ; separates packs, # begins a "
+      "comment "
       "(--document-lengths)",
       NULL, NULL, NULL },
     { "longhaul.framework/1", "read: how a training system runs a step (frameworks/)",

@@ -405,7 +405,7 @@ read_op(LhFormReader *r, const LhFormOp *form, LhOp *op, Rank *rank)
     op->step = (uint32_t)form->step;
     op->layer = (uint16_t)form->layer;
     op->micro_batch = (uint16_t)form->micro_batch;
-    op->module = (uint8_t)form->module;
+    op->module = (uint16_t)form->module;
     op->communicator = (uint8_t)form->communicator;
     if (!check_fields(r, form) || !read_after(r, form, op))
         return false;

@@ -7,6 +7,7 @@
 #include "scenario/setup_weights.h"
 #include "step/behaviour.h"
 #include "step/layer_info.h"
+#include "step/packs.h"
 #include "step/pipeline/pipeline.h"
 
 #include <math.h>
@@ -52,7 +53,7 @@ const LhField lh_case_fields[] = {
     CASE(UINT, window_size, "window_size", ALWAYS,
          .description = "Length of the sliding window; 0: none."),
     CASE(UINT, documents, "documents", ALWAYS, .min = 1, .max = -1,
-         .description = "Packed documents in a sequence."),
+         .description = "Packed documents in a sequence, of the first pack if there are several."),
     CASE(CHOICE, pass, "pass", ALWAYS, .choices = lh_pass_names,
          .description = "Pass: forward, backward or both."),
     CASE(STRING, framework, "framework", OR_NULL,
@@ -94,6 +95,14 @@ const LhField lh_case_fields[] = {
          .description = "Element type in which gradients are reduced."),
     CASE(CHOICE, exp_avg_dtype, "exp_avg_dtype", OR_NULL, .choices = lh_exp_avg_names,
          .description = "Element type of both of Adam's moments."),
+    CASE(UINT, packs, "packs", OR_NULL, .min = 1, .max = -1,
+         .description = "Packs of documents of the step: one for each micro-batch of each "
+                        "data-parallel rank, or one for all; null for one attention module."),
+    CASE(DOUBLE, micro_batch_imbalance, "micro_batch_imbalance", OR_NULL, .min = 1, .max = -1,
+         .description = "Most query-key pairs of a micro-batch over the mean, by its documents; "
+                        "null for one attention module."),
+    CASE(DOUBLE, rank_imbalance, "rank_imbalance", OR_NULL, .min = 1, .max = -1,
+         .description = "The same of a data-parallel rank, over all its micro-batches."),
     CASE(CHOICE, cost, "cost", ALWAYS, .choices = lh_cost_mode_names,
          .description = "Time model of kernels."),
     CASE(CHOICE, network, "network", ALWAYS, .choices = lh_network_model_names,
@@ -226,6 +235,14 @@ fill_step(LhCaseValues *v, const LhSetup *setup)
     fill_optimizer(v, p);
     v->loss = p != NULL ? lh_step_loss_text(p) : NULL;
     v->mlp_tile_rows = p != NULL ? p->mlp_tile_rows : LH_FIELD_NO_UINT;
+    v->packs = p == NULL ? LH_FIELD_NO_UINT : p->packs != NULL ? p->packs_count : 1;
+    v->micro_batch_imbalance = v->rank_imbalance = p != NULL ? 1 : NAN;
+    if (p != NULL && p->packs != NULL) {
+        const LhStepPackImbalance imbalance = lh_step_pack_imbalance(p);
+
+        v->micro_batch_imbalance = imbalance.micro_batches;
+        v->rank_imbalance = imbalance.ranks;
+    }
 }
 
 /* For elements of @size bytes; NULL: none. */

@@ -71,6 +71,8 @@ typedef struct {
     char *loss;
     uint64_t mlp_tile_rows;
     int main_params_dtype, main_grads_dtype, exp_avg_dtype;
+    uint64_t packs;
+    double micro_batch_imbalance, rank_imbalance;
     int cost;
     int network;
     int collectives;

@@ -19,6 +19,7 @@
 #include "sim/network/fabric.h"
 #include "sim/network/sends.h"
 #include "step/layer_info.h"
+#include "step/packs.h"
 #include "step/pipeline/pipeline.h"
 
 void
@@ -32,6 +33,37 @@ lh_describe_model(const LhSetup *setup, GString *out)
         g_string_append(out, " (the default: no --model is given)");
 }
 
+/* "causal, 16 packs of 3 to 12 documents"; caller frees. */
+static char *
+describe_packs_mask(const LhStepParams *p)
+{
+    const LhMaskRule rule = lh_step_pack_mask(p->module.mask, (LhDocumentPack){ 0 });
+    g_autofree char *mask = lh_describe_mask(&rule);
+    uint32_t least = UINT32_MAX, most = 0;
+
+    for (uint32_t i = 0; i < p->packs_count; i++) {
+        least = MIN(least, p->packs[i].count);
+        most = MAX(most, p->packs[i].count);
+    }
+    return least == most ? g_strdup_printf("%s, %u packs of %u document%s", mask, p->packs_count,
+                                           most, most == 1 ? "" : "s")
+                         : g_strdup_printf("%s, %u packs of %u to %u documents", mask,
+                                           p->packs_count, least, most);
+}
+
+/* Describes the imbalance of packs. */
+static void
+describe_imbalance(const LhStepParams *p, GString *out)
+{
+    const LhStepPackImbalance imbalance = lh_step_pack_imbalance(p);
+
+    g_string_append_printf(out, "query-key pairs, most over mean: %.2f of micro-batches",
+                           imbalance.micro_batches);
+    if (p->data_parallel > 1)
+        g_string_append_printf(out, ", %.2f of data-parallel ranks", imbalance.ranks);
+    g_string_append_c(out, '\n');
+}
+
 static void
 describe_shape(const LhSetup *setup, GString *out)
 {
@@ -43,6 +75,10 @@ describe_shape(const LhSetup *setup, GString *out)
     g_autofree char *share = lh_format_count(a->seq_length / p->ranks);
     g_autofree char *mask = lh_describe_mask(&p->mask);
 
+    if (setup->step != NULL && setup->step->params.packs != NULL) {
+        g_free(mask);
+        mask = describe_packs_mask(&setup->step->params);
+    }
     if (setup->step != NULL)
         g_string_append(out, "one training step");
     else
@@ -138,6 +174,8 @@ describe_step(const LhSetup *setup, GString *out)
     lh_describe_tiles(p, out);
     describe_optimizer(p, out);
     g_string_append_printf(out, "; framework %s\n", setup->step->framework->name);
+    if (p->packs != NULL)
+        describe_imbalance(p, out);
 }
 
 void

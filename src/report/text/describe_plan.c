@@ -46,6 +46,7 @@ lh_describe_plan_question(const LhPlanQuery *query, const LhPlanSpace *space, GS
 {
     const LhSetup *setup = space->setup;
     const LhAttention *a = &setup->params.attention;
+    const LhMaskRule *mask = &setup->params.mask;
     g_autofree char *tokens = lh_format_count(a->seq_length);
     g_autofree char *sequences = lh_format_count(query->sequences);
 
@@ -53,6 +54,9 @@ lh_describe_plan_question(const LhPlanQuery *query, const LhPlanSpace *space, GS
     lh_describe_model(setup, out);
     g_string_append_printf(out, ": %s sequence%s of %s tokens, %s", sequences,
                            query->sequences == 1 ? "" : "s", tokens, lh_dtype_names[a->dtype]);
+    if (mask->documents_count > 0)
+        g_string_append_printf(out, ", %u document%s", mask->documents_count,
+                               mask->documents_count == 1 ? "" : "s");
     if (setup->step != NULL)
         lh_describe_tiles(&setup->step->params, out);
     g_string_append_printf(out, "; framework %s\n", space->frameworks);

@@ -72,7 +72,8 @@ uint64_t
 lh_op_hash(const LhProgram *program, const LhOp *op, const LhOpBuffer *buffer, bool first)
 {
     uint64_t hash = (uint64_t)first << 40 | (uint64_t)op->kind << 32 | (uint64_t)op->stream << 24 |
-                    (uint64_t)op->phase << 16 | (uint64_t)op->communicator << 8 | op->module;
+                    (uint64_t)op->phase << 16 | (uint64_t)op->communicator << 8 |
+                    (op->module & 0xFFU) | (uint64_t)(op->module >> 8) << 48;
 
     for (uint32_t i = 0; i < op->after_count; i++)
         hash = lh_mix(hash, op->id - op->after[i]);

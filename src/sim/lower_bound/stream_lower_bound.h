@@ -28,7 +28,8 @@ typedef struct {
     LhStreamChains chains[2];
     bool now;                    /* index */
     uint16_t layer, micro_batch; /* labels of the first stream's ops since the cut */
-    uint8_t phase, module;
+    uint8_t phase;
+    uint16_t module;
 } LhStreamBound;
 
 void lh_stream_bound_init(LhStreamBound *bound);

@@ -8,6 +8,7 @@
 #include "verify/step/step_modules.h"
 #include "step/layer_info.h"
 #include "step/modules.h"
+#include "step/packs.h"
 #include "verify/step/step_instance.h"
 
 #include "program/cursor.h"
@@ -34,6 +35,13 @@ static bool
 is_backward(uint32_t module)
 {
     return module % 2 == 1;
+}
+
+/* Modules are numbered by pack, kind and pass. */
+static LhStepKind
+kind_of(uint32_t module)
+{
+    return (LhStepKind)(module / 2 % LH_STEP_KINDS);
 }
 
 /* ---- accesses of ops ---- */
@@ -158,7 +166,7 @@ static bool
 check_attention_module(LhStepValues *v, uint32_t module, const char *name)
 {
     const LhProgram *program = v->proof->program->modules[module];
-    const LhStepKind kind = (LhStepKind)(module / 2);
+    const LhStepKind kind = kind_of(module);
     const LhModel *model = v->params->model;
     const LhAttention *have = &program->params.attention, *all = &v->params->module.attention;
     const bool linear = kind == LH_STEP_LINEAR;
@@ -174,15 +182,29 @@ check_attention_module(LhStepValues *v, uint32_t module, const char *name)
                        name, program->params.ranks, have->heads, have->groups, have->seq_length);
 }
 
+/* The mask of attention of a kind in a micro-batch of a data-parallel rank. */
+static LhMaskRule
+rule_of(const LhStepValues *v, LhStepKind kind, uint32_t data, uint32_t micro_batch)
+{
+    const LhDocumentPack pack = lh_step_pack_of(v->params, data, micro_batch);
+    LhMaskRule rule = lh_step_pack_mask(v->params->module.mask, pack);
+
+    if (kind == LH_STEP_WINDOWED)
+        rule.window = v->params->window;
+    return rule;
+}
+
+/* Checks pass and mask. If micro-batches have documents of their own, those are checked where
+ * attention is called. */
 static bool
 check_rule(LhStepValues *v, uint32_t module, const char *name)
 {
     const LhProgramParams *p = &v->proof->program->modules[module]->params;
-    const LhStepKind kind = (LhStepKind)(module / 2);
-    LhMaskRule want = v->params->module.mask;
+    LhMaskRule want = rule_of(v, kind_of(module), 0, 0);
 
-    if (kind == LH_STEP_WINDOWED)
-        want.window = v->params->window;
+    if (v->params->packs != NULL)
+        want = lh_step_pack_mask(
+            want, (LhDocumentPack){ p->mask.document_ends, p->mask.documents_count });
     if (p->pass == (is_backward(module) ? LH_PASS_BWD : LH_PASS_FWD) &&
         lh_mask_rules_equal(&p->mask, &want))
         return true;
@@ -216,12 +238,12 @@ check_programs(LhStepValues *v)
 
     for (uint32_t layer = 0; layer < v->layers; layer++)
         needed[lh_step_layer_kind(v->plan, layer)] = true;
-    for (uint32_t module = 0; module < 2 * LH_STEP_KINDS; module++) {
+    for (uint32_t module = 0; module < MAX(program->modules_count, 2 * LH_STEP_KINDS); module++) {
         g_autofree char *name =
-            g_strdup_printf("%s attention, %s,", kind_names[module / 2],
+            g_strdup_printf("%s attention, %s,", kind_names[kind_of(module)],
                             lh_pass_names[(is_backward(module) ? LH_PASS_BWD : LH_PASS_FWD) - 1]);
 
-        if (!needed[module / 2])
+        if (!needed[kind_of(module)])
             continue;
         if (module >= program->modules_count || program->modules[module] == NULL)
             return FIND_MODULE("has no program of %s", name);
@@ -293,14 +315,19 @@ static bool
 check_begin(LhStepValues *v, uint32_t g)
 {
     const LhOp *op = &v->proof->ops[g];
+    LhMaskRule want;
 
     if (op->layer >= v->layers || op->micro_batch >= v->micro_batches)
         return FIND_AT(g, "begins attention of layer %u, micro-batch %u, which do not exist",
                        op->layer, op->micro_batch);
-    if ((op->module - 1u) / 2 != lh_step_layer_kind(v->plan, op->layer) ||
+    if (kind_of(op->module - 1u) != lh_step_layer_kind(v->plan, op->layer) ||
         v->proof->program->modules[op->module - 1] == NULL)
         return FIND_AT(g, "begins attention of another kind than that of layer %u", op->layer);
-    return true;
+    want = rule_of(v, kind_of(op->module - 1u), lh_step_values_place(v, v->proof->op_rank[g]).data,
+                   op->micro_batch);
+    return lh_mask_rules_equal(&v->proof->program->modules[op->module - 1]->params.mask, &want) ||
+           FIND_AT(g, "begins attention under the mask of another micro-batch than %u",
+                   op->micro_batch);
 }
 
 /* Checks the instance that begins at op @g; false, with a finding, if there is none. */
@@ -432,7 +459,7 @@ lh_step_modules_check(LhStepValues *v)
 {
     const uint32_t ops = v->proof->ops_count;
 
-    v->parts_of = g_new0(LhModuleRank, (size_t)2 * LH_STEP_KINDS * v->context);
+    v->parts_of = g_new0(LhModuleRank, (size_t)v->proof->program->modules_count * v->context);
     v->instances = g_ptr_array_new_with_free_func(free_instance);
     v->op_instance = g_new(uint32_t, MAX(ops, 1));
     for (uint32_t g = 0; g < ops; g++)
@@ -443,7 +470,7 @@ lh_step_modules_check(LhStepValues *v)
 void
 lh_step_modules_clear(LhStepValues *v)
 {
-    for (uint32_t i = 0; i < 2 * LH_STEP_KINDS * v->context; i++) {
+    for (uint32_t i = 0; i < v->proof->program->modules_count * v->context; i++) {
         LhModuleRank *m = &v->parts_of[i];
 
         g_clear_pointer(&m->ops, g_array_unref);
