@@ -67,7 +67,7 @@ typedef struct {
 } Group;
 
 static Group
-group_of(const LhStepPlan *plan, uint32_t layer)
+layers_with(const LhStepPlan *plan, uint32_t layer)
 {
     const LhStepParams *p = &plan->params;
     const uint32_t chunk = lh_step_chunk_of(plan, layer), n = p->recompute.layers;
@@ -93,7 +93,7 @@ group_of(const LhStepPlan *plan, uint32_t layer)
 uint64_t
 lh_step_kept(const LhStepPlan *plan, uint32_t layer)
 {
-    const Group group = group_of(plan, layer);
+    const Group group = layers_with(plan, layer);
     uint64_t kept = UINT64_MAX;
 
     if (group.recomputed)
@@ -121,7 +121,7 @@ call_group(LhStepRecorder *r, const Group *group)
 void
 lh_step_call_again(LhStepRecorder *r, uint32_t layer)
 {
-    const Group group = group_of(r->plan, layer);
+    const Group group = layers_with(r->plan, layer);
 
     if (group.recomputed && group.last == layer)
         call_group(r, &group);
