@@ -176,7 +176,7 @@ lh_step_dense_flops(const LhProgram *program, uint32_t rank)
 
         if (!is_norm(w.weight) && (w.weight < LH_STEP_W_LAYER || head))
             products += product.product.m * product.product.n * product.product.k *
-                        (3 + (lh_step_product_again(plan, w.weight, w.layer) ? 1 : 0) +
+                        (3 + (lh_step_product_again(plan, w.weight, w.layer) ? 1u : 0) +
                          again_in_tiles(plan, w.weight, head));
     }
     return 2 * products * plan->params.micro_batches;
