@@ -503,12 +503,11 @@ lh_step_has_master(const LhStepPlan *plan)
 static LhDtype
 moments_dtype(const LhStepPlan *plan)
 {
-    static const LhDtype types[LH_MOMENTS] = {
-        [LH_MOMENTS_FP32] = LH_DTYPE_FP32, [LH_MOMENTS_8BIT] = LH_DTYPE_INT8
-    };
     const LhMoments moments = plan->params.behaviour.moments;
 
-    return moments == LH_MOMENTS_16BIT ? plan->params.module.attention.dtype : types[moments];
+    if (moments == LH_MOMENTS_16BIT)
+        return plan->params.module.attention.dtype;
+    return moments == LH_MOMENTS_8BIT ? LH_DTYPE_INT8 : LH_DTYPE_FP32;
 }
 
 static LhStepShape

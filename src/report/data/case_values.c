@@ -58,7 +58,7 @@ const LhField lh_case_fields[] = {
          .description = "Pass: forward, backward or both."),
     CASE(STRING, framework, "framework", OR_NULL,
          .description = "Training framework of the step; null for one attention module, as are the "
-                        "next eight."),
+                        "next thirteen."),
     CASE(UINT, tensor_model_parallel_size, "tensor_model_parallel_size", OR_NULL, .min = 1,
          .max = -1, .description = "Tensor-parallel ranks of the step."),
     CASE(UINT, context_parallel_size, "context_parallel_size", OR_NULL, .min = 1, .max = -1,

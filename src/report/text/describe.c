@@ -127,9 +127,8 @@ lh_describe_tiles(const LhStepParams *params, GString *out)
                                params->mlp_tile_rows);
 }
 
-/* Describes states of the optimizer, unless they are Adam's of mixed precision. */
-static void
-describe_optimizer(const LhStepParams *params, GString *out)
+void
+lh_describe_optimizer(const LhStepParams *params, GString *out)
 {
     const LhStepBehaviour *b = &params->behaviour;
 
@@ -172,7 +171,7 @@ describe_step(const LhSetup *setup, GString *out)
                            p->recompute.modules != 0 ? modules : lh_checkpoint_names[p->checkpoint],
                            layers[0] != '\0' ? ", " : "", layers);
     lh_describe_tiles(p, out);
-    describe_optimizer(p, out);
+    lh_describe_optimizer(p, out);
     g_string_append_printf(out, "; framework %s\n", setup->step->framework->name);
     if (p->packs != NULL)
         describe_imbalance(p, out);

@@ -18,6 +18,10 @@ void lh_describe_experts(const LhModel *model, uint32_t tensor, int shard, GStri
  * are not tiled. */
 void lh_describe_tiles(const LhStepParams *params, GString *out);
 
+/* Appends ", 8-bit moments, no fp32 copy of the weights"; nothing for the states of mixed
+ * precision. */
+void lh_describe_optimizer(const LhStepParams *params, GString *out);
+
 /* Appends lines on the case, the cluster, the options, and what is left out. */
 void lh_describe_case(const LhSetup *setup, GString *out);
 

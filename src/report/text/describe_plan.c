@@ -57,8 +57,10 @@ lh_describe_plan_question(const LhPlanQuery *query, const LhPlanSpace *space, GS
     if (mask->documents_count > 0)
         g_string_append_printf(out, ", %u document%s", mask->documents_count,
                                mask->documents_count == 1 ? "" : "s");
-    if (setup->step != NULL)
+    if (setup->step != NULL) {
         lh_describe_tiles(&setup->step->params, out);
+        lh_describe_optimizer(&setup->step->params, out);
+    }
     g_string_append_printf(out, "; framework %s\n", space->frameworks);
     lh_describe_experts(setup->model, 0, -1, out);
     lh_describe_notes(setup->model, out);
