@@ -492,6 +492,33 @@ START_TEST(other_optimizers_are_found)
 }
 END_TEST
 
+/* A program that is consistent, but of another optimizer than the step's parameters say. */
+START_TEST(programs_of_other_optimizers_are_found)
+{
+    for (unsigned i = 0; i < G_N_ELEMENTS(optimizers); i++) {
+        TinyStep tiny = { .schedule = "zigzag" };
+        g_autoptr(LhProgram) program = NULL;
+        g_autoptr(LhVerdict) verdict = NULL;
+        LhStepBehaviour *claimed;
+        bool found = false;
+
+        take_optimizer(&tiny, &optimizers[i]);
+        program = program_of(&tiny);
+        claimed = (LhStepBehaviour *)&lh_step_params(program)->behaviour;
+        if (i % 2 == 0 || optimizers[i].dtype == LH_DTYPE_FP32)
+            claimed->moments = (LhMoments)((claimed->moments + 1) % LH_MOMENTS);
+        else
+            claimed->no_master = !claimed->no_master;
+        verdict = lh_verify(program);
+        for (guint k = 0; k < verdict->findings->len; k++)
+            found |= strstr(g_array_index(verdict->findings, LhFinding, k).message,
+                            "other states than those of the step's optimizer") != NULL;
+        ck_assert_msg(found, "%s", optimizers[i].kernel);
+    }
+}
+END_TEST
+
 LH_TEST_MAIN("step_optimizers", states_have_the_bytes_of_their_types, steps_are_proven,
-             other_optimizers_are_found, blocks_are_stored_and_read, runs_equal_fp64,
-             mistakes_are_beyond_the_gates, states_are_carried_on)
+             other_optimizers_are_found, programs_of_other_optimizers_are_found,
+             blocks_are_stored_and_read, runs_equal_fp64, mistakes_are_beyond_the_gates,
+             states_are_carried_on)
