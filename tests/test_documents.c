@@ -5,7 +5,6 @@
  */
 #include "base/error.h"
 #include "run_tests.h"
-#include "scenario/document_distribution.h"
 #include "scenario/documents.h"
 #include "scenario/setting.h"
 #include "scenario/setup.h"

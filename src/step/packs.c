@@ -135,7 +135,7 @@ lh_step_packs_alike(const LhStepPlan *plan)
 
 /* Pairs of a micro-batch, over all layers with softmax attention. */
 static double
-pairs_of(const LhStepParams *p, uint32_t data, uint32_t micro_batch)
+micro_batch_pairs(const LhStepParams *p, uint32_t data, uint32_t micro_batch)
 {
     const LhSegment all = { .stride = 1, .count = p->module.attention.seq_length };
     LhMaskRule mask = lh_step_pack_mask(p->module.mask, lh_step_pack_of(p, data, micro_batch));
@@ -168,7 +168,7 @@ lh_step_pack_imbalance(const LhStepParams *p)
         double of_rank = 0;
 
         for (uint32_t i = 0; i < p->micro_batches; i++) {
-            const double pairs = pairs_of(p, data, i);
+            const double pairs = micro_batch_pairs(p, data, i);
 
             of_rank += pairs;
             most = MAX(most, pairs);

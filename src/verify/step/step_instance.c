@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "verify/step/step_instance.h"
 
+#include "step/packs.h"
+
 /* An op of the step and the corresponding op of the program. */
 typedef struct {
     LhStepValues *v;
@@ -210,4 +212,15 @@ lh_instance_difference(LhStepValues *v, LhInstance *instance, const LhOp *own, c
     if (!waits_agree(&pair))
         return "its dependencies";
     return body_agrees(&pair) ? NULL : "its work";
+}
+
+LhMaskRule
+lh_instance_mask(const LhStepValues *v, LhStepKind kind, uint32_t data, uint32_t micro_batch)
+{
+    const LhDocumentPack pack = lh_step_pack_of(v->params, data, micro_batch);
+    LhMaskRule rule = lh_step_pack_mask(v->params->module.mask, pack);
+
+    if (kind == LH_STEP_WINDOWED)
+        rule.window = v->params->window;
+    return rule;
 }

@@ -30,6 +30,17 @@ typedef struct _LhInstance {
     uint16_t *touched, *written; /* [its cells] number of ops so far */
 } LhInstance;
 
+/* The kind of attention of module @module; modules are numbered by pack, kind and pass. */
+static inline LhStepKind
+lh_instance_kind(uint32_t module)
+{
+    return (LhStepKind)(module / 2 % LH_STEP_KINDS);
+}
+
+/* The mask of attention of @kind in a micro-batch of a data-parallel rank. */
+LhMaskRule lh_instance_mask(const LhStepValues *v, LhStepKind kind, uint32_t data,
+                            uint32_t micro_batch);
+
 /* Maps the ranks of the embedded program that @rank takes part in: its rank 0 and the stride of
  * its ranks. */
 LhRankMap lh_instance_map(const LhStepValues *v, uint32_t rank);

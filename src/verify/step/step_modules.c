@@ -8,8 +8,6 @@
 #include "verify/step/step_modules.h"
 #include "step/layer_info.h"
 #include "step/modules.h"
-#include "step/packs.h"
-#include "verify/step/step_instance.h"
 
 #include "program/cursor.h"
 #include "verify/step/step_instance.h"
@@ -35,13 +33,6 @@ static bool
 is_backward(uint32_t module)
 {
     return module % 2 == 1;
-}
-
-/* Modules are numbered by pack, kind and pass. */
-static LhStepKind
-kind_of(uint32_t module)
-{
-    return (LhStepKind)(module / 2 % LH_STEP_KINDS);
 }
 
 /* ---- accesses of ops ---- */
@@ -166,7 +157,7 @@ static bool
 check_attention_module(LhStepValues *v, uint32_t module, const char *name)
 {
     const LhProgram *program = v->proof->program->modules[module];
-    const LhStepKind kind = kind_of(module);
+    const LhStepKind kind = lh_instance_kind(module);
     const LhModel *model = v->params->model;
     const LhAttention *have = &program->params.attention, *all = &v->params->module.attention;
     const bool linear = kind == LH_STEP_LINEAR;
@@ -182,31 +173,15 @@ check_attention_module(LhStepValues *v, uint32_t module, const char *name)
                        name, program->params.ranks, have->heads, have->groups, have->seq_length);
 }
 
-/* The mask of attention of a kind in a micro-batch of a data-parallel rank. */
-static LhMaskRule
-rule_of(const LhStepValues *v, LhStepKind kind, uint32_t data, uint32_t micro_batch)
-{
-    const LhDocumentPack pack = lh_step_pack_of(v->params, data, micro_batch);
-    LhMaskRule rule = lh_step_pack_mask(v->params->module.mask, pack);
-
-    if (kind == LH_STEP_WINDOWED)
-        rule.window = v->params->window;
-    return rule;
-}
-
-/* Checks pass and mask. If micro-batches have documents of their own, those are checked where
- * attention is called. */
+/* Checks pass and mask; documents are checked where attention is called. */
 static bool
 check_rule(LhStepValues *v, uint32_t module, const char *name)
 {
     const LhProgramParams *p = &v->proof->program->modules[module]->params;
-    LhMaskRule want = rule_of(v, kind_of(module), 0, 0);
+    const LhMaskRule want = lh_instance_mask(v, lh_instance_kind(module), 0, 0);
 
-    if (v->params->packs != NULL)
-        want = lh_step_pack_mask(
-            want, (LhDocumentPack){ p->mask.document_ends, p->mask.documents_count });
     if (p->pass == (is_backward(module) ? LH_PASS_BWD : LH_PASS_FWD) &&
-        lh_mask_rules_equal(&p->mask, &want))
+        p->mask.causal == want.causal && p->mask.window == want.window)
         return true;
     return FIND_MODULE("computes %s by a program of another pass or under another mask", name);
 }
@@ -240,10 +215,10 @@ check_programs(LhStepValues *v)
         needed[lh_step_layer_kind(v->plan, layer)] = true;
     for (uint32_t module = 0; module < MAX(program->modules_count, 2 * LH_STEP_KINDS); module++) {
         g_autofree char *name =
-            g_strdup_printf("%s attention, %s,", kind_names[kind_of(module)],
+            g_strdup_printf("%s attention, %s,", kind_names[lh_instance_kind(module)],
                             lh_pass_names[(is_backward(module) ? LH_PASS_BWD : LH_PASS_FWD) - 1]);
 
-        if (!needed[kind_of(module)])
+        if (!needed[lh_instance_kind(module)])
             continue;
         if (module >= program->modules_count || program->modules[module] == NULL)
             return FIND_MODULE("has no program of %s", name);
@@ -315,17 +290,18 @@ static bool
 check_begin(LhStepValues *v, uint32_t g)
 {
     const LhOp *op = &v->proof->ops[g];
+    const LhStepKind kind = lh_instance_kind(op->module - 1u);
+    const LhProgram *program = v->proof->program->modules[op->module - 1];
+    const uint32_t data = lh_step_values_place(v, v->proof->op_rank[g]).data;
     LhMaskRule want;
 
     if (op->layer >= v->layers || op->micro_batch >= v->micro_batches)
         return FIND_AT(g, "begins attention of layer %u, micro-batch %u, which do not exist",
                        op->layer, op->micro_batch);
-    if (kind_of(op->module - 1u) != lh_step_layer_kind(v->plan, op->layer) ||
-        v->proof->program->modules[op->module - 1] == NULL)
+    if (kind != lh_step_layer_kind(v->plan, op->layer) || program == NULL)
         return FIND_AT(g, "begins attention of another kind than that of layer %u", op->layer);
-    want = rule_of(v, kind_of(op->module - 1u), lh_step_values_place(v, v->proof->op_rank[g]).data,
-                   op->micro_batch);
-    return lh_mask_rules_equal(&v->proof->program->modules[op->module - 1]->params.mask, &want) ||
+    want = lh_instance_mask(v, kind, data, op->micro_batch);
+    return lh_mask_rules_equal(&program->params.mask, &want) ||
            FIND_AT(g, "begins attention under the mask of another micro-batch than %u",
                    op->micro_batch);
 }
