@@ -8,7 +8,7 @@
 #include "base/rng.h"
 #include "run_tests.h"
 #include "scenario/setup_simulate.h"
-#include "scenario/setup_step.h"
+#include "scenario/step/setup_step.h"
 
 #include <math.h>
 #include <string.h>

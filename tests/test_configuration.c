@@ -12,7 +12,7 @@
 #include "model/parameters.h"
 #include "run_tests.h"
 #include "scenario/setup_model.h"
-#include "scenario/setup_recomputation.h"
+#include "scenario/step/setup_recomputation.h"
 #include "step/step.h"
 
 #include <glib/gstdio.h>

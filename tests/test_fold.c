@@ -4,7 +4,7 @@
  * picosecond, on every network that permits folding; a step whose ranks differ is not folded.
  */
 #include "critical_path/critical.h"
-#include "scenario/setup_step.h"
+#include "scenario/step/setup_step.h"
 #include "share.h"
 #include "step_results.h"
 

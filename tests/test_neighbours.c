@@ -7,7 +7,7 @@
 #include "run_tests.h"
 #include "scenario/setting.h"
 #include "scenario/setup.h"
-#include "scenario/setup_step.h"
+#include "scenario/step/setup_step.h"
 
 #include <string.h>
 

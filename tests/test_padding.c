@@ -5,7 +5,7 @@
  */
 #include "program/explicit/digest.h"
 #include "run_tests.h"
-#include "scenario/setup_step.h"
+#include "scenario/step/setup_step.h"
 #include "setups.h"
 
 typedef struct {

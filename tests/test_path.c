@@ -14,7 +14,7 @@
 #include "program/explicit/explicit.h"
 #include "random_program.h"
 #include "run_tests.h"
-#include "scenario/setup_step.h"
+#include "scenario/step/setup_step.h"
 #include "setups.h"
 #include "share.h"
 #include "sim_world.h"

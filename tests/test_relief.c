@@ -12,7 +12,7 @@
 #include "report/text/describe_relief.h"
 #include "run_tests.h"
 #include "scenario/setting.h"
-#include "step/peak_memory.h"
+#include "step/memory/peak_memory.h"
 
 #include <string.h>
 

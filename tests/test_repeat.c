@@ -7,7 +7,7 @@
 #include "exposed_spans.h"
 #include "program/emit.h"
 #include "random_pipeline.h"
-#include "scenario/setup_step.h"
+#include "scenario/step/setup_step.h"
 #include "share.h"
 #include "step_results.h"
 

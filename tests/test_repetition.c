@@ -8,7 +8,7 @@
 #include "random_pipeline.h"
 #include "share.h"
 #include "step/call_ops.h"
-#include "step/peak_memory.h"
+#include "step/memory/peak_memory.h"
 #include "step/step_private.h"
 
 /* ---- ops ---- */

@@ -9,7 +9,7 @@
 #include "run_tests.h"
 #include "scenario/setup.h"
 #include "scenario/setup_simulate.h"
-#include "scenario/setup_step.h"
+#include "scenario/step/setup_step.h"
 #include "step/formulas.h"
 #include "step/pipeline/pipeline_exchanges.h"
 #include "steps.h"

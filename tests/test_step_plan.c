@@ -7,7 +7,7 @@
 #include "compare/time_range.h"
 #include "run_tests.h"
 #include "scenario/setup.h"
-#include "scenario/setup_step.h"
+#include "scenario/step/setup_step.h"
 
 #include <string.h>
 

@@ -8,7 +8,7 @@
 #include "program/live.h"
 #include "random_step.h"
 #include "run_tests.h"
-#include "scenario/setup_step.h"
+#include "scenario/step/setup_step.h"
 #include "share.h"
 
 #include <glib/gstdio.h>

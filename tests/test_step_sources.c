@@ -9,7 +9,7 @@
 #include "program/explicit/digest.h"
 #include "reference/numerics.h"
 #include "run_tests.h"
-#include "scenario/setup_step.h"
+#include "scenario/step/setup_step.h"
 #include "setups.h"
 
 #include <glib/gstdio.h>

@@ -10,7 +10,7 @@
 #include "program/explicit/explicit_read.h"
 #include "program/explicit/explicit_write.h"
 #include "run_tests.h"
-#include "scenario/setup_step.h"
+#include "scenario/step/setup_step.h"
 #include "setups.h"
 #include "share.h"
 #include "synth/anneal.h"

@@ -3,7 +3,7 @@
 
 #include "base/error.h"
 #include "compare/time_range.h"
-#include "scenario/setup_step.h"
+#include "scenario/step/setup_step.h"
 
 const char *const lh_row_state_names[] = { "ok",          "out of memory", "left out",
                                            "interrupted", "failed",        "refused" };

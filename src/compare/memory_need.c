@@ -2,9 +2,9 @@
 #include "compare/memory_need.h"
 
 #include "program/live.h"
-#include "scenario/setup_step.h"
 #include "scenario/setup_weights.h"
-#include "step/peak_memory.h"
+#include "scenario/step/setup_step.h"
+#include "step/memory/peak_memory.h"
 
 #include <string.h>
 

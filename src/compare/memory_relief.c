@@ -4,9 +4,9 @@
 #include "program/live.h"
 #include "scenario/setting.h"
 #include "scenario/setup_simulate.h"
-#include "scenario/setup_step.h"
 #include "scenario/setup_weights.h"
-#include "step/peak_memory.h"
+#include "scenario/step/setup_step.h"
+#include "step/memory/peak_memory.h"
 
 #include <inttypes.h>
 #include <string.h>

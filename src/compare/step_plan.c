@@ -8,8 +8,8 @@
 #include "compare/error_bar.h"
 #include "compare/time_range.h"
 #include "model/parameters.h"
-#include "scenario/setup_step.h"
 #include "scenario/setup_weights.h"
+#include "scenario/step/setup_step.h"
 #include "step/packs.h"
 
 #include <math.h>

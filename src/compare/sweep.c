@@ -19,7 +19,7 @@
 #include "config.h"
 #include "proof/proven.h"
 #include "proof/run_time_estimate.h"
-#include "scenario/setup_step.h"
+#include "scenario/step/setup_step.h"
 
 #include <pthread.h>
 #include <string.h>

@@ -8,7 +8,7 @@
 #include "reference/row_sampling.h"
 #include "runtime/process/processes.h"
 #include "scenario/setup_simulate.h"
-#include "scenario/setup_step.h"
+#include "scenario/step/setup_step.h"
 
 #include <string.h>
 

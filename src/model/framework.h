@@ -128,7 +128,7 @@ typedef struct {
     double kernels_activation; /* per element of the inner width, for MLPs without a gate */
     double kernels_residual;   /* per element of the hidden state: x + y */
     /* Per element of the hidden state, once per layer: written by other, unfused kernels for the
-     * backward pass, and held until then (step/liveness.c). */
+     * backward pass, and held until then (step/memory/liveness.c). */
     double kernels_unfused;
     double kernels_loss;      /* per logit */
     double kernels_optimizer; /* per parameter that the rank updates */
@@ -150,7 +150,8 @@ typedef struct {
     double logits_softmax_bytes;    /* kept for backward */
     double logits_gradient_bytes;   /* held in addition to the others */
     int logits_loss;                /* LhLoss: the default of scenarios */
-    uint64_t logits_chunk_rows;     /* of its chunks; 0: by the rule of the kind (step/tiles.h) */
+    uint64_t
+        logits_chunk_rows; /* of its chunks; 0: by the rule of the kind (step/memory/tiles.h) */
     /* Tensor parallelism with sequence parallelism, Megatron-LM's. */
     bool tp_overlap_gather;  /* the backward pass gathers x while dgrad runs */
     bool tp_overlap_scatter; /* the reduce-scatter of dx runs while wgrad runs */

@@ -14,7 +14,7 @@
 #include "papers/paper_collective.h"
 #include "planner/capacity.h"
 #include "scenario/setup.h"
-#include "scenario/setup_step.h"
+#include "scenario/step/setup_step.h"
 #include "step/formulas.h"
 
 #include <math.h>

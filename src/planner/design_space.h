@@ -11,7 +11,7 @@
 #pragma once
 
 #include "planner/bound_cache.h"
-#include "scenario/setup_step.h"
+#include "scenario/step/setup_step.h"
 
 /* A division of the GPUs and the batch. */
 typedef struct {

@@ -10,7 +10,7 @@
 #include "scenario/setup_simulate.h"
 #include "sim/lower_bound/lower_bound.h"
 #include "step/formulas.h"
-#include "step/peak_memory.h"
+#include "step/memory/peak_memory.h"
 #include "step/pipeline/pipeline_exchanges.h"
 
 /* Layers of the quick estimate: enough that prefetches and reductions of a layer lie within

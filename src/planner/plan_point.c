@@ -3,7 +3,7 @@
 
 #include "base/error.h"
 #include "planner/plan_shapes.h"
-#include "scenario/setup_step.h"
+#include "scenario/step/setup_step.h"
 #include "step/legality.h"
 #include "step/pipeline/pipeline.h"
 

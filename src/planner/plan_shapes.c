@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "planner/plan_shapes.h"
 
-#include "scenario/setup_step.h"
+#include "scenario/step/setup_step.h"
 
 #include <inttypes.h>
 #include <string.h>

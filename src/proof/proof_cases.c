@@ -7,7 +7,7 @@
 #include "proof/proof_tasks.h"
 #include "proof/proven.h"
 #include "proof/run_time_estimate.h"
-#include "scenario/setup_step.h"
+#include "scenario/step/setup_step.h"
 
 #define OPTIONS_RANKS_MAX 16 /* options are varied up to this number of ranks, grids at any */
 #define BOTH_RANKS_MAX 8     /* options and grids are varied under each mask up to this number */

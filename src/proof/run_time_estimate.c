@@ -3,7 +3,7 @@
 
 #include "base/error.h"
 #include "program/cursor.h"
-#include "scenario/setup_step.h"
+#include "scenario/step/setup_step.h"
 
 /*
  * Calibration: user time of a release build on one core, divided by the counts below.

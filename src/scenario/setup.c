@@ -15,7 +15,7 @@
 #include "scenario/setup_inputs.h"
 #include "scenario/setup_model.h"
 #include "scenario/setup_params.h"
-#include "scenario/setup_step.h"
+#include "scenario/step/setup_step.h"
 
 /* ---- the model ---- */
 

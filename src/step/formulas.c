@@ -6,8 +6,8 @@
  */
 #include "step/formulas.h"
 
+#include "step/memory/recompute_forms.h"
 #include "step/packs.h"
-#include "step/recompute_forms.h"
 #include "step/step_private.h"
 
 #define NORM_BYTES 4U /* of the loss and of the norm of gradients */

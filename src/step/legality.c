@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "step/legality.h"
 
+#include "step/memory/recomputation.h"
 #include "step/packs.h"
-#include "step/recomputation.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -2,12 +2,12 @@
 /*
  * Records one micro-batch call by call; or, in a pipeline, everything that a stage does.
  */
+#include "step/memory/recomputation.h"
+#include "step/memory/tiles.h"
 #include "step/optimizer_calls.h"
-#include "step/recomputation.h"
 #include "step/sharding.h"
 #include "step/step_private.h"
 #include "step/table_rows.h"
-#include "step/tiles.h"
 
 /* ---- a micro-batch ---- */
 

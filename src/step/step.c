@@ -6,10 +6,10 @@
 
 #include "step/formulas.h"
 #include "step/legality.h"
+#include "step/memory/tiles.h"
 #include "step/packs.h"
 #include "step/pipeline/repetition.h"
 #include "step/step_private.h"
-#include "step/tiles.h"
 
 #include <inttypes.h>
 

@@ -6,23 +6,19 @@
  *     graph.c            a layer as a table of kernels and their operands, forward and backward
  *     layer_info.c       queries about a step that do not need its program
  *     tensor_sizes.c     rows, widths and bytes of everything in the tables
- *     tiles.c            loops over tiles of rows: losses in chunks, tiled MLPs
  *     modules.c          the attention of a layer as embedded programs, forward and backward
  *     packs.c            packed documents, which may differ between micro-batches
  *     pipeline/          work of each pipeline stage, exchanges of rows and gradients,
  *                        micro-batches that repeat
+ *     memory/            live ranges, peaks, what is kept and recomputed, loops over tiles of rows
  *     stage_calls.c      records one micro-batch call by call (recorder.c) ...
  *     table_rows.c       ... row by row; recomputation follows from what is kept
- *     recomputation.c    what is kept of a layer, and what runs again before its backward pass
  *     kernel_args.c      arguments of the kernel that a row calls
  *     sharding.c         weights and gradients: which ranks hold, gather and reduce them
  *     optimizer_calls.c  the optimizer's calls
- *     liveness.c         live range of each tensor, and its place in a slot
  *     sync_edges.c       what calls on different streams wait for
  *     call_ops.c         turns calls into ops of a rank
- *     peak_memory.c      peak memory, without generating the ops
  *     formulas.c         parameters, flops and bytes, computed from the model alone
- *     recompute_forms.c  ... of recomputation
  *     behaviour.c        behaviour of frameworks
  *     legality.c         which steps are possible
  *

@@ -6,8 +6,8 @@
 #include "step/table_rows.h"
 
 #include "step/kernel_args.h"
+#include "step/memory/tiles.h"
 #include "step/sharding.h"
-#include "step/tiles.h"
 
 uint32_t *
 lh_step_role_place(LhStepRecorder *r, LhStepRole role, uint32_t layer)

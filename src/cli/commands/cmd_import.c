@@ -11,7 +11,7 @@
 #include "proof/proven.h"
 #include "report/text/cluster/describe_import.h"
 #include "report/text/describe.h"
-#include "scenario/setup_step.h"
+#include "scenario/step/setup_step.h"
 
 #include <stddef.h>
 #include <string.h>

@@ -14,7 +14,7 @@
 #include "scenario/setting.h"
 #include "scenario/setup_model.h"
 #include "scenario/setup_params.h"
-#include "scenario/setup_step.h"
+#include "scenario/step/setup_step.h"
 
 #include <stddef.h>
 

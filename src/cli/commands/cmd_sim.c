@@ -22,7 +22,7 @@
 #include "report/text/describe_relief.h"
 #include "report/text/describe_sim.h"
 #include "report/text/path_json.h"
-#include "scenario/setup_step.h"
+#include "scenario/step/setup_step.h"
 
 #include <stddef.h>
 #include <stdio.h>

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/escape.h"
-#include "scenario/setup_step.h"
+#include "scenario/step/setup_step.h"
 
 #include <string.h>
 

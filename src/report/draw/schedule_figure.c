@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "report/draw/map_figure.h"
-#include "scenario/setup_step.h"
+#include "scenario/step/setup_step.h"
 #include "verify/verify.h"
 
 #define PIECES_AIM 32    /* along an edge, if segments are fewer */

@@ -3,7 +3,7 @@
  * Walks the calls of a stage as its cursors do, except for attention: its largest own memory over
  * the ranks is added on top. Tensor- and data-parallel ranks hold the same.
  */
-#include "step/peak_memory.h"
+#include "step/memory/peak_memory.h"
 
 #include "program/live.h"
 #include "step/step_private.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "scenario/setup_packs.h"
+#include "scenario/step/setup_packs.h"
 
 #include "step/packs.h"
 

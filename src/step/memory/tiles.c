@@ -8,7 +8,7 @@
  * Tiles are of equal size. Numbers of tiles are rounded up to the next one for which that is
  * possible, so a tile has at most as many rows as were asked for.
  */
-#include "step/tiles.h"
+#include "step/memory/tiles.h"
 
 #include "step/table_rows.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "scenario/setup_optimizer.h"
+#include "scenario/step/setup_optimizer.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
  * recompute.py) and torchtitan (activation_checkpoint.py). Not modelled: a module inside another
  * one that is recomputed, which would run a third time.
  */
-#include "step/recomputation.h"
+#include "step/memory/recomputation.h"
 
 #include "step/sharding.h"
 #include "step/table_rows.h"

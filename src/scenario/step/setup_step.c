@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "scenario/setup_step.h"
+#include "scenario/step/setup_step.h"
 
 #include "base/error.h"
 #include "scenario/schedule_pairs.h"
-#include "scenario/setup_optimizer.h"
-#include "scenario/setup_packs.h"
 #include "scenario/setup_params.h"
-#include "scenario/setup_recomputation.h"
+#include "scenario/step/setup_optimizer.h"
+#include "scenario/step/setup_packs.h"
+#include "scenario/step/setup_recomputation.h"
 #include "sched/common/heads.h"
 #include "sched/pair.h"
 #include "step/behaviour.h"

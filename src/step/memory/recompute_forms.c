@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "step/recompute_forms.h"
+#include "step/memory/recompute_forms.h"
 
 #include "step/step_private.h"
 

@@ -3,7 +3,7 @@
  * What Megatron-LM refuses is refused: modules together with a number of layers, and whole layers
  * with a method but no number, or a number but no method.
  */
-#include "scenario/setup_recomputation.h"
+#include "scenario/step/setup_recomputation.h"
 
 /* What the fields say. */
 typedef struct {
