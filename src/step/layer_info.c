@@ -4,6 +4,7 @@
  */
 #include "step/layer_info.h"
 
+#include "step/memory/liveness.h"
 #include "step/step_private.h"
 
 static const char *const weight_names[LH_STEP_WEIGHTS] = {

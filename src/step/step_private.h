@@ -232,18 +232,6 @@ void lh_step_record_turns(LhStepPlan *plan, uint32_t stage, const GArray *turns,
 LhStepShape lh_step_tensor_shape(const LhStepPlan *plan, const LhStepTensor *tensor);
 uint64_t lh_step_piece_elements(const LhStepPlan *plan, LhStepWeight weight, uint32_t layer);
 
-/* liveness.c: variant of a tensor whose shape differs between layers, or that not all layers
- * have. */
-typedef struct {
-    uint8_t number;   /* equal for layers with the same shape */
-    const char *name; /* suffix of the slot's name: "_lin"; "" for the usual shape */
-} LhStepVariant;
-LhStepVariant lh_step_variant(const LhStepPlan *plan, LhStepFamily family, uint8_t what,
-                              uint32_t layer);
-
-/* liveness.c: adds allocs and frees to all lists and assigns every tensor its place. */
-void lh_step_place(LhStepPlan *plan);
-
 /* sync_edges.c: sets the waits of all calls; needs placed lists. */
 void lh_step_order(LhStepPlan *plan);
 

@@ -4,6 +4,8 @@
  * touches it to the last. Tensors of one shape whose live ranges do not overlap share a place.
  * Gathers of weights are moved ahead first, so that prefetched weights are live from then on.
  */
+#include "step/memory/liveness.h"
+
 #include "step/step_private.h"
 
 /* ---- gathers ---- */
