@@ -367,7 +367,7 @@ START_TEST(states_are_carried_on)
             .backend = &lh_backend_cpu, .steps = 6, .new_tokens = true, .repeat = 1
         };
 
-        if (!test_takes_of(i, 5))
+        if (!test_takes_of(i + 4, 5))
             continue;
         take_optimizer(&tiny, &optimizers[i]);
         program = program_of(&tiny);
@@ -518,7 +518,94 @@ START_TEST(programs_of_other_optimizers_are_found)
 }
 END_TEST
 
+/* ---- options and framework files ---- */
+
+/* A step of @framework with options "field=value". Caller frees. */
+static LhSetup *
+setup_of(const char *framework, const char *const *options, LhScenario **scenario, GError **error)
+{
+    *scenario = lh_scenario_new();
+    lh_scenario_replace(*scenario, "step", "true");
+    lh_scenario_replace(*scenario, "schedule", "zigzag");
+    lh_scenario_replace(*scenario, "ranks", "4");
+    lh_scenario_replace(*scenario, "framework", framework);
+    for (unsigned i = 0; options[i] != NULL; i += 2)
+        lh_scenario_replace(*scenario, options[i], options[i + 1]);
+    return lh_setup_new(*scenario, error);
+}
+
+/* Traffic is in proportion to 4 + 8 + 2 + 16 bytes of a megatron-lm.json, which has 30, and to 2 +
+ * 4
+ * + 8 of lightseq.json, which has 36. */
+static const struct {
+    const char *framework, *options[7];
+    bool no_master, gradients_fp32;
+    LhMoments moments;
+    uint32_t traffic;
+} choices[] = {
+    { "megatron-lm", { NULL }, false, true, LH_MOMENTS_FP32, 30 },
+    { "megatron-lm", { "exp_avg_dtype", "bf16" }, false, true, LH_MOMENTS_16BIT, 22 },
+    { "megatron-lm",
+      { "exp_avg_dtype", "8bit", "main_grads_dtype", "bf16" },
+      false,
+      false,
+      LH_MOMENTS_8BIT,
+      16 },
+    { "megatron-lm",
+      { "exp_avg_dtype", "bf16", "main_grads_dtype", "bf16", "main_params_dtype", "none" },
+      true,
+      false,
+      LH_MOMENTS_16BIT,
+      14 },
+    { "megatron-lm", { "dtype", "fp32" }, false, true, LH_MOMENTS_FP32, 30 },
+    { "lightseq", { NULL }, true, false, LH_MOMENTS_16BIT, 36 },
+    { "lightseq", { "main_params_dtype", "fp32" }, false, false, LH_MOMENTS_16BIT, 51 },
+    { "lightseq", { "exp_avg_dtype", "fp32" }, true, false, LH_MOMENTS_FP32, 56 },
+};
+
+START_TEST(options_precede_framework_files)
+{
+    for (unsigned i = 0; i < G_N_ELEMENTS(choices); i++) {
+        g_autoptr(GError) error = NULL;
+        g_autoptr(LhScenario) scenario = NULL;
+        g_autoptr(LhSetup) setup =
+            setup_of(choices[i].framework, choices[i].options, &scenario, &error);
+        const LhStepBehaviour *b;
+
+        ck_assert_msg(setup != NULL, "%s", error != NULL ? error->message : "");
+        b = &setup->step->params.behaviour;
+        ck_assert_int_eq(b->no_master, choices[i].no_master);
+        ck_assert_int_eq(b->gradients_fp32, choices[i].gradients_fp32);
+        ck_assert_int_eq((int)b->moments, (int)choices[i].moments);
+        ck_assert_uint_eq(b->optimizer_traffic, choices[i].traffic);
+    }
+}
+END_TEST
+
+START_TEST(other_types_than_the_activations_are_refused)
+{
+    static const char *const refused[][5] = {
+        { "exp_avg_dtype", "fp16" },
+        { "main_grads_dtype", "fp16" },
+        { "exp_avg_dtype", "bf16", "dtype", "fp32" },
+        { "main_params_dtype", "none", "dtype", "fp32" },
+        { "main_grads_dtype", "bf16", "dtype", "fp32" },
+    };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(refused); i++) {
+        g_autoptr(GError) error = NULL;
+        g_autoptr(LhScenario) scenario = NULL;
+
+        ck_assert_ptr_null(setup_of("megatron-lm", refused[i], &scenario, &error));
+        ck_assert_msg(strstr(error->message, "allowed in a step with") != NULL ||
+                          strstr(error->message, "need no copy") != NULL,
+                      "%s", error->message);
+    }
+}
+END_TEST
+
 LH_TEST_MAIN("step_optimizers", states_have_the_bytes_of_their_types, steps_are_proven,
              other_optimizers_are_found, programs_of_other_optimizers_are_found,
              blocks_are_stored_and_read, runs_equal_fp64, mistakes_are_beyond_the_gates,
-             states_are_carried_on)
+             states_are_carried_on, options_precede_framework_files,
+             other_types_than_the_activations_are_refused)
