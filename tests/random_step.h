@@ -395,6 +395,8 @@ random_step(uint64_t seed, const char *framework, GError **error)
         lh_scenario_replace(s, "pad", one_in(&dice, 2) ? "heads" : "width");
     set_attention(&dice, s, &sizes);
     set_random_option(&dice, s, first, sizes.context);
+    if (one_in(&dice, 3))
+        lh_scenario_replace(s, "cpu_offloading_num_layers", one_in(&dice, 2) ? "1" : "all");
     set_recomputation(&dice, s, &sizes);
     set_tiles(seed, s);
     set_documents(seed, s, first, sizes.linear);

@@ -20,6 +20,7 @@ typedef struct {
     LhShard shard;
     LhCheckpoint checkpoint;
     LhRecompute recompute;
+    uint32_t offload; /* layers of a chunk */
     LhDtype dtype;
     uint32_t heads;  /* 0: 8, or 16 on many ranks */
     uint32_t groups; /* key-value heads; 0: as many as heads */
@@ -153,6 +154,7 @@ tiny_step(const TinyStep *tiny, GError **error)
         .loss = tiny->loss,
         .loss_chunk_rows = tiny->chunk_rows,
         .mlp_tile_rows = tiny->tile_rows,
+        .offload_layers = tiny->offload,
         .behaviour = tiny->behaviour,
         .learning_rate = 1e-2,
     };

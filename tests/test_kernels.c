@@ -228,6 +228,8 @@ START_TEST(kernels_count_the_layer_exactly)
     check("loss", rows, 4 * 24 + 12 * 6, 2 * 48 + 4 * 6 + 2 * 12 * 6 + 2 * 4);
     check("loss", padded, 4 * 24 + 16 * 6, 2 * 48 + 4 * 6 + 3 * 12 * 6 + 2 * 4);
     check("grad_norm", shard, 48, 2 * 24 + 2 * 4);
+    check("to_host", (LhKernelArgs){ .copy = { 96, 32 } }, 0, 96 + 32);
+    check("from_host", (LhKernelArgs){ .copy = { 96, 0 } }, 0, 96);
     /* 2 + 8 + 16 + 2 bytes per parameter, the norm, and the step counter. */
     check("adam", shard, 17 * 24, 28 * 24 + 4 + 8);
     check("adam_fp32", shard, 17 * 24, (2 + 16 + 8) * 24 + 4 + 8);
@@ -311,6 +313,8 @@ set_member(LhKernelArgs *a, LhArgsKind kind, unsigned which, uint8_t value)
         MEMBER(LH_ARGS_OPTIMIZER, optimizer.weight_decay),
         MEMBER(LH_ARGS_OPTIMIZER, optimizer.clip),
         MEMBER(LH_ARGS_OPTIMIZER, optimizer.traffic),
+        MEMBER(LH_ARGS_COPY, copy.bytes),
+        MEMBER(LH_ARGS_COPY, copy.beside),
 #undef MEMBER
     };
 

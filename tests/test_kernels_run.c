@@ -82,11 +82,46 @@ check_kernels(enum lh_storage storage)
     }
 }
 
-/* Attention kernels are run by shape, kernels outside attention are not. */
+#define COPY_PARTS 3U
+#define COPY_BYTES 10U
+#define COPY_GAP 6U /* behind each part of the source */
+
+/* Copies between device and host move whole parts and nothing beside them. */
+START_TEST(copies)
+{
+    static const LhKernelId kernels[] = { LH_KERNEL_ID_to_host, LH_KERNEL_ID_from_host };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(kernels); i++) {
+        unsigned char from[COPY_PARTS * (COPY_BYTES + COPY_GAP)], to[COPY_PARTS * COPY_BYTES + 1];
+        LhKernelArgs args = { .copy = { COPY_PARTS * COPY_BYTES, 4 } };
+        const LhCall call = {
+            .args = &args,
+            .operands = { { .data = from,
+                            .parts = COPY_PARTS,
+                            .part_bytes = COPY_BYTES + COPY_GAP,
+                            .held_bytes = COPY_BYTES },
+                          { .data = to, .parts = COPY_PARTS, .part_bytes = COPY_BYTES } },
+        };
+
+        for (unsigned k = 0; k < sizeof(from); k++)
+            from[k] = (unsigned char)(k + 1);
+        memset(to, 0, sizeof(to));
+        ck_assert_int_eq(lh_cpu_kernels[kernels[i]]->fast(&call), LH_STATUS_OK);
+        for (unsigned k = 0; k < COPY_PARTS * COPY_BYTES; k++)
+            ck_assert_uint_eq(to[k], k / COPY_BYTES * (COPY_BYTES + COPY_GAP) + k % COPY_BYTES + 1);
+        ck_assert_uint_eq(to[COPY_PARTS * COPY_BYTES], 0);
+        args.copy.bytes--;
+        ck_assert_int_eq(lh_cpu_kernels[kernels[i]]->fast(&call), LH_STATUS_UNSUPPORTED);
+    }
+}
+END_TEST
+
+/* Attention kernels are run by shape, kernels outside attention are not; copies above. */
 START_TEST(kernels_are_all_run)
 {
     for (unsigned k = 0; k < LH_KERNELS_COUNT; k++) {
-        bool run = lh_kernels[k]->args == LH_ARGS_ATTENTION || lh_kernels[k]->args == LH_ARGS_NONE;
+        bool run = lh_kernels[k]->args == LH_ARGS_ATTENTION ||
+                   lh_kernels[k]->args == LH_ARGS_NONE || lh_kernels[k]->args == LH_ARGS_COPY;
 
         for (unsigned i = 0; i < G_N_ELEMENTS(others); i++)
             run |= strcmp(others[i].kernel, lh_kernels[k]->name) == 0;
@@ -369,7 +404,7 @@ draw_afresh(void)
     drawn = 0;
 }
 
-LH_TEST_MAIN_AFTER(draw_afresh, "kernels_run", kernels_are_all_run, kernels_run_fp32,
+LH_TEST_MAIN_AFTER(draw_afresh, "kernels_run", copies, kernels_are_all_run, kernels_run_fp32,
                    kernels_run_bf16, kernels_run_fp16, kernels_run_on_extreme_inputs,
                    kernels_run_under_masks_by_position, kernels_see_what_the_rule_allows,
                    kernels_convert_exactly, kernels_convert_the_same_on_levels,

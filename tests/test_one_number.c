@@ -150,7 +150,7 @@ text_of(const Written *written, const char *key)
     g_autoptr(GPtrArray) texts = g_ptr_array_new_with_free_func(g_free);
     guint at = 0;
 
-    lh_field_keys(written->fields, keys);
+    lh_field_keys(written->fields, NULL, keys);
     lh_field_texts(written->fields, written->of, texts);
     while (strcmp(keys->pdata[at], key) != 0)
         at++;

@@ -801,7 +801,81 @@ START_TEST(delays_change_nothing)
 }
 END_TEST
 
-LH_TEST_MAIN("step_run", policies_and_shardings, models, experts, tiles, packs, schedules,
+/* ---- offload ---- */
+
+/* Runs the first step of @tiny. Caller frees. */
+static LhRunResult *
+run_first(const TinyStep *tiny, const LhRunHooks *hooks)
+{
+    g_autoptr(LhProgram) program = program_of(tiny);
+    g_autoptr(LhStepNumerics) numerics = lh_step_numerics_new(program, SEED, false);
+    LhStepLoad load = { .numerics = numerics };
+
+    return run(program, &load, hooks);
+}
+
+/* Runs @tiny with its offload and without: results are equal bit for bit, whatever the timing, and
+ * the device needs less memory where activations dominate. */
+static void
+check_offload(const TinyStep *tiny, unsigned seed)
+{
+    TinyStep without = *tiny;
+    g_autofree char *text = text_of(tiny);
+    const LhRunHooks hooks = { .data = GUINT_TO_POINTER(seed), .pause = pause_randomly };
+    g_autoptr(LhRunResult) offloaded = run_first(tiny, &hooks), plain = NULL;
+
+    without.offload = 0;
+    plain = run_first(&without, NULL);
+    ck_assert_uint_eq(plain->output_bytes, offloaded->output_bytes);
+    for (uint32_t rank = 0; rank < plain->ranks_count; rank++) {
+        ck_assert_msg(
+            memcmp(plain->outputs[rank], offloaded->outputs[rank], plain->output_bytes) == 0,
+            "%s, %u layers offloaded: other results on rank %u", text, tiny->offload, rank);
+        ck_assert_msg(offloaded->ranks[rank].peak_bytes + (tiny->tokens > 0) <=
+                          plain->ranks[rank].peak_bytes,
+                      "%s, %u layers offloaded: %" G_GUINT64_FORMAT
+                      " bytes on the device of rank %u, %" G_GUINT64_FORMAT " without",
+                      text, tiny->offload, offloaded->ranks[rank].peak_bytes, rank,
+                      plain->ranks[rank].peak_bytes);
+    }
+    check(tiny);
+}
+
+START_TEST(offload)
+{
+    static const TinyStep tiny[] = {
+        { .schedule = "zigzag", .layers = 6, .heads = 2, .tokens = 512 },
+        { .schedule = "zigzag", .context = 2, .data = 2, .layers = 6, .micro_batches = 2 },
+        { .schedule = "ring", .tensor = 2, .context = 2, .layers = 6, .groups = 2 },
+        { .schedule = "zigzag", .stages = 2, .layers = 12, .micro_batches = 4 },
+        { .schedule = "ring",
+          .tensor = 2,
+          .stages = 2,
+          .data = 2,
+          .layers = 12,
+          .micro_batches = 3,
+          .order = LH_PIPELINE_GPIPE },
+        { .schedule = "zigzag", .stages = 2, .chunks = 2, .layers = 24, .micro_batches = 2 },
+        { .schedule = "zigzag", .context = 2, .layers = 6, .experts = 4, .shared = 1, .dense = 1 },
+        { .schedule = "lasp", .context = 2, .layers = 6, .linear = true, .gate = true },
+    };
+    const unsigned ways = LH_CHECKPOINTS * 2;
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(tiny) * ways; i++) {
+        TinyStep one = tiny[i / ways];
+
+        one.checkpoint = (LhCheckpoint)(i % LH_CHECKPOINTS);
+        one.offload = i / LH_CHECKPOINTS % 2 == 0 ? 5 : LH_STEP_OFFLOAD_ALL;
+        one.shard = (LhShard)((i + i / ways) % LH_SHARDS);
+        one.dtype = i % 3 == 0 ? LH_DTYPE_FP32 : LH_DTYPE_BF16;
+        one.behaviour = behaviour_of(i * 173 % BEHAVIOURS);
+        if (test_takes(i))
+            check_offload(&one, i + 1);
+    }
+}
+END_TEST
+
+LH_TEST_MAIN("step_run", policies_and_shardings, offload, models, experts, tiles, packs, schedules,
              pipelines, recomputation, faults_are_beyond_the_gates, behaviours,
              small_vocabularies_are_refused, one_rank_and_eight_learn_the_same,
              states_are_carried_on, counts_agree, delays_change_nothing)

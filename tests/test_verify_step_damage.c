@@ -548,6 +548,12 @@ change_argument(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
         else
             return false;
         return true;
+    case LH_ARGS_COPY:
+        if (variant == 0)
+            a->copy.bytes /= 2;
+        else if (variant == 1)
+            a->copy.beside += 4;
+        return variant < 2;
     case LH_ARGS_EXPERTS:
         if (variant == 0)
             a->experts.choices++;
@@ -1054,6 +1060,24 @@ static const struct {
         .shard = LH_SHARD_ZERO2,
         .checkpoint = LH_CHECKPOINT_SELECTIVE,
         .behaviour = { .reduce_each = true } } },
+    { "offload",
+      { .schedule = "zigzag",
+        .tensor = 2,
+        .context = 2,
+        .layers = 4,
+        .micro_batches = 2,
+        .offload = 3,
+        .shard = LH_SHARD_FSDP,
+        .behaviour = { .overlap_tensor = true, .prefetch = 1, .unfused_bytes = 3, .clip = 1 } } },
+    { "offload of a pipeline",
+      { .schedule = "ring",
+        .stages = 2,
+        .data = 2,
+        .layers = 4,
+        .micro_batches = 3,
+        .offload = LH_STEP_OFFLOAD_ALL,
+        .checkpoint = LH_CHECKPOINT_SELECTIVE,
+        .behaviour = { .clip = 1 } } },
     { "one rank", { .schedule = "ring", .micro_batches = 2, .dtype = LH_DTYPE_FP32 } },
 };
 

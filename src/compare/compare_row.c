@@ -54,7 +54,7 @@ lh_compare_play(LhCompareRow *row, const LhSetup *setup, const LhHooks *hooks)
         row->time_error = lh_time_error(setup, row->result);
     if (setup->step != NULL)
         row->step = lh_step_answer_of(setup, row->program, row->result);
-    if (row->result->out_of_memory != NULL)
+    if (row->result->out_of_memory != NULL || !lh_host_memory_fits(&row->result->host_memory))
         row->state = LH_ROW_NO_MEMORY;
 }
 

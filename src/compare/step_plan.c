@@ -104,13 +104,16 @@ lh_step_answer_of(const LhSetup *setup, const LhProgram *program, const LhSimRes
     answer.mfu = answer.model_flops_per_s_per_gpu / setup->device->matrix_rate;
     for (uint32_t r = 0; r < result->ranks_count; r++) {
         answer.peak_bytes = MAX(answer.peak_bytes, result->ranks[r].peak_bytes);
+        answer.host_peak_bytes = MAX(answer.host_peak_bytes, result->ranks[r].host_peak_bytes);
         executed += (double)result->ranks[r].flops + (double)result->ranks[r].dense_flops;
     }
     answer.hfu = executed / answer.iteration_s / ranks / setup->device->matrix_rate;
     lh_step_exposed(result, answer.exposed_s);
     answer.time_error = lh_time_error(setup, result);
     answer.limit_bytes = lh_setup_memory_limit_bytes(setup, program);
-    answer.fits = answer.peak_bytes <= answer.limit_bytes;
+    answer.host_memory = result->host_memory;
+    answer.fits =
+        answer.peak_bytes <= answer.limit_bytes && lh_host_memory_fits(&answer.host_memory);
     return answer;
 }
 
@@ -199,7 +202,8 @@ go_on(const FewPlayed *few, uint64_t further, LhStepAnswer *answer, GArray *peak
         g_array_append_val(peak_bytes, peak);
         answer->peak_bytes = MAX(answer->peak_bytes, peak);
     }
-    answer->fits = answer->peak_bytes <= answer->limit_bytes;
+    answer->fits =
+        answer->peak_bytes <= answer->limit_bytes && lh_host_memory_fits(&answer->host_memory);
 }
 
 /* Predicts many micro-batches without a pipeline from three small numbers of them: after the first

@@ -17,9 +17,11 @@ typedef struct {
     double hfu;                       /* executed flops, likewise */
     double model_flops_per_s_per_gpu; /* without recomputation */
     /* Exposed communication by dimension of parallelism (step_watch.h); 0: not measured. */
-    double exposed_s[LH_DIMENSIONS];
+    double exposed_s[LH_STEP_EXPOSED];
     uint64_t peak_bytes;  /* of the rank with the highest peak */
     uint64_t limit_bytes; /* available on its GPU */
+    LhHostMemory host_memory;
+    uint64_t host_peak_bytes; /* of the rank that offloads most */
     bool fits; /* every rank's peak fits its GPU; if not, the times assume enough memory */
 } LhStepAnswer;
 

@@ -3,13 +3,15 @@
 
 #include "step/call_ops.h"
 
-G_STATIC_ASSERT((int)LH_DIMENSIONS <= LH_EXPOSED_DIMENSIONS);
+G_STATIC_ASSERT((int)LH_STEP_EXPOSED <= LH_EXPOSED_DIMENSIONS);
 
 static uint8_t
 dimension_of(const LhOp *op)
 {
     const LhDimension dimension = lh_step_dimension(op);
 
+    if (lh_op_is_host_copy(op))
+        return LH_EXPOSED_OFFLOAD;
     return (uint8_t)(dimension < LH_DIMENSIONS ? (int)dimension : LH_EXPOSED_DIMENSIONS);
 }
 
@@ -23,9 +25,9 @@ lh_step_watch(const LhProgram *program, LhHooks *hooks)
 }
 
 void
-lh_step_exposed(const LhSimResult *result, double exposed_s[LH_DIMENSIONS])
+lh_step_exposed(const LhSimResult *result, double exposed_s[LH_STEP_EXPOSED])
 {
-    for (int d = 0; d < LH_DIMENSIONS; d++)
+    for (int d = 0; d < LH_STEP_EXPOSED; d++)
         exposed_s[d] = result->exposed_ranks == 0 ? 0
                                                   : (double)result->exposed_ps[d] /
                                                         (double)LH_PS_PER_S / result->exposed_ranks;

@@ -14,4 +14,4 @@
 void lh_step_watch(const LhProgram *program, LhHooks *hooks);
 
 /* Exposed seconds of each dimension, mean over the ranks measured; 0 if none was. */
-void lh_step_exposed(const LhSimResult *result, double exposed_s[LH_DIMENSIONS]);
+void lh_step_exposed(const LhSimResult *result, double exposed_s[LH_STEP_EXPOSED]);

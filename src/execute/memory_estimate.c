@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/saturate.h"
 #include "execute/step_numerics.h"
+#include "program/live.h"
 #include "reference/numerics.h"
 
 #include <sys/resource.h>
@@ -56,6 +57,18 @@ reference_threads(const LhProgram *program, uint32_t ranks)
                : lh_numerics_threads(&program->params);
 }
 
+/* Memory of a rank: that of the device, and what is offloaded from it. */
+static uint64_t
+bytes_of(const LhProgram *program, const LhVerdict *verdict, uint32_t rank)
+{
+    LhLive live;
+
+    if (lh_step_params(program) == NULL || lh_step_params(program)->offload_layers == 0)
+        return verdict->peak_bytes[rank];
+    lh_live_walk(&live, program, rank);
+    return lh_plus(verdict->peak_bytes[rank], live.host_peak_bytes);
+}
+
 LhMemoryEstimate
 lh_memory_estimate(const LhProgram *program, const LhVerdict *verdict, const LhBackend *backend)
 {
@@ -64,8 +77,10 @@ lh_memory_estimate(const LhProgram *program, const LhVerdict *verdict, const LhB
     uint64_t sum = 0, largest = 0;
 
     for (uint32_t r = 0; r < verdict->ranks; r++) {
-        sum = lh_plus(sum, verdict->peak_bytes[r]);
-        largest = MAX(largest, verdict->peak_bytes[r]);
+        const uint64_t bytes = bytes_of(program, verdict, r);
+
+        sum = lh_plus(sum, bytes);
+        largest = MAX(largest, bytes);
     }
     return (LhMemoryEstimate){
         .ranks_bytes = alone ? sum : largest,

@@ -234,6 +234,13 @@ const LhArgsRow lh_args_rows[LH_ARGS_KINDS] = {
         .traffic = AT(optimizer.traffic),
         .traffic_elements = optimizer_count,
     },
+    [LH_ARGS_COPY] = {
+        .members = (const LhArgMember[]){
+            NEEDED("bytes", copy.bytes),
+            ARG("beside", copy.beside),
+            END,
+        },
+    },
     [LH_ARGS_NONE] = { .members = (const LhArgMember[]){ END } },
 };
 

@@ -50,6 +50,7 @@ typedef enum {
     LH_ARGS_HEADS,     /* between rows outside attention and tensors by heads */
     LH_ARGS_EXPERTS,   /* dispatch of rows to experts, and combine */
     LH_ARGS_OPTIMIZER, /* passes over the parameters of a shard */
+    LH_ARGS_COPY,      /* copies between device and host */
     LH_ARGS_NONE,      /* placeholders for work outside the attention module */
     LH_ARGS_KINDS
 } LhArgsKind;
@@ -126,6 +127,11 @@ typedef struct {
             double clip;      /* maximum norm of the gradients; 0: no clipping */
             uint32_t traffic; /* as above */
         } optimizer;
+        struct {
+            uint64_t bytes; /* of each operand */
+            uint64_t
+                beside; /* further bytes that move with them, of memory without a slot region */
+        } copy;
     };
     bool first; /* accumulators start here (and are overwritten); for the optimizer, its clock
                    and moments */

@@ -78,6 +78,7 @@ typedef enum {
     LH_COST_MEMORY,    /* memory traffic at memory bandwidth */
     LH_COST_GEMM,      /* products within attention: linear, or of scores in memory */
     LH_COST_PRODUCT,   /* matrix products, at the rate that large ones reach */
+    LH_COST_HOST_LINK, /* bytes over the link between device and host */
     LH_COST_OUTSIDE,   /* none: not timed */
 } LhCostClass;
 

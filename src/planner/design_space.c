@@ -163,6 +163,10 @@ check_documents(const LhScenario *s, GError **error)
 static bool
 take_scenario(LhPlanSpace *space, const LhScenario *scenario, const char *cluster, GError **error)
 {
+    if (scenario->cpu_offloading_num_layers != NULL)
+        return lh_scenario_error(scenario, "cpu_offloading_num_layers", error,
+                                 "the search does not estimate offload: give it to sim or compare "
+                                 "with one of the ways that it finds");
     space->scenario = lh_scenario_copy(scenario);
     space->scenario->step = true;
     lh_scenario_replace(space->scenario, "step", NULL);

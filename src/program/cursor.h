@@ -6,7 +6,7 @@
 
 #include "program/program.h"
 
-#define LH_CURSOR_MARKS 24
+#define LH_CURSOR_MARKS 32
 
 /* Position of a generator in the program of one rank. */
 typedef struct {
@@ -21,6 +21,7 @@ typedef struct {
     LhCursorState state;
     uint32_t first_id;     /* id of its first op in the enclosing program */
     uint32_t entry;        /* the op that its streams start after, or LH_OP_NONE */
+    uint32_t also[2];      /* further ops that all its streams start after, or LH_OP_NONE */
     uint32_t streams_seen; /* bit set of the streams that have started */
     /* Per stream of the embedded program: the last op, and (on all streams except the first) the
      * last op that touched an input or output; LH_OP_NONE: none. */

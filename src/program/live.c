@@ -17,12 +17,26 @@ lh_live_init(LhLive *live, const LhProgram *program, uint32_t rank)
     }
 }
 
+static void
+change_host(LhLive *live, uint64_t bytes, bool alloc)
+{
+    if (alloc)
+        live->host_bytes += bytes;
+    else
+        live->host_bytes -= MIN(bytes, live->host_bytes);
+    live->host_peak_bytes = MAX(live->host_peak_bytes, live->host_bytes);
+}
+
 bool
 lh_live_change(LhLive *live, const LhProgram *program, LhRegion region, bool alloc)
 {
     const LhSlot *slot = &program->slots[region.slot];
     const uint64_t bytes = lh_region_bytes(program, region);
 
+    if (slot->on_host) {
+        change_host(live, bytes, alloc);
+        return false;
+    }
     /* Only a program that is not proven frees more than it has allocated. */
     if (!alloc) {
         live->bytes -= MIN(bytes, live->bytes);

@@ -44,7 +44,7 @@ hash_of(gconstpointer key)
 static guint
 content_hash(const LhLive *live)
 {
-    uint64_t sum = live->bytes;
+    uint64_t sum = live->bytes + live->host_bytes;
 
     for (uint64_t i = 0; i < LH_TENSOR_KINDS; i++)
         sum += live->by_tensor[i] * (2 * i + 3);

@@ -125,6 +125,7 @@ lh_program_add_slot(LhProgram *program, LhSlotParams params)
         .dtype = params.dtype,
         .head_dim = params.head_dim != 0 ? params.head_dim : program->params.attention.head_dim,
         .by_heads = params.by_heads,
+        .on_host = params.on_host,
         .category = params.category,
         .parts = params.parts,
         .first_cell = cells,

@@ -54,10 +54,11 @@ typedef struct {
     LhDtype dtype;     /* of the main tensor (acc: of o); statistics are always fp32 */
     uint32_t head_dim; /* for tensors by heads; inputs and outputs have the program's */
     bool by_heads;     /* an input or output saved between the passes by heads: see saved_group */
+    bool on_host;      /* in host memory, which only copies between device and host touch */
     LhCategory category;
     uint32_t parts;
     uint32_t first_cell; /* index of its first part among all parts of a rank */
-    uint64_t part_bytes; /* device memory */
+    uint64_t part_bytes; /* device memory, or host memory */
     /* The ranks that have the slot: ranks_count ranks from first_rank on, for example the
      * weights of a pipeline stage. 0: all ranks. */
     uint32_t first_rank, ranks_count;
@@ -244,6 +245,7 @@ typedef struct {
     LhDtype dtype;
     uint32_t head_dim; /* 0: the program's */
     bool by_heads;
+    bool on_host;
     LhCategory category;
     uint32_t parts;
     uint64_t part_bytes;

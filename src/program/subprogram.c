@@ -13,9 +13,18 @@ lh_subprogram_begin(LhEmitter *e, const LhSubprogram *embedding, uint32_t rank, 
         .state = inner.own,
         .first_id = e->state->next_id,
         .entry = entry,
+        .also = { LH_OP_NONE, LH_OP_NONE },
     };
     for (unsigned i = 0; i < LH_STREAMS_MAX; i++)
         e->embedded->last[i] = e->embedded->last_outside[i] = LH_OP_NONE;
+}
+
+void
+lh_subprogram_wait(LhEmitter *e, uint32_t id)
+{
+    uint32_t *also = e->embedded->also;
+
+    also[also[0] == LH_OP_NONE ? 0 : 1] = id;
 }
 
 uint32_t
@@ -84,7 +93,16 @@ rename_regions(const LhSubprogram *embedding, LhOp *op, LhPart *parts)
     }
 }
 
-/* Orders the first op of each stream after the entry. */
+static void
+add_after(LhOp *op, uint32_t id)
+{
+    if (id == LH_OP_NONE)
+        return;
+    g_assert(op->after_count < LH_OP_AFTER_MAX);
+    op->after[op->after_count++] = id;
+}
+
+/* Orders the first op of each stream after the entry, and what else the program waits for. */
 static void
 enter(LhEmbeddedState *s, LhOp *op)
 {
@@ -93,10 +111,10 @@ enter(LhEmbeddedState *s, LhOp *op)
     if (!lh_op_on_stream(op) || (s->streams_seen & bit) != 0)
         return;
     s->streams_seen |= bit;
-    if (op->stream == 0 || s->entry == LH_OP_NONE)
-        return;
-    g_assert(op->after_count < LH_OP_AFTER_MAX);
-    op->after[op->after_count++] = s->entry;
+    if (op->stream != 0)
+        add_after(op, s->entry);
+    for (unsigned i = 0; i < G_N_ELEMENTS(s->also); i++)
+        add_after(op, s->also[i]);
 }
 
 static void

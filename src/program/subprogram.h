@@ -26,6 +26,10 @@ typedef struct {
 void lh_subprogram_begin(LhEmitter *e, const LhSubprogram *embedding, uint32_t rank,
                          uint32_t entry);
 
+/* Orders the program that has just begun after op @id, too, on all its streams; at most two such
+ * ops. */
+void lh_subprogram_wait(LhEmitter *e, uint32_t id);
+
 /* The number of steps of that rank's program. */
 uint32_t lh_subprogram_steps(const LhSubprogram *embedding, uint32_t rank);
 

@@ -74,8 +74,10 @@ typedef struct {
     uint32_t rank;
     LhTime time_ps; /* host time */
     LhMemoryOp op;
+    /* A slot in host memory: op.category is LH_CATEGORIES, category_bytes are those on the host. */
+    bool on_host;
     uint64_t category_bytes; /* of op.category */
-    uint64_t bytes;          /* of all categories */
+    uint64_t bytes;          /* of all categories, on the device */
 } LhMemoryRecord;
 
 /*

@@ -178,6 +178,24 @@ open_transport(LhExecution *x, GError **error)
     return x->transport != NULL;
 }
 
+/* Slots in host memory need a device whose memory is the host's. */
+static bool
+check_memories(const LhExecution *x, GError **error)
+{
+    const LhBackend *backend = x->params->backend;
+
+    for (uint32_t i = 0; i < x->program->slots_count && !backend->device->host_memory; i++) {
+        if (!x->program->slots[i].on_host)
+            continue;
+        g_set_error(error, LH_ERROR, LH_ERROR_NO,
+                    "slot %s is in host memory, which backend %s does not support; programs with "
+                    "offload run on backends cpu, mpi and tcp",
+                    x->program->slots[i].name, backend->name);
+        return false;
+    }
+    return true;
+}
+
 bool
 lh_execution_open(LhExecution *x, GError **error)
 {
@@ -187,7 +205,7 @@ lh_execution_open(LhExecution *x, GError **error)
     x->records = g_array_new(FALSE, FALSE, sizeof(LhTimelineRecord));
     pthread_mutex_init(&x->lock, NULL);
     pthread_cond_init(&x->start, NULL);
-    if (!check_backend(backend, error))
+    if (!check_backend(backend, error) || !check_memories(x, error))
         return false;
     x->control = backend->control->open(ranks, x->params->deadline_us, &x->place, error);
     if (x->control != NULL && x->params->replay != NULL)

@@ -79,8 +79,9 @@ typedef struct {
     bool account_for_embedding_in_pipeline_split, account_for_loss_in_pipeline_split;
     int pipeline_schedule; /* LhPipelineOrder */
     uint64_t num_micro_batches;
-    int shard;      /* LhShard */
-    int checkpoint; /* LhCheckpoint */
+    int shard;                       /* LhShard */
+    int checkpoint;                  /* LhCheckpoint */
+    char *cpu_offloading_num_layers; /* a number, or "all" */
     char *recompute_modules;
     int recompute_method; /* LhRecomputeMethod */
     uint64_t recompute_num_layers;

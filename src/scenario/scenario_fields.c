@@ -12,6 +12,14 @@
 #include <stddef.h>
 
 #define AT(member) offsetof(LhScenario, member)
+
+/* A number of a step's program, or "all". */
+#define NUMBER_OR_ALL(key, about, usual, text)                                                     \
+    {                                                                                              \
+        .name = #key, .category = (about), .absent = (usual), .type = LH_FIELD_STRING,             \
+        .offset = AT(key), .flags = LH_SCENARIO_OF_PROGRAM | LH_SCENARIO_OF_STEP, .min = 1,        \
+        .max = 16, .placeholder = "N", .description = (text)                                       \
+    }
 /* Upper bounds. RANKS_MAX is the largest cluster for which op ids and tags are tested. */
 #define RANKS_MAX 65536
 #define HEADS_MAX 65536
@@ -381,17 +389,9 @@ static const LhField own_fields[] = {
                      "docs/reference/devices.md), or all forward attention by this kernel's curves "
                      "(attention_fwd: the "
                      "kernel that merges into its result; attention_block: the library's)." },
-    { .name = "tensor_model_parallel_size",
-      .category = LH_ABOUT_PARALLELISM,
-      .absent = "1",
-      .type = LH_FIELD_STRING,
-      .offset = AT(tensor_model_parallel_size),
-      .flags = LH_SCENARIO_OF_PROGRAM | LH_SCENARIO_OF_STEP,
-      .min = 1,
-      .max = 16,
-      .placeholder = "N",
-      .description = "Tensor-parallel ranks of a step, with sequence parallelism: a number, or all "
-                     "for all ranks; default 1." },
+    NUMBER_OR_ALL(tensor_model_parallel_size, LH_ABOUT_PARALLELISM, "1",
+                  "Tensor-parallel ranks of a step, with sequence parallelism: a number, or all "
+                  "for all ranks; default 1."),
     { .name = "context_parallel_size",
       .category = LH_ABOUT_PARALLELISM,
       .type = LH_FIELD_UNIT,
@@ -456,6 +456,9 @@ static const LhField own_fields[] = {
       .max = 65535,
       .description = "Micro-batches per data-parallel rank and step; default 1." },
     LH_STEP_MEMORY_FIELDS,
+    NUMBER_OR_ALL(cpu_offloading_num_layers, LH_ABOUT_MEMORY, "0",
+                  "Layers of a step, the first ones of each pipeline chunk, whose activations "
+                  "wait for the backward pass in host memory: a number, or all; default 0."),
     { .name = "pad",
       .category = LH_ABOUT_PARALLELISM,
       .type = LH_FIELD_CHOICE,

@@ -22,6 +22,10 @@ start_compute(LhEngine *e, LhSimRank *rank, LhNode *node, uint32_t id)
 {
     const LhTime time = lh_time_from_ps(node->work_ps / rank->speed);
 
+    if (lh_node_is_host_copy(node)) {
+        lh_host_copy_start(e, rank, node, id);
+        return;
+    }
     node->updated_ps = e->now;
     node->rate = rank->speed;
     if (rank->computing++ == 0 && e->machines != NULL)

@@ -73,8 +73,9 @@ issue_compute(LhEngine *e, LhSimRank *rank, LhNode *node, const LhOp *op, bool r
     else
         time = lh_cost_compute(&e->cost, e->program, op, &node->occupancy);
     node->work_ps = (double)time;
-    node->work_ps *= lh_sim_variation(p, r, op->id);
-    if (e->slowdown != NULL)
+    if (!lh_op_is_host_copy(op))
+        node->work_ps *= lh_sim_variation(p, r, op->id);
+    if (e->slowdown != NULL && !lh_op_is_host_copy(op))
         node->work_ps *= e->slowdown[r];
     node->work_ps *= lh_engine_time_share(e, r, op->id + rank->skipped_ops, op, &e->buffer);
     e->results[r].flops += node->flops;

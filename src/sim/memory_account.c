@@ -41,10 +41,14 @@ peak(LhEngine *e, uint32_t r, LhTime time_ps, LhMemoryOp op)
 static void
 tell_memory(const LhEngine *e, uint32_t r, LhTime time_ps, LhMemoryOp op, uint64_t bytes)
 {
+    const LhLive *live = lh_memory_now(e, r);
+    const bool on_host = op.category == LH_CATEGORIES;
     const LhMemoryRecord record = { .rank = r,
                                     .time_ps = time_ps,
                                     .op = op,
-                                    .category_bytes = lh_memory_now(e, r)->by_category[op.category],
+                                    .on_host = on_host,
+                                    .category_bytes =
+                                        on_host ? live->host_bytes : live->by_category[op.category],
                                     .bytes = bytes };
 
     e->params->memory(e->params->memory_data, &record);
@@ -80,11 +84,13 @@ lh_memory_changes(LhEngine *e, const LhSimRank *rank, uint32_t id, const LhNode 
                   LhTime time_ps)
 {
     const uint32_t r = rank->index;
+    const LhSlot *slot = &e->program->slots[node->region.slot];
     const LhMemoryOp op = { .op = id,
                             .layer = node->layer,
                             .micro_batch = node->micro_batch,
                             .phase = node->phase,
-                            .category = (uint16_t)e->program->slots[node->region.slot].category };
+                            .category =
+                                (uint16_t)(slot->on_host ? LH_CATEGORIES : slot->category) };
     bool peaks;
 
     e->memory_states[r] = lh_live_states_change(e->memory, e->memory_states[r], node->region,

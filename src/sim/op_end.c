@@ -30,18 +30,26 @@ waits_for_host(LhEngine *e, LhSimRank *rank, uint32_t streams)
 }
 
 /*
- * Why the rank computes nothing now: its host is late with the op that is due; or data for it is in
- * flight (the highest such tier); or it waits for another rank.
+ * Why the rank computes nothing now: its host is late with the op that is due; or that op waits for
+ * a copy between device and host; or data for it is in flight (the highest such tier); or it waits
+ * for another rank.
  */
 static uint8_t
 why_idle(LhEngine *e, LhSimRank *rank)
 {
+    bool alone = false, copies;
+
     if (waits_for_host(e, rank, e->compute_streams))
         return LH_IDLE_HOST;
+    copies = rank->copying > 0 && lh_host_copy_is_awaited(e, rank, &alone);
+    if (alone)
+        return LH_IDLE_COMM + LH_TIER_PCIE;
     for (uint32_t tier = LH_TIERS; tier-- > 0;)
         if (rank->moving[tier] > 0)
             return (uint8_t)(LH_IDLE_COMM + tier);
-    if (rank->communicating > 0)
+    if (copies)
+        return LH_IDLE_COMM + LH_TIER_PCIE;
+    if (rank->communicating > rank->copying)
         return LH_IDLE_IMBALANCE;
     return waits_for_host(e, rank, UINT32_MAX) ? LH_IDLE_HOST : LH_IDLE_IMBALANCE;
 }
@@ -103,7 +111,9 @@ lh_engine_complete(LhEngine *e, LhSimRank *rank, uint32_t id)
     } else {
         rank->waiting |= (uint16_t)(1u << node->stream);
     }
-    if (node->kind == LH_OP_COMPUTE) {
+    if (lh_node_is_host_copy(node)) {
+        lh_host_copy_end(e, rank);
+    } else if (node->kind == LH_OP_COMPUTE) {
         if (--rank->computing > 0) {
             lh_share_sms(e, rank);
         } else if (e->machines != NULL) {

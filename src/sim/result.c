@@ -432,7 +432,25 @@ summarise_memory(LhEngine *e, LhSimResult *result)
             peaks[e->memory_states[r]] = next++;
         }
         e->results[r].peak_bytes = live->peak_bytes;
+        e->results[r].host_peak_bytes = live->host_peak_bytes;
         e->results[r].peak = peaks[e->memory_states[r]];
+    }
+}
+
+static void
+summarise_host_memory(const LhEngine *e, LhSimResult *result)
+{
+    const LhTopology *topology = e->network->topology;
+    const uint32_t ranks = (uint32_t)MAX(topology->gpus_per_node, 1);
+    uint64_t bytes = 0;
+
+    result->host_memory.limit_bytes = topology->host_memory;
+    for (uint32_t r = 0; r < result->ranks_count; r++) {
+        bytes = (r % ranks == 0 ? 0 : bytes) + result->ranks[r].host_peak_bytes;
+        if (bytes <= result->host_memory.needed_bytes)
+            continue;
+        result->host_memory.node = r / ranks;
+        result->host_memory.needed_bytes = bytes;
     }
 }
 
@@ -463,6 +481,7 @@ lh_engine_summarise(LhEngine *e)
     result->ranks_count = e->ranks_count;
     result->ranks = g_steal_pointer(&e->results);
     result->out_of_memory = g_steal_pointer(&e->out_of_memory);
+    summarise_host_memory(e, result);
     result->events = e->events;
     result->ops = e->ops;
     for (uint32_t r = 0; r < e->ranks_count; r++)

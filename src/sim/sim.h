@@ -40,6 +40,7 @@ typedef struct {
     uint64_t flops;                   /* of attention */
     uint64_t dense_flops;             /* of products with weights (GEMMs) */
     uint64_t peak_bytes;
+    uint64_t host_peak_bytes; /* of slots in host memory */
     const LhMemoryPeak *peak; /* an element of LhSimResult.peaks */
     LhTime peak_at_ps;
     LhMemoryOp peak_op; /* the alloc that makes the peak */
@@ -54,6 +55,20 @@ typedef struct {
     uint64_t limit_bytes;
     uint64_t by_category[LH_CATEGORIES]; /* of needed_bytes */
 } LhOutOfMemory;
+
+/* Host memory of the node whose ranks need most: the sum of their peaks, since buffers for copies
+ * are pinned and kept. */
+typedef struct {
+    uint32_t node;
+    uint64_t needed_bytes; /* 0: nothing is offloaded */
+    uint64_t limit_bytes;  /* of the topology; 0: not known */
+} LhHostMemory;
+
+static inline bool
+lh_host_memory_fits(const LhHostMemory *host)
+{
+    return host->limit_bytes == 0 || host->needed_bytes <= host->limit_bytes;
+}
 
 #define LH_BUSY_LINKS 10
 
@@ -96,6 +111,7 @@ typedef struct {
     LhTime exposed_ps[LH_EXPOSED_DIMENSIONS];
     uint32_t exposed_ranks;
     LhOutOfMemory *out_of_memory; /* owned; NULL: everything fits, or no limit was set */
+    LhHostMemory host_memory;
     GArray
         *path; /* the critical path, of LhPathStep, from 0 to the makespan; NULL unless requested */
     LhSlackGraph *precedence; /* dependence graph; owned; NULL unless requested */

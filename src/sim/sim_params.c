@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/sim_params.h"
 
+#include "sim/network/network.h"
+
 /* So slow that a picosecond exceeds the longest run; keeps products finite. */
 #define RANK_SLOWDOWN_MAX 1e18
 
@@ -11,6 +13,8 @@ lh_sim_begin_cost(LhCost *cost, const LhSimParams *params)
     cost->framework = params->framework;
     cost->trust = lh_call_trust(params->framework);
     cost->serving = params->serving;
+    if (params->network != NULL && params->network->topology != NULL)
+        cost->host_link = &params->network->topology->host_link;
 }
 
 double

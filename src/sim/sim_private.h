@@ -8,6 +8,7 @@
  *     engine.c    event loop; streams: which op starts when
  *     op_end.c    completion of ops
  *     host.c      issue: from cursors to ops in queues
+ *     host_copies.c  copies between device and host
  *     lookahead.c    hosts that read ahead of the ops in queues
  *     memory_account.c    memory of ranks over time
  *     fast_forward.c, run_counts.c, state_hash.c    skipping of repeated layers and micro-batches
@@ -61,6 +62,7 @@ typedef struct {
     bool listed;                      /* is in LhEngine.news */
     bool read;                        /* the next step has been read ahead: lookahead.h */
     uint8_t computing, communicating; /* number of streams of each kind with a running op */
+    uint8_t copying;                  /* of the latter, those that run a host copy */
     uint16_t waiting;                 /* bit set of streams whose head has not started */
     uint16_t empty;                   /* bit set of streams without ops */
     uint16_t ahead; /* bit set of streams with ops that were read ahead, but are not issued */
@@ -378,6 +380,21 @@ lh_share_hold(LhEngine *e, LhSimRank *rank, int32_t ctas)
     if (ctas != 0)
         lh_share_change(e, rank, ctas);
 }
+
+/* host_copies.c: copies between device and host, whose nodes are of kind LH_OP_COMPUTE */
+
+static inline bool
+lh_node_is_host_copy(const LhNode *node)
+{
+    return node->kind == LH_OP_COMPUTE && lh_kernels[node->kernel]->cost == LH_COST_HOST_LINK;
+}
+
+/* Copy @id of @rank starts; a copy has ended. */
+void lh_host_copy_start(LhEngine *e, LhSimRank *rank, LhNode *node, uint32_t id);
+void lh_host_copy_end(LhEngine *e, LhSimRank *rank);
+
+/* Whether a kernel that is next on its stream waits for a copy; @alone: and for nothing else. */
+bool lh_host_copy_is_awaited(LhEngine *e, LhSimRank *rank, bool *alone);
 
 /* transfers.c: what messages of exchanges and hops of collectives share */
 

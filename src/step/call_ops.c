@@ -278,6 +278,31 @@ emit_exchange(LhEmitter *e, const LhStepList *list, const LhStepCall *call)
     remember(e, call, id);
 }
 
+/* Emits a copy for each tensor. Later calls wait for the last one, the first one for others. */
+static void
+emit_copies(LhEmitter *e, const LhStepList *list, const LhStepCall *call)
+{
+    const LhStepPlan *plan = e->program->plan;
+    const LhStepUse *uses = lh_step_uses(list, call);
+    const bool to_host = call->stream == LH_STEP_STREAM_TO_HOST;
+    uint32_t id = LH_OP_NONE;
+
+    for (uint32_t i = 0; i < call->uses_count; i += 2) {
+        const LhRegion from = region_of(e, list, &uses[i]), to = region_of(e, list, &uses[i + 1]);
+        LhKernelArgs args = { 0 };
+
+        args.copy.bytes = lh_region_bytes(e->program, from);
+        args.copy.beside = lh_step_beside_bytes(plan, list, uses[to_host ? i + 1 : i].tensor);
+        id = lh_emit_compute(e, lh_step_stream_index(plan, call->stream),
+                             to_host ? LH_KERNEL_ID_to_host : LH_KERNEL_ID_from_host, &args);
+        lh_emit_operand(e, from.slot, from.part, from.count);
+        lh_emit_operand(e, to.slot, to.part, to.count);
+        if (i == 0)
+            wait(e, call);
+    }
+    remember(e, call, id);
+}
+
 static void
 emit_call(LhEmitter *e, const LhStepList *list, const LhStepCall *call)
 {
@@ -296,6 +321,11 @@ emit_call(LhEmitter *e, const LhStepList *list, const LhStepCall *call)
         break;
     case LH_STEP_CALL_EXCHANGE:
         emit_exchange(e, list, call);
+        break;
+    case LH_STEP_CALL_COPY:
+        emit_copies(e, list, call);
+        break;
+    case LH_STEP_CALL_RELEASE:
         break;
     case LH_STEP_CALL_SYNC:
         lh_emit_sync(e);
@@ -318,6 +348,18 @@ last_computed(const LhEmitter *e)
     const uint32_t embedded = e->embedded->last[0];
 
     return own == LH_OP_NONE || (embedded != LH_OP_NONE && embedded > own) ? embedded : own;
+}
+
+static void
+begin_module(LhEmitter *e, const LhStepCall *call, const LhSubprogram *embedding, uint32_t context)
+{
+    lh_subprogram_begin(e, embedding, context, last_computed(e));
+    for (uint32_t s = 0; s < LH_STEP_STREAMS; s++) {
+        const uint32_t back = call->waits.back[s];
+
+        if (back > 0)
+            lh_subprogram_wait(e, e->marks[MARK_HISTORY + s * LH_STEP_HISTORY + back - 1]);
+    }
 }
 
 /* Emits the next step of a module; true if it was the last one. */
@@ -358,7 +400,7 @@ emit_module(LhEmitter *e, const LhStepList *list, const LhStepCall *call)
     e->layer = call->layer;
     e->micro_batch = micro_batch;
     if (e->marks[MARK_STEP] == 0)
-        lh_subprogram_begin(e, &embedding, place.context, last_computed(e));
+        begin_module(e, call, &embedding, place.context);
     lh_subprogram_step(e, &embedding);
     return ++e->marks[MARK_STEP] == module_steps(plan, number, call->backward, place.context);
 }

@@ -224,5 +224,7 @@ typedef enum {
     LH_STEP_OF_NORM,
     LH_STEP_OF_CLOCK,
     LH_STEP_OF_OTHER,
+    LH_STEP_OF_HOST,         /* copy of a role's tensor in host memory */
+    LH_STEP_OF_HOST_UNFUSED, /* likewise of LH_STEP_OF_UNFUSED, which moves with it */
     LH_STEP_FAMILIES
 } LhStepFamily;

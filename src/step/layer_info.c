@@ -80,6 +80,14 @@ lh_step_chunk_of(const LhStepPlan *plan, uint32_t layer)
            lh_step_places_of_chunk(&plan->params);
 }
 
+bool
+lh_step_offloads(const LhStepPlan *plan, uint32_t layer)
+{
+    const uint32_t first = lh_step_chunk_begins(&plan->params, lh_step_chunk_of(plan, layer));
+
+    return layer < plan->layers && layer - first < plan->params.offload_layers;
+}
+
 uint32_t
 lh_step_stage_of(const LhStepPlan *plan, uint32_t layer)
 {

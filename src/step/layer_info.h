@@ -14,6 +14,9 @@ uint32_t lh_step_layers(const LhStepPlan *plan);
 /* Index of the chunk with a layer, among all chunks of the model. */
 uint32_t lh_step_chunk_of(const LhStepPlan *plan, uint32_t layer);
 
+/* Whether the layer's activations wait for its backward pass in host memory. */
+bool lh_step_offloads(const LhStepPlan *plan, uint32_t layer);
+
 /* Pipeline stage of a layer; that of the index after the last layer has the head. */
 uint32_t lh_step_stage_of(const LhStepPlan *plan, uint32_t layer);
 /* Whether a stage has a weight: one of its layers; the first stage also the embedding; the last one

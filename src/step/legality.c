@@ -3,6 +3,7 @@
 
 #include "step/memory/recomputation.h"
 #include "step/packs.h"
+#include "step/pipeline/pipeline.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -240,6 +241,37 @@ check_pipeline(const LhStepParams *p, GError **error)
     return check_stages(p, error);
 }
 
+/* Layers of the smallest chunk. */
+static uint32_t
+layers_of_chunk(const LhStepParams *p)
+{
+    uint32_t least = (uint32_t)p->model->num_layers;
+
+    for (uint32_t chunk = 0; chunk < lh_step_stages(p) * lh_step_chunks(p); chunk++)
+        least = MIN(least, lh_step_chunk_begins(p, chunk + 1) - lh_step_chunk_begins(p, chunk));
+    return least;
+}
+
+static bool
+check_offload(const LhStepParams *p, GError **error)
+{
+    const uint32_t layers = layers_of_chunk(p);
+    const char *of = lh_step_chunks(p) > 1   ? "a chunk of a pipeline stage has"
+                     : lh_step_stages(p) > 1 ? "a pipeline stage has"
+                                             : "the model has";
+
+    if (p->offload_layers > 0 && p->recompute.layers > 0)
+        return lh_program_refuse(error,
+                                 "layers that --recompute-method chooses cannot be offloaded; "
+                                 "recompute all layers, modules of them, or nothing");
+    if (p->offload_layers <= layers || p->offload_layers == LH_STEP_OFFLOAD_ALL)
+        return true;
+    return lh_program_refuse(error,
+                             "the activations of %u layers cannot be offloaded where %s %u; "
+                             "nearest legal number: %u, or all",
+                             p->offload_layers, of, layers, layers);
+}
+
 bool
 lh_step_check(const LhStepParams *p, GError **error)
 {
@@ -251,5 +283,6 @@ lh_step_check(const LhStepParams *p, GError **error)
     if (p->micro_batches > UINT16_MAX)
         return lh_program_refuse(error, "a step has at most %u micro-batches", UINT16_MAX);
     return check_model(p, error) && check_tensor_parallel(p, error) && check_pipeline(p, error) &&
-           lh_step_check_recomputation(p, error) && lh_step_check_packs(p, error);
+           lh_step_check_recomputation(p, error) && lh_step_check_packs(p, error) &&
+           check_offload(p, error);
 }

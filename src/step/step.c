@@ -159,21 +159,25 @@ static const char *const family_names[LH_STEP_FAMILIES] = {
     [LH_STEP_OF_LOSS] = "loss",
     [LH_STEP_OF_NORM] = "grad_norm",
     [LH_STEP_OF_OTHER] = "other",
+    [LH_STEP_OF_HOST_UNFUSED] = "host.unfused",
 };
 
-/* "saved.x", "w.norm1", "w.kv_lin", "w.head@3": family, role or weight, variant of the layers if
- * they differ, and stage if only one has it. */
+/* "saved.x", "host.x", "w.norm1", "w.kv_lin", "w.head@3": family, role or weight, variant of the
+ * layers if they differ, and stage if only one has it. */
 static char *
 slot_name(const LhStepClass *c)
 {
     GString *name = g_string_new(NULL);
 
-    if (c->family == LH_STEP_OF_ROLE)
-        g_string_printf(name, "%s%s%s", c->kept ? "saved." : "",
+    if (c->family == LH_STEP_OF_ROLE || c->family == LH_STEP_OF_HOST)
+        g_string_printf(name, "%s%s%s",
+                        c->family == LH_STEP_OF_HOST ? "host."
+                        : c->kept                    ? "saved."
+                                                     : "",
                         lh_step_role_name((LhStepRole)c->what), c->name);
     else if (c->family >= LH_STEP_OF_STEP_COPY && c->family != LH_STEP_OF_CLOCK)
-        g_string_printf(name, "%s%s%s", c->kept ? "saved." : "", family_names[c->family],
-                        c->what == LH_STEP_W_HEAD ? "_loss" : "");
+        g_string_printf(name, "%s%s%s", c->kept && !lh_step_is_on_host(c->family) ? "saved." : "",
+                        family_names[c->family], c->what == LH_STEP_W_HEAD ? "_loss" : "");
     else
         g_string_printf(name, "%s.%s%s", family_names[c->family],
                         lh_step_weight_name((LhStepWeight)c->what), c->name);
@@ -191,6 +195,10 @@ declare(LhStepPlan *plan, LhProgram *program)
     lh_program_add_stream(program, "scatter", LH_STREAM_COMM);
     if (lh_step_stages(&plan->params) > 1)
         lh_program_add_stream(program, "pipe", LH_STREAM_COMM);
+    if (plan->params.offload_layers > 0) {
+        lh_program_add_stream(program, "to_host", LH_STREAM_COMM);
+        lh_program_add_stream(program, "from_host", LH_STREAM_COMM);
+    }
     for (guint i = 0; i < plan->classes->len; i++) {
         const uint32_t ranks = (uint32_t)lh_step_stage_ranks(&plan->params);
         LhStepClass *c = &g_array_index(plan->classes, LhStepClass, i);
@@ -203,6 +211,7 @@ declare(LhStepPlan *plan, LhProgram *program)
                                                    .role = c->stays ? LH_SLOT_STATE : LH_SLOT_TEMP,
                                                    .dtype = c->shape.dtype,
                                                    .head_dim = c->shape.head_dim,
+                                                   .on_host = lh_step_is_on_host(c->family),
                                                    .category = c->shape.category,
                                                    .parts = c->shape.parts * c->instances,
                                                    .part_bytes = c->shape.part_bytes,
@@ -301,6 +310,7 @@ static bool
 fill(LhStepPlan *plan, LhStepUnits *units)
 {
     record(plan, units);
+    lh_step_offload(plan);
     lh_step_place(plan);
     add_all_held(plan);
     lh_step_order(plan);

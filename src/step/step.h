@@ -16,6 +16,8 @@
  *     kernel_args.c      arguments of the kernel that a row calls
  *     sharding.c         weights and gradients: which ranks hold, gather and reduce them
  *     optimizer_calls.c  the optimizer's calls
+ *     offload.c          activations that wait for the backward pass in host memory
+ *     offload_forms.c    which tensors these are, from the tables alone
  *     sync_edges.c       what calls on different streams wait for
  *     call_ops.c         turns calls into ops of a rank
  *     formulas.c         parameters, flops and bytes, computed from the model alone
@@ -74,6 +76,8 @@ typedef struct {
     uint32_t optimizer_traffic; /* per parameter */
     double clip;                /* largest norm of the gradients; 0: no clipping */
 } LhStepBehaviour;
+
+#define LH_STEP_OFFLOAD_ALL UINT32_MAX
 
 /* Constants of norms and Adam that neither framework nor model gives. */
 #define LH_STEP_NORM_EPSILON 1e-5
@@ -136,6 +140,9 @@ typedef struct {
     /* Rows of a tile of the MLP, at most; backward, each tile is computed again (ALST,
      * arXiv 2506.13996). 0: the MLP is not tiled. */
     uint64_t mlp_tile_rows;
+    /* The first so many layers of each chunk keep their activations in host memory between forward
+     * and backward pass (offload.c); LH_STEP_OFFLOAD_ALL: all layers. */
+    uint32_t offload_layers;
     LhStepBehaviour behaviour;
     double learning_rate;
     /* Replaces the attention programs that the schedules would make; borrowed for the life of the
@@ -209,7 +216,9 @@ typedef enum {
     LH_STEP_STREAM_GATHER,
     LH_STEP_STREAM_SCATTER,
     LH_STEP_STREAM_PIPELINE, /* only with pipeline parallelism */
-    LH_STEP_STREAMS,         /* the attention programs' own streams follow */
+    LH_STEP_STREAM_TO_HOST,  /* with offload; without a pipeline their indices in the program are */
+    LH_STEP_STREAM_FROM_HOST, /* lower by one */
+    LH_STEP_STREAMS,          /* the attention programs' own streams follow */
 } LhStepStream;
 
 /* Dimension of parallelism that an op of a step communicates for (lh_step_dimension()). */
@@ -221,3 +230,8 @@ typedef enum {
     LH_DIMENSION_PIPELINE,
     LH_DIMENSIONS /* none: a compute op */
 } LhDimension;
+
+/* What the exposed time of a rank may be charged to: a dimension, or copies between device and
+ * host. */
+#define LH_EXPOSED_OFFLOAD LH_DIMENSIONS
+#define LH_STEP_EXPOSED (LH_DIMENSIONS + 1)

@@ -85,6 +85,8 @@ typedef enum {
     LH_STEP_CALL_COLLECTIVE,
     LH_STEP_CALL_EXCHANGE, /* between stages */
     LH_STEP_CALL_MODULE,
+    LH_STEP_CALL_COPY,    /* between device and host: an op for each tensor; uses alternate */
+    LH_STEP_CALL_RELEASE, /* no op: its tensors, being copied to the host, stay until here */
     LH_STEP_CALL_SYNC,
     LH_STEP_CALL_ALLOC,
     LH_STEP_CALL_FREE,
@@ -231,6 +233,34 @@ void lh_step_record_turns(LhStepPlan *plan, uint32_t stage, const GArray *turns,
 /* tensor_sizes.c: for a tensor of any family. */
 LhStepShape lh_step_tensor_shape(const LhStepPlan *plan, const LhStepTensor *tensor);
 uint64_t lh_step_piece_elements(const LhStepPlan *plan, LhStepWeight weight, uint32_t layer);
+
+/* offload.c: lets activations of offloaded layers wait in host memory, in all recorded lists; bytes
+ * that a copy of @tensor, of the host, moves beside it. */
+void lh_step_offload(LhStepPlan *plan);
+uint64_t lh_step_beside_bytes(const LhStepPlan *plan, const LhStepList *list, uint32_t tensor);
+
+/* The index of a stream in the program. */
+static inline uint8_t
+lh_step_stream_index(const LhStepPlan *plan, uint8_t stream)
+{
+    const bool pipe = lh_step_stages(&plan->params) > 1;
+
+    return (uint8_t)(stream > LH_STEP_STREAM_PIPELINE && !pipe ? stream - 1 : stream);
+}
+
+/* Whether a stream copies between device and host: attention may have to wait for it. */
+static inline bool
+lh_step_is_of_host(uint32_t stream)
+{
+    return stream == LH_STEP_STREAM_TO_HOST || stream == LH_STEP_STREAM_FROM_HOST;
+}
+
+/* Whether the family of a tensor is in host memory. */
+static inline bool
+lh_step_is_on_host(uint8_t family)
+{
+    return family == LH_STEP_OF_HOST || family == LH_STEP_OF_HOST_UNFUSED;
+}
 
 /* sync_edges.c: sets the waits of all calls; needs placed lists. */
 void lh_step_order(LhStepPlan *plan);

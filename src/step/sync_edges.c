@@ -35,6 +35,9 @@ typedef struct {
     uint32_t *first_whole;           /* [classes]: index of the first instance */
     uint32_t count[LH_STEP_STREAMS]; /* calls so far */
     Clock now[LH_STEP_STREAMS];      /* calls that the next call of a stream comes after */
+    /* The last copy to the host whose tensors have been released since: the next call of the
+     * compute stream waits for it, since kernels from then on may use their memory. 0: none. */
+    uint32_t released;
     GArray *clocks[LH_STEP_STREAMS]; /* of Clock, one for each call of a stream, including itself */
 } Tracker;
 
@@ -89,6 +92,11 @@ static void
 find_needed(const Tracker *t, const LhStepList *list, const LhStepCall *call,
             uint32_t needed[LH_STEP_STREAMS])
 {
+    /* The copies of a layer begin when the layer before them in the program is done. */
+    if (call->does == LH_STEP_CALL_COPY)
+        require(needed, call, LH_STEP_STREAM_COMPUTE, t->count[LH_STEP_STREAM_COMPUTE]);
+    if (call->stream == LH_STEP_STREAM_COMPUTE)
+        require(needed, call, LH_STEP_STREAM_TO_HOST, t->released);
     for (uint32_t i = 0; i < call->uses_count; i++) {
         const LhStepUse use = parts_of_call(list, call, i);
         uint32_t count;
@@ -129,7 +137,7 @@ set_waits(Tracker *t, LhStepCall *call, const uint32_t needed[LH_STEP_STREAMS])
 
         if (needed[s] <= now->calls[s])
             continue;
-        g_assert(call->does != LH_STEP_CALL_MODULE);
+        g_assert(call->does != LH_STEP_CALL_MODULE || lh_step_is_of_host(s));
         back = MIN(t->count[s] - needed[s] + 1, LH_STEP_HISTORY);
         call->waits.back[s] = (uint8_t)back;
         join(now, &g_array_index(t->clocks[s], Clock, t->count[s] - back));
@@ -171,12 +179,25 @@ note_uses(const Tracker *t, const LhStepList *list, const LhStepCall *call)
     }
 }
 
+/* Notes the copy that reads the tensors of a release. */
+static void
+note_release(Tracker *t, const LhStepList *list, const LhStepCall *call)
+{
+    for (uint32_t i = 0; i < call->uses_count; i++) {
+        uint32_t count;
+        const Part *parts = first_of(t, list, &lh_step_uses(list, call)[i], &count);
+
+        for (uint32_t k = 0; k < count; k++)
+            t->released = MAX(t->released, parts[k].readers[LH_STEP_STREAM_TO_HOST]);
+    }
+}
+
 static void
 order_call(Tracker *t, const LhStepList *list, LhStepCall *call)
 {
     const bool counts = call->does == LH_STEP_CALL_COMPUTE ||
                         call->does == LH_STEP_CALL_COLLECTIVE ||
-                        call->does == LH_STEP_CALL_EXCHANGE;
+                        call->does == LH_STEP_CALL_EXCHANGE || call->does == LH_STEP_CALL_COPY;
     uint32_t needed[LH_STEP_STREAMS] = { 0 };
 
     if (call->does == LH_STEP_CALL_SYNC) {
@@ -186,6 +207,8 @@ order_call(Tracker *t, const LhStepList *list, LhStepCall *call)
         }
         return;
     }
+    if (call->does == LH_STEP_CALL_RELEASE)
+        note_release(t, list, call);
     if (!counts && call->does != LH_STEP_CALL_MODULE)
         return;
     find_needed(t, list, call, needed);

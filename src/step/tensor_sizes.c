@@ -566,9 +566,9 @@ lh_step_tensor_shape(const LhStepPlan *plan, const LhStepTensor *tensor)
     const LhDtype gradient = lh_step_gradient_dtype(plan);
     uint64_t elements;
 
-    if (tensor->family == LH_STEP_OF_ROLE)
+    if (tensor->family == LH_STEP_OF_ROLE || tensor->family == LH_STEP_OF_HOST)
         return lh_step_role_shape(plan, (LhStepRole)tensor->what, tensor->layer);
-    if (tensor->family == LH_STEP_OF_UNFUSED)
+    if (tensor->family == LH_STEP_OF_UNFUSED || tensor->family == LH_STEP_OF_HOST_UNFUSED)
         return shape_of_unfused(plan, tensor);
     if (tensor->family >= LH_STEP_OF_STEP_COPY)
         return shape_of_rank(plan, (LhStepFamily)tensor->family, tensor->stage);

@@ -117,15 +117,18 @@ wanted_dtype(const LhProof *proof, const LhOp *op, uint32_t i, LhDtype activatio
 }
 
 /* Kernels for any kind of tensor work on heads of whole rows, and on k and v together; not on
- * statistics, alone or with o. Those of linear attention move states, or their gradients. */
+ * statistics, alone or with o. Those of linear attention move states, or their gradients. Copies
+ * between device and host take everything. */
 static bool
 suits_any(const LhKernel *kernel, LhTensorKind kind)
 {
     const uint32_t states = 1u << LH_TENSOR_STATE | 1u << LH_TENSOR_DSTATE;
-    const uint32_t suitable =
-        kernel->linear ? states
-                       : 1u << LH_TENSOR_Q | 1u << LH_TENSOR_KV | 1u << LH_TENSOR_O |
-                             1u << LH_TENSOR_DO | 1u << LH_TENSOR_DQ | 1u << LH_TENSOR_DKV | states;
+    const uint32_t suitable = kernel->args == LH_ARGS_COPY ? UINT32_MAX
+                              : kernel->linear
+                                  ? states
+                                  : 1u << LH_TENSOR_Q | 1u << LH_TENSOR_KV | 1u << LH_TENSOR_O |
+                                        1u << LH_TENSOR_DO | 1u << LH_TENSOR_DQ |
+                                        1u << LH_TENSOR_DKV | states;
 
     return (suitable >> kind & 1) != 0;
 }
@@ -232,11 +235,14 @@ lh_form_check_compute(LhProof *proof, uint32_t g)
             !lh_form_check_whole(proof, g, &op->compute.regions[i]))
             return false;
     }
-    if (!check_operands(proof, g, operands) || !check_operands_apart(proof, g, operands))
+    if (!check_operands(proof, g, operands) || !check_operands_apart(proof, g, operands) ||
+        !lh_form_check_memories(proof, g))
         return false;
     /* Embedded programs are proven separately. */
     if (kernel->args == LH_ARGS_NONE || lh_program_embeds(proof->program, op))
         return true;
+    if (kernel->args == LH_ARGS_COPY)
+        return lh_form_check_copy(proof, g);
     if (kernel->args != LH_ARGS_ATTENTION)
         return check_elements(proof, g) && lh_form_check_layer_args(proof, g);
     return check_mask(proof, g, &op->compute.args) && check_reversed(proof, g, op) &&

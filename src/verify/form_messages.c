@@ -38,6 +38,7 @@ lh_form_check_exchange(LhProof *proof, uint32_t g)
         for (uint32_t k = 0; k < part->regions_count; k++) {
             if (!(part->send ? lh_form_check_region : lh_form_check_target)(proof, g,
                                                                             &part->regions[k]) ||
+                !lh_form_check_on_device(proof, g, &part->regions[k]) ||
                 !lh_form_check_half(proof, g, &part->regions[k]))
                 return false;
         }
@@ -143,6 +144,8 @@ lh_form_check_collective(LhProof *proof, uint32_t g)
     for (uint32_t i = 0; i < op->collective.tensors_count; i++) {
         if (!lh_form_check_region(proof, g, &op->collective.send[i]) ||
             !lh_form_check_target(proof, g, &op->collective.receive[i]) ||
+            !lh_form_check_on_device(proof, g, &op->collective.send[i]) ||
+            !lh_form_check_on_device(proof, g, &op->collective.receive[i]) ||
             !check_collective_tensor(proof, g, i))
             return false;
         wire_bytes += lh_tensor_wire_bytes(proof->program, op, i);

@@ -110,6 +110,12 @@ bool lh_form_check_target(LhProof *proof, uint32_t g, const LhRegion *region);
 bool lh_form_check_whole(LhProof *proof, uint32_t g, const LhRegion *region);
 bool lh_form_check_half(LhProof *proof, uint32_t g, const LhRegion *region);
 
+/* form_memories.c: operands of a call in the memory that its kernel needs; a region that must be in
+ * device memory; a copy between the memories. */
+bool lh_form_check_memories(LhProof *proof, uint32_t g);
+bool lh_form_check_on_device(LhProof *proof, uint32_t g, const LhRegion *region);
+bool lh_form_check_copy(LhProof *proof, uint32_t g);
+
 /* form_compute.c: a compute op has the operands and arguments of its kernel. */
 bool lh_form_check_compute(LhProof *proof, uint32_t g);
 

@@ -18,6 +18,8 @@ drop_links(LhTopology *t)
         t->tree.memory_gpus = 0;
         t->tree.memory_from.provenance = 0;
     }
+    if (t->host_link.bandwidth == 0)
+        t->host_link = lh_topology_nothing.host_link;
     if (t->nics_per_node == 0) {
         t->nic = lh_topology_nothing.nic;
         t->nic_of_gpu = t->slower_nodes = NULL;

@@ -156,7 +156,7 @@ static const FormField form_fields[] = {
     FIELD(head_dim, SHARED), FIELD(start, UINT),      FIELD(stride, STRIDE),
     FIELD(base, REAL),       FIELD(choices, UINT),    FIELD(learning_rate, REAL),
     FIELD(beta1, REAL),      FIELD(beta2, REAL),      FIELD(weight_decay, REAL),
-    FIELD(clip, REAL),
+    FIELD(clip, REAL),       FIELD(bytes, UINT),      FIELD(beside, UINT),
 };
 
 static const FormField *

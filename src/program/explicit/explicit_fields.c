@@ -141,6 +141,9 @@ static const LhField slot_fields[] = {
       .description =
           "True for an input or output that is saved between the passes by heads: it holds all "
           "segments of saved_group ranks for the rank's slices of the heads." },
+    { AT(LhFormSlot, on_host, BOOL),
+      .description = "True for a temporary slot in host memory, which only the kernels to_host and "
+                     "from_host touch." },
     END,
 };
 
@@ -287,6 +290,11 @@ static const LhField op_fields[] = {
     { AT(LhFormOp, stride, INT), .min = 0, .max = ROWS_MAX,
       .description =
           "Stride of the query and key rows, or of the rows in a change to heads; 1 if absent." },
+    { AT(LhFormOp, bytes, UINT), .min = 1, .max = SLOT_BYTES_MAX,
+      .description = "Bytes of a copy between device and host." },
+    { AT(LhFormOp, beside, UINT), .min = 0, .max = SLOT_BYTES_MAX,
+      .description = "Further bytes that move with a copy, of memory that no slot holds; 0 if "
+                     "absent." },
     { AT(LhFormOp, first, BOOL),
       .description = "Initialise the accumulators instead of adding to them." },
     { AT(LhFormOp, reversed, BOOL),

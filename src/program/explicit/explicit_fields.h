@@ -32,7 +32,7 @@ typedef struct {
 typedef struct {
     char *name;
     int kind, role, dtype; /* dtype may be LH_FORM_NO_CHOICE */
-    bool by_heads;
+    bool by_heads, on_host;
     uint64_t parts, part_bytes, element_bytes;
     uint64_t head_dim;
 } LhFormSlot;
@@ -63,7 +63,8 @@ typedef struct {
     int mask;
     int64_t shift;
     uint64_t nq, nk, pairs, batch, heads, groups, head_dim;
-    uint64_t m, n, k, elements; /* 0 if absent, like the next row */
+    uint64_t m, n, k, elements; /* 0 if absent, like the next rows */
+    uint64_t bytes, beside;
     uint64_t experts, choices, members, rows, width, vocabulary, first_row, count, tokens, start,
         traffic;
     double epsilon, base, learning_rate, beta1, beta2, weight_decay, clip;

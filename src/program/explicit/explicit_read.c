@@ -242,6 +242,7 @@ read_slots(LhFormReader *r, const LhForm *form)
                               .role = (LhSlotRole)f->role,
                               .head_dim = (uint32_t)f->head_dim,
                               .by_heads = f->by_heads || is_saved(form, f),
+                              .on_host = f->on_host,
                               .parts = (uint32_t)MAX(f->parts, 1),
                               .part_bytes = f->part_bytes };
 

@@ -99,6 +99,7 @@ note_slot(const LhProgram *program, const LhSlot *slot, LhFormSlot *form)
     form->dtype = is_unusual(program, slot->dtype) ? (int)slot->dtype : LH_FORM_NO_CHOICE;
     form->head_dim = slot->head_dim == usual ? 0 : slot->head_dim;
     form->by_heads = slot->by_heads;
+    form->on_host = slot->on_host;
 }
 
 /* Caller frees. */

@@ -107,11 +107,20 @@ cell_text(const LhField *field, const void *of)
 
 /* ---- rows ---- */
 
+/* Optional fields have a column where they have a value. */
+static bool
+is_shown(const LhField *field, const void *of)
+{
+    return is_column(field) &&
+           ((field->flags & LH_FIELD_REQUIRED) != 0 ||
+            (of != NULL && !lh_json_is_none(field, (const char *)of + field->offset)));
+}
+
 void
-lh_field_keys(const LhField *fields, GPtrArray *keys)
+lh_field_keys(const LhField *fields, const void *of, GPtrArray *keys)
 {
     for (const LhField *field = fields; field->name != NULL; field++)
-        if (is_column(field))
+        if (is_shown(field, of))
             g_ptr_array_add(keys, g_strdup(field->name));
 }
 
@@ -119,15 +128,15 @@ void
 lh_field_texts(const LhField *fields, const void *of, GPtrArray *texts)
 {
     for (const LhField *field = fields; field->name != NULL; field++)
-        if (is_column(field))
+        if (is_shown(field, of))
             g_ptr_array_add(texts, cell_text(field, of));
 }
 
 void
-lh_field_columns(const LhField *fields, LhTable *table)
+lh_field_columns(const LhField *fields, const void *of, LhTable *table)
 {
     for (const LhField *field = fields; field->name != NULL; field++)
-        if (is_column(field))
+        if (is_shown(field, of))
             lh_table_column(table, field->name, "", NULL, false);
 }
 
@@ -135,7 +144,7 @@ void
 lh_field_cells(const LhField *fields, const void *of, LhTable *table)
 {
     for (const LhField *field = fields; field->name != NULL; field++) {
-        g_autofree char *text = is_column(field) ? cell_text(field, of) : NULL;
+        g_autofree char *text = is_shown(field, of) ? cell_text(field, of) : NULL;
 
         if (text != NULL)
             lh_table_cell(table, text, NULL);

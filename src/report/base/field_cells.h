@@ -9,14 +9,16 @@
 #include "report/base/table.h"
 
 /* Adds a column for each field, before the first row. Fields of objects have no column, except
- * MEMBERS and ARRAYs of numbers and choices. */
-void lh_field_columns(const LhField *fields, LhTable *table);
+ * MEMBERS and ARRAYs of numbers and choices. Optional fields (IF_ANY) have one if they have a value
+ * in
+ * @of, a row of the table; NULL: none. */
+void lh_field_columns(const LhField *fields, const void *of, LhTable *table);
 
 /* Adds the cells of @of to the last row. */
 void lh_field_cells(const LhField *fields, const void *of, LhTable *table);
 
 /* Appends the names of the columns to @keys, and the texts of the cells to @texts (copies). */
-void lh_field_keys(const LhField *fields, GPtrArray *keys);
+void lh_field_keys(const LhField *fields, const void *of, GPtrArray *keys);
 void lh_field_texts(const LhField *fields, const void *of, GPtrArray *texts);
 
 /* Whether the cells of the field are texts rather than numbers, also where they are empty. */

@@ -103,6 +103,8 @@ const LhField lh_case_fields[] = {
                         "null for one attention module."),
     CASE(DOUBLE, rank_imbalance, "rank_imbalance", OR_NULL, .min = 1, .max = -1,
          .description = "The same of a data-parallel rank, over all its micro-batches."),
+    CASE(STRING, cpu_offloading_num_layers, "cpu_offloading_num_layers", IF_ANY,
+         .description = "Layers of each chunk whose activations are offloaded to the host."),
     CASE(CHOICE, cost, "cost", ALWAYS, .choices = lh_cost_mode_names,
          .description = "Time model of kernels."),
     CASE(CHOICE, network, "network", ALWAYS, .choices = lh_network_model_names,
@@ -243,6 +245,8 @@ fill_step(LhCaseValues *v, const LhSetup *setup)
         v->micro_batch_imbalance = imbalance.micro_batches;
         v->rank_imbalance = imbalance.ranks;
     }
+    if (p != NULL)
+        v->cpu_offloading_num_layers = g_strdup(setup->scenario->cpu_offloading_num_layers);
 }
 
 /* For elements of @size bytes; NULL: none. */

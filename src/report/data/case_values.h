@@ -73,6 +73,7 @@ typedef struct {
     int main_params_dtype, main_grads_dtype, exp_avg_dtype;
     uint64_t packs;
     double micro_batch_imbalance, rank_imbalance;
+    char *cpu_offloading_num_layers; /* owned; NULL: none */
     int cost;
     int network;
     int collectives;

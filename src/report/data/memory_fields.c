@@ -129,3 +129,19 @@ lh_out_of_memory_values(const LhSimResult *r)
     memcpy(v.by_category, r->ranks[totals.peak_rank].peak->by_category, sizeof(v.by_category));
     return v;
 }
+
+/* ---- offload ---- */
+
+const LhField lh_offload_fields[] = {
+    LH_FIELD_ROW(UINT, LhOffloadValues, rank_bytes, "host_peak_bytes_max", ALWAYS,
+                 .description = "Highest peak of host memory of a rank."),
+    LH_FIELD_ROW(UINT, LhOffloadValues, node.needed_bytes, "node_host_bytes_max", ALWAYS,
+                 .description = "Host memory of the node that needs most: the sum of its ranks' "
+                                "peaks."),
+    LH_FIELD_ROW(UINT, LhOffloadValues, node.limit_bytes, "node_host_limit_bytes", ALWAYS,
+                 .description = "Host memory of a node; 0: not known."),
+    LH_FIELD_ROW(DOUBLE, LhOffloadValues, exposed_s, "exposed_offload_s", ALWAYS, .max = -1,
+                 .description =
+                     "Exposed copies between device and host, seconds; mean over ranks."),
+    { .name = NULL },
+};

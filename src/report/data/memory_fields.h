@@ -34,6 +34,15 @@ typedef struct {
 
 extern const LhField lh_out_of_memory_fields[];
 
+/* What offload takes. */
+typedef struct {
+    uint64_t rank_bytes;
+    LhHostMemory node;
+    double exposed_s;
+} LhOffloadValues;
+
+extern const LhField lh_offload_fields[];
+
 /* Peak of the rank with the highest one. */
 LhPeakValues lh_peak_values(const LhSimResult *result);
 

@@ -97,11 +97,23 @@ describe_least(const LhSetup *setup, const LhSimResult *result)
     return g_string_free(out, FALSE);
 }
 
+static char *
+describe_host(const LhHostMemory *host)
+{
+    g_autofree char *needed = lh_format_bytes(host->needed_bytes);
+    g_autofree char *limit = lh_format_bytes(host->limit_bytes);
+
+    return g_strdup_printf("node %u needs %s of its %s of host memory for offloaded activations",
+                           host->node, needed, limit);
+}
+
 char *
 lh_describe_memory_limit(const LhSetup *setup, const LhSimResult *result)
 {
     const LhOutOfMemory *oom = result->out_of_memory;
 
+    if (oom == NULL)
+        return describe_host(&result->host_memory);
     return oom->by_category[LH_CATEGORY_ATTENTION] != oom->needed_bytes
                ? describe_peak(setup, result)
                : describe_least(setup, result);

@@ -248,7 +248,7 @@ lh_plan_table(const LhPlanAnswer *answer, const LhPlanWeights *weights)
         any = any || cluster->ways->len > 0;
     }
     if (any)
-        lh_field_columns(lh_plan_way_fields, table);
+        lh_field_columns(lh_plan_way_fields, NULL, table);
     for (guint c = 0; c < answer->clusters->len; c++) {
         const LhPlanCluster *cluster = lh_plan_cluster_at(answer, c);
 

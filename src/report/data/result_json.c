@@ -92,6 +92,7 @@ typedef struct {
     uint64_t peak_bytes_by_tensor[LH_TENSOR_KINDS];
     LhPeakValues *peak;
     LhOutOfMemoryValues *out_of_memory; /* NULL also if everything fits */
+    LhOffloadValues *offload;           /* NULL also if nothing is offloaded */
 } Row;
 
 static const LhField row_fields[] = {
@@ -110,6 +111,8 @@ static const LhField row_fields[] = {
                  .fields = lh_out_of_memory_fields,
                  .description = "Memory needed beyond what is available; null if everything fits. "
                                 "The simulation continues, so that times are known."),
+    LH_FIELD_ROW(POINTER, Row, offload, "offload", IF_ANY, .fields = lh_offload_fields,
+                 .description = "Host memory and copies of offloaded activations; absent without."),
     { .name = NULL },
 };
 
@@ -137,6 +140,12 @@ row_new(const LhSetup *setup, const LhCompareRow *row, LhTime best_ps)
         return r;
     r->per_rank = find_per_rank(row);
     fill_memory(r, row->result);
+    if (setup->step == NULL || row->step.host_memory.needed_bytes == 0)
+        return r;
+    r->offload = g_new(LhOffloadValues, 1);
+    *r->offload = (LhOffloadValues){ .rank_bytes = row->step.host_peak_bytes,
+                                     .node = row->step.host_memory,
+                                     .exposed_s = row->step.exposed_s[LH_EXPOSED_OFFLOAD] };
     return r;
 }
 
@@ -151,6 +160,7 @@ row_free(gpointer data)
     g_free(r->per_rank);
     g_free(r->peak);
     g_free(r->out_of_memory);
+    g_free(r->offload);
     g_free(r);
 }
 

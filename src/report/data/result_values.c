@@ -337,8 +337,8 @@ lh_result_table(const LhSetup *setup, const LhComparison *comparison)
     g_auto(LhCaseValues) of_case = lh_case_values(setup);
     g_autofree LhField *columns = lh_case_columns(setup->scenario);
 
-    lh_field_columns(columns, table);
-    lh_field_columns(lh_row_fields, table);
+    lh_field_columns(columns, &of_case, table);
+    lh_field_columns(lh_row_fields, NULL, table);
     for (guint i = 0; i < comparison->rows->len; i++) {
         g_auto(LhRowValues) of_row =
             lh_row_values(setup, g_ptr_array_index(comparison->rows, i), lh_best_ps(comparison));

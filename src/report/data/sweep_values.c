@@ -50,9 +50,9 @@ columns(const LhSetup *setup)
     g_autofree LhField *of_case = lh_case_columns(NULL);
 
     (void)setup; /* equal for all; what a case need not have is swept, or among what was asked */
-    lh_field_keys(of_case, keys);
-    lh_field_keys(lh_row_fields, keys);
-    lh_field_keys(told_apart_fields, keys);
+    lh_field_keys(of_case, NULL, keys);
+    lh_field_keys(lh_row_fields, NULL, keys);
+    lh_field_keys(told_apart_fields, NULL, keys);
     return strv_of(keys);
 }
 

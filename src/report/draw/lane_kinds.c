@@ -53,6 +53,8 @@ lh_lane_kind(const LhTimelineRecord *r, const LhSetup *setup)
 {
     LhEffect effect;
 
+    if (r->kind == LH_OP_COMPUTE && lh_kernels[r->kernel]->cost == LH_COST_HOST_LINK)
+        return setup->cost == LH_COST_DEVICE ? LH_LANE_TIERS + LH_TIER_PCIE : LH_LANE_TRANSFER;
     if (r->kind != LH_OP_COMPUTE)
         return r->tier < LH_TIERS && setup->cost == LH_COST_DEVICE ? LH_LANE_TIERS + r->tier
                                                                    : LH_LANE_TRANSFER;

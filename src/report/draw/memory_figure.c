@@ -66,7 +66,7 @@ lh_memory_envelope_add(void *data, const LhMemoryRecord *record)
     LhMemoryEnvelope *e = data;
     LhWide bin;
 
-    if (record->rank != e->rank)
+    if (record->rank != e->rank || record->on_host)
         return;
     bin = (LhWide)record->time_ps * LH_MEMORY_BINS / MAX(e->end_ps, 1);
     go_to_bin(e, (uint32_t)MIN(bin, LH_MEMORY_BINS - 1));

@@ -32,17 +32,25 @@ typedef struct {
 
 static const char *const memory_words[] = { MEMORY_SCHEMA, NULL };
 
+/* Of LhMemoryOp.category. */
+static const char *const places[] = {
+    "attention",     "weights", "gradients", "optimizer", "saved", "working",
+    "communication", "logits",  "other",     "host",      NULL,
+};
+G_STATIC_ASSERT(G_N_ELEMENTS(places) == LH_CATEGORIES + 2);
+
 static const LhField record_fields[] = {
     LH_FIELD_ROW(UINT, MemoryRow, rank, "rank", ALWAYS, .description = "The rank."),
     LH_FIELD_SECONDS_ROW(INT, MemoryRow, time_ps, "time_s", ALWAYS,
                          .description = "Time at which the host reaches the op, in seconds."),
     LH_FIELD_ROW(INLINE, MemoryRow, op, "op", ALWAYS, .fields = lh_memory_op_fields),
-    LH_FIELD_ROW(CHOICE, MemoryRow, category, "category", ALWAYS, .choices = lh_category_names,
-                 .description = "Category of the memory allocated or freed."),
+    LH_FIELD_ROW(CHOICE, MemoryRow, category, "category", ALWAYS, .choices = places,
+                 .description = "Category of the memory allocated or freed; host: of a tensor that "
+                                "is offloaded, in host memory."),
     LH_FIELD_ROW(UINT, MemoryRow, category_bytes, "category_bytes", ALWAYS,
                  .description = "Bytes of the category after the op."),
     LH_FIELD_ROW(UINT, MemoryRow, total_bytes, "total_bytes", ALWAYS,
-                 .description = "Bytes of all categories after the op."),
+                 .description = "Bytes of all categories on the device after the op."),
     { .name = NULL },
 };
 
@@ -119,7 +127,7 @@ add_csv(GString *out, const LhMemoryRecord *r)
         g_string_append_printf(out, "%u,%u,%u,%s,", r->op.op, r->op.layer, r->op.micro_batch,
                                lh_phase_names[r->op.phase]);
     g_string_append_printf(out, "%s,%" G_GUINT64_FORMAT ",%" G_GUINT64_FORMAT "\n",
-                           lh_category_names[r->op.category], r->category_bytes, r->bytes);
+                           places[r->op.category], r->category_bytes, r->bytes);
 }
 
 static void

@@ -170,6 +170,9 @@ describe_step(const LhSetup *setup, GString *out)
                            p->module.attention.batch == 1 ? "" : "s", lh_shard_names[p->shard],
                            p->recompute.modules != 0 ? modules : lh_checkpoint_names[p->checkpoint],
                            layers[0] != '\0' ? ", " : "", layers);
+    if (p->offload_layers > 0)
+        g_string_append_printf(out, ", layers offloaded: %s",
+                               setup->scenario->cpu_offloading_num_layers);
     lh_describe_tiles(p, out);
     lh_describe_optimizer(p, out);
     g_string_append_printf(out, "; framework %s\n", setup->step->framework->name);

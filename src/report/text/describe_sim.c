@@ -274,6 +274,17 @@ lh_describe_step(const LhStepAnswer *step)
     if (step->exposed_s[LH_DIMENSION_PIPELINE] > 0)
         add_step_row(table, "exposed: pipeline parallel", "ms", "%.1f",
                      1e3 * step->exposed_s[LH_DIMENSION_PIPELINE]);
+    if (step->host_memory.needed_bytes == 0)
+        return table;
+    add_step_row(table, "exposed: copies of offload", "ms", "%.1f",
+                 1e3 * step->exposed_s[LH_EXPOSED_OFFLOAD]);
+    add_step_row(table, "host memory of a rank", "GiB", "%.2f",
+                 (double)step->host_peak_bytes / LH_GIB);
+    add_step_row(table, "host memory of a node", "GiB", "%.2f",
+                 (double)step->host_memory.needed_bytes / LH_GIB);
+    if (step->host_memory.limit_bytes > 0)
+        add_step_row(table, "... of available", "GiB", "%.2f",
+                     (double)step->host_memory.limit_bytes / LH_GIB);
     return table;
 }
 

@@ -191,6 +191,31 @@ set_micro_batches(const LhScenario *s, const LhStepSizes *sizes, LhStepParams *p
     return true;
 }
 
+/* "all" or a number. Offload is timed by the cluster's link between device and host. */
+static bool
+set_offload(const LhSetup *setup, LhStepParams *p, GError **error)
+{
+    const LhScenario *s = setup->scenario;
+    const char *text = s->cpu_offloading_num_layers;
+    guint64 number = LH_STEP_OFFLOAD_ALL;
+
+    if (text == NULL)
+        return true;
+    if (strcmp(text, "all") != 0 &&
+        !g_ascii_string_to_unsigned(text, 10, 0, UINT16_MAX, &number, NULL))
+        return lh_scenario_error(s, "cpu_offloading_num_layers", error,
+                                 "found \"%.20s\"; allowed: all, or 0 to %u", text, UINT16_MAX);
+    p->offload_layers = (uint32_t)number;
+    if (number > 0 && setup->topology != NULL && MAX(s->cost, 0) == LH_COST_DEVICE &&
+        setup->topology->host_link.bandwidth <= 0)
+        return lh_scenario_error(
+            s, "cpu_offloading_num_layers", error,
+            "topology %s has no host_link, the link between a GPU and its host, that copies would "
+            "take; add one to the file (longhaul help schema topology), or give --cost flops",
+            setup->topology->name);
+    return true;
+}
+
 bool
 lh_setup_check_step_fields(const LhScenario *s, GError **error)
 {
@@ -518,7 +543,8 @@ lh_setup_fill_step(LhSetup *setup, const LhStepSizes *sizes, GError **error)
     if (!set_micro_batches(s, sizes, p, error) || !lh_setup_packs(setup, error) ||
         !set_loss(s, step->framework, p, error) || !set_tiled_mlp(s, p, error))
         return false;
-    if (!lh_setup_recomputation(s, step->framework, &checkpoint, &p->recompute, error))
+    if (!set_offload(setup, p, error) ||
+        !lh_setup_recomputation(s, step->framework, &checkpoint, &p->recompute, error))
         return false;
     lh_setup_step_policy(step,
                          s->shard < 0 ? (LhShard)step->framework->states_shard : (LhShard)s->shard,

@@ -449,6 +449,19 @@ lh_cost_curve_call(const LhDevice *device, const LhKernelRate *curve, LhKernelId
         &row, lh_attention_load(&row, device->sm_count, args, 1, 1, false).flops, false);
 }
 
+static double
+copy_seconds(LhCost *cost, uint64_t bytes)
+{
+    const LhHostLink *link = cost->host_link;
+
+    if (link == NULL || link->bandwidth <= 0)
+        return 0;
+    use(cost, link->from.provenance);
+    if (link->latency_ps > 0)
+        use(cost, link->latency_provenance);
+    return lh_host_link_seconds(link, bytes);
+}
+
 /* Sets @rounding if it affects the result. */
 static double
 device_seconds(LhCost *cost, const LhOp *op, uint32_t element_bytes, double *rounding)
@@ -461,6 +474,8 @@ device_seconds(LhCost *cost, const LhOp *op, uint32_t element_bytes, double *rou
 
     if (kernel->cost == LH_COST_OUTSIDE)
         return 0;
+    if (kernel->cost == LH_COST_HOST_LINK)
+        return copy_seconds(cost, bytes);
     if (kernel->cost == LH_COST_MEMORY)
         return elementwise_seconds(cost, op, bytes);
     if (kernel->cost == LH_COST_PRODUCT)

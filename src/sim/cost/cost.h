@@ -7,6 +7,7 @@
 
 #include "sim/cost/attention_cost.h"
 #include "sim/cost/call_cost.h"
+#include "sim/cost/host_link.h"
 #include "sim/cost/recent_calls.h"
 
 typedef enum {
@@ -60,6 +61,7 @@ typedef struct {
     double spent_s, uncertain_s; /* sums over all ops: time, and time x error */
     double judged_s;             /* time of ops with op_judged */
     LhExtrapolation beyond;
+    const LhHostLink *host_link;  /* for copies between device and host; NULL: they are free */
     const LhFramework *framework; /* for work around attention calls; NULL: none */
     LhCallTrust trust;            /* of that work */
     LhCallHistory calls;
@@ -90,6 +92,13 @@ LhTime lh_cost_compute(LhCost *cost, const LhProgram *program, const LhOp *op, d
 
 /* Adds an op to the sums. lh_cost_compute() has done so for its own. */
 void lh_cost_count(LhCost *cost, const LhOpSeconds *op);
+
+/* Whether an op copies between device and host, on the device's copy engines. */
+static inline bool
+lh_op_is_host_copy(const LhOp *op)
+{
+    return op->kind == LH_OP_COMPUTE && lh_kernels[op->compute.kernel]->cost == LH_COST_HOST_LINK;
+}
 
 /* Whether an op only represents work issued elsewhere. */
 static inline bool

@@ -64,7 +64,8 @@ mix_memory(uint64_t hash, const LhProgram *program, const LhOp *op)
 {
     const LhSlot *slot = &program->slots[op->memory.region.slot];
 
-    hash = lh_mix(hash, (uint64_t)slot->category << 32 | (uint64_t)slot->kind);
+    hash = lh_mix(hash, (uint64_t)slot->on_host << 63 | (uint64_t)slot->category << 32 |
+                            (uint64_t)slot->kind);
     return lh_mix(hash, lh_region_bytes(program, op->memory.region));
 }
 

@@ -35,10 +35,7 @@ lh_lower_bound_new(const LhSimParams *params, LhLowerBoundCalls *calls)
     least->calls = calls;
     least->watched = UINT32_MAX;
     least->free_network = params->cost != LH_COST_DEVICE;
-    lh_cost_init(&least->cost, params->cost, params->device);
-    least->cost.framework = params->framework;
-    least->cost.trust = lh_call_trust(params->framework);
-    least->cost.serving = params->serving;
+    lh_sim_begin_cost(&least->cost, params);
     return least;
 }
 
@@ -339,6 +336,8 @@ run_on_stream(Walk *walk, const LhOp *op, LhTime issued_ps)
         once_ps = only_first_ps(walk, op, takes_ps);
         add_op(walk, op, takes_ps, once_ps);
         add_watched(walk, op, takes_ps - once_ps);
+        if (lh_op_is_host_copy(op))
+            return start_ps + takes_ps;
         walk->sms_ps[op->stream] += (LhTime)((double)takes_ps * occupancy);
         add_busy(walk, op, LH_LEAST_SMS, (LhTime)((double)takes_ps * occupancy),
                  (LhTime)((double)once_ps * occupancy));

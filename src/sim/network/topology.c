@@ -85,6 +85,7 @@ read_topology(const char *file, const LhJson *json, GError **error)
     t->oversubscription = 1;
     for (gsize i = 0; i < G_N_ELEMENTS(links); i++)
         links[i]->latency_provenance = links[i]->ctas_provenance = -1;
+    t->host_link.latency_provenance = -1;
     if (!lh_json_decode(json, lh_topology_fields, t, false, error) ||
         !lh_topology_check(json, t, error))
         return NULL;
@@ -97,6 +98,8 @@ read_topology(const char *file, const LhJson *json, GError **error)
         return NULL;
     for (gsize i = 0; i < G_N_ELEMENTS(links); i++)
         fill_provenances(links[i]);
+    if (t->host_link.latency_provenance < 0)
+        t->host_link.latency_provenance = t->host_link.from.provenance;
     lh_measured_bind(t);
     if (!lh_measured_check(json, "node.collective_times", t, error))
         return NULL;
@@ -164,6 +167,7 @@ const LhTopology lh_topology_nothing = {
     .nvlink = NO_LINK,
     .pcie = NO_LINK,
     .nic = NO_LINK,
+    .host_link = { .from.provenance = -1, .latency_provenance = -1 },
     .switch_latency_ps = -1,
 };
 

@@ -11,6 +11,7 @@
 
 #define CTAS_MAX 1024
 #define ROWS_MAX 1000
+#define HOST_MEMORY_MAX 1e15 /* bytes */
 
 const char *const lh_topology_schemas[] = { "longhaul.topology/1", "longhaul.topology/2", NULL };
 const char *const lh_topology_scale_ups[] = { "none", "nvswitch", "pairs", "memory", NULL };
@@ -185,6 +186,25 @@ static const LhField slowdown_fields[] = {
     { .name = NULL },
 };
 
+static const char *const duplexes[] = { "full", "half", NULL };
+
+static const LhField host_link_fields[] = {
+    BANDWIDTH("bandwidth", host_link.bandwidth, LH_FIELD_REQUIRED,
+              "Bandwidth of copies in one direction (not the wire rate)."),
+    TIME("latency", host_link.latency_ps, 0, "Latency of a copy; 0 if absent."),
+    CHOICE("duplex", host_link.duplex, 0, duplexes,
+           "Whether both directions have this bandwidth at the same time (full), or share it "
+           "(half); full if absent."),
+    COUNT("shared_by", host_link.shared_by, 0, 1, LH_NICS_MAX,
+          "GPUs that share the bandwidth, such as those behind one uplink of a PCIe switch; 1 if "
+          "absent. Each is taken to use its share."),
+    CHOICE("latency_provenance", host_link.latency_provenance, 0, lh_provenance_names,
+           "Provenance of the latency; that of the bandwidth if absent."),
+    LH_FIELDS_EVIDENCE(LhTopology, host_link.from, LH_FIELD_REQUIRED, LH_TOPOLOGY_TEXT_MAX,
+                       "the bandwidth", "the numbers come"),
+    { .name = NULL },
+};
+
 static const LhField node_fields[] = {
     COUNT("gpus", gpus_per_node, LH_FIELD_REQUIRED, 1, LH_NICS_MAX, "GPUs per node."),
     COUNT("hosts", hosts, 0, 1, LH_NICS_MAX,
@@ -194,6 +214,16 @@ static const LhField node_fields[] = {
     OBJECT("pcie", 0, pcie_fields,
            "Links from each GPU to its host and NIC; if absent, GPUs reach the NIC over the "
            "scale-up link."),
+    OBJECT("host_link", 0, host_link_fields,
+           "Link from each GPU to the memory of its host, which offload takes; if absent, nothing "
+           "can be offloaded."),
+    { .name = "host_memory",
+      .type = LH_FIELD_UNIT,
+      .offset = offsetof(LhTopology, host_memory),
+      .unit = LH_UNIT_BYTES,
+      .min = 1,
+      .max = HOST_MEMORY_MAX,
+      .description = "Memory of the node's hosts; no limit of what is offloaded if absent." },
     OBJECT("nics", 0, nics_fields, "Links from a node to the fabric; absent for a single node."),
     OBJECT("collectives", 0, collective_fields,
            "Limit of collectives of several nodes beside that of the NICs; none if absent."),

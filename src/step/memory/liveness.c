@@ -168,9 +168,9 @@ hold_logits(const LhStepPlan *plan, LhStepList *list)
     }
 }
 
-/* Whether the tensor is made in the forward pass and used in another phase. Exchanges belong to no
- * phase: received rows count as made in the forward pass, and rows last used by an exchange are not
- * kept. */
+/* Whether the tensor is made in the forward pass and used in another phase, or is its buffer of a
+ * copy to or from the host. Exchanges belong to no phase: received rows count as made in the
+ * forward pass, and rows last used by an exchange are not kept. */
 static bool
 is_kept(const LhStepList *list, const LhStepTensor *tensor)
 {
@@ -179,6 +179,8 @@ is_kept(const LhStepList *list, const LhStepTensor *tensor)
     const bool forward = first->does == LH_STEP_CALL_EXCHANGE ? tensor->what == LH_STEP_X
                                                               : first->phase == LH_PHASE_FORWARD;
 
+    if (first->does == LH_STEP_CALL_COPY || last->does == LH_STEP_CALL_RELEASE)
+        return true;
     return forward && last->does != LH_STEP_CALL_EXCHANGE && last->phase != LH_PHASE_FORWARD;
 }
 
@@ -187,7 +189,7 @@ is_kept(const LhStepList *list, const LhStepTensor *tensor)
 static bool
 is_beside(const LhStepTensor *tensor)
 {
-    return tensor->family == LH_STEP_OF_UNFUSED;
+    return tensor->family == LH_STEP_OF_UNFUSED || tensor->family == LH_STEP_OF_HOST_UNFUSED;
 }
 
 static void
@@ -273,8 +275,9 @@ lh_step_variant(const LhStepPlan *plan, LhStepFamily family, uint8_t what, uint3
     const uint32_t at = MIN(layer, plan->layers - 1);
     const bool dense = lh_step_is_dense(plan, at);
 
-    switch (family == LH_STEP_OF_ROLE ? role_depends((LhStepRole)what)
-                                      : weight_depends((LhStepWeight)what)) {
+    switch (family == LH_STEP_OF_ROLE || family == LH_STEP_OF_HOST
+                ? role_depends((LhStepRole)what)
+                : weight_depends((LhStepWeight)what)) {
     case ON_ATTENTION:
         return (LhStepVariant){ plan->kinds[at], of_kind[plan->kinds[at]] };
     case ON_MLP:
@@ -355,7 +358,8 @@ class_of(LhStepPlan *plan, const LhStepTensor *tensor)
             return i;
     }
     new_class.shape = lh_step_tensor_shape(plan, tensor);
-    if (tensor->kept && new_class.shape.category != LH_CATEGORY_LOGITS)
+    if ((tensor->kept || lh_step_is_on_host(tensor->family)) &&
+        new_class.shape.category != LH_CATEGORY_LOGITS)
         new_class.shape.category = LH_CATEGORY_SAVED;
     g_array_append_val(plan->classes, new_class);
     return plan->classes->len - 1;

@@ -6,6 +6,7 @@
 #include "verify/step/step_forms.h"
 #include "step/call_ops.h"
 #include "step/layer_info.h"
+#include "verify/step/step_copies.h"
 #include "verify/step/step_values.h"
 
 #include "program/work.h"
@@ -153,5 +154,7 @@ lh_proof_check_step_forms(LhProof *proof)
         check_rank(proof, rank);
         check_states(proof, rank);
         check_in_flight(proof, rank);
+        if (lh_step_params(proof->program)->offload_layers > 0)
+            lh_step_copies_check(proof, rank);
     }
 }

@@ -9,6 +9,7 @@
 #include "step/layer_info.h"
 #include "step/tensor_sizes.h"
 #include "verify/alloc_times.h"
+#include "verify/step/step_copies.h"
 #include "verify/step/step_modules.h"
 #include "verify/step/step_moves.h"
 #include "verify/step/step_optimizer.h"
@@ -22,6 +23,8 @@ apply(LhStepValues *v, uint32_t g)
 
     if (v->op_instance[g] != LH_NONE)
         lh_step_modules_apply(v, g);
+    else if (op->kind == LH_OP_COMPUTE && lh_step_copies_has(op))
+        lh_step_copies_apply(v, g);
     else if (op->kind == LH_OP_COMPUTE && lh_step_optimizer_has(op))
         lh_step_optimizer_apply(v, g);
     else if (op->kind == LH_OP_COMPUTE)
