@@ -202,8 +202,11 @@ START_TEST(kernels_count_the_layer_exactly)
     check("rms_norm_bwd", rows, 11 * 24 + 4 * 6, 2 * (2 * 24 + 4 + 24 + 2 * 4));
     check("rms_norm_bwd", first_rows, 11 * 24 + 4 * 6, 2 * (2 * 24 + 4 + 24 + 4));
     check("rms_norm_bwd", added, 12 * 24 + 4 * 6, 2 * (2 * 24 + 4 + 2 * 24 + 4));
+    check("rms_norm_dgrad", rows, 9 * 24 + 4 * 6, 2 * (2 * 24 + 4 + 24));
+    check("rms_norm_dgrad", added, 10 * 24 + 4 * 6, 2 * (2 * 24 + 4 + 2 * 24));
     check("layer_norm", rows, 7 * 24 + 4 * 6, 2 * (24 + 8 + 24));
     check("layer_norm_bwd", first_rows, 17 * 24 + 6 * 6, 2 * (2 * 24 + 8 + 24 + 8));
+    check("layer_norm_dgrad", rows, 14 * 24 + 6 * 6, 2 * (2 * 24 + 8 + 24));
     /* 6 tokens of 4 heads of 8; 2 heads of k, which are rotated, and 2 of v. silu and its
      * gradient. */
     check("rotary_q", heads, 3 * 6 * 32, 2 * 2 * 6 * 32);

@@ -19,7 +19,7 @@ layer_elements(const LhKernelArgs *a, bool is_weights)
     return is_weights ? 2 * a->rows.width : lh_rows_elements(a);
 }
 
-/* Operands: forward x, w, y; backward x, w, dy, dx, dw. */
+/* Operands: forward x, w, y; backward x, w, dy, dx, and dw unless the weights are frozen. */
 static uint64_t
 rms_norm_elements(const LhKernelArgs *a, unsigned operand)
 {
@@ -53,6 +53,13 @@ rms_norm_bwd_flops(const LhKernelArgs *a)
     return 11 * lh_rows_elements(a) + 4 * a->rows.rows + added(a);
 }
 
+/* Without dw: two operations per element. */
+static uint64_t
+rms_norm_dgrad_flops(const LhKernelArgs *a)
+{
+    return rms_norm_bwd_flops(a) - 2 * lh_rows_elements(a);
+}
+
 static uint64_t
 layer_norm_flops(const LhKernelArgs *a)
 {
@@ -63,6 +70,13 @@ static uint64_t
 layer_norm_bwd_flops(const LhKernelArgs *a)
 {
     return 17 * lh_rows_elements(a) + 6 * a->rows.rows + added(a);
+}
+
+/* Without the gradients of w and bias: three operations per element. */
+static uint64_t
+layer_norm_dgrad_flops(const LhKernelArgs *a)
+{
+    return layer_norm_bwd_flops(a) - 3 * lh_rows_elements(a);
 }
 
 #define NORM(word, what, of, ...)                                                                  \
@@ -83,7 +97,11 @@ layer_norm_bwd_flops(const LhKernelArgs *a)
 NORM(rms_norm, "y = x w / root mean square of its row", rms_norm, LH_HIDDEN("y", WRITE))
 NORM(rms_norm_bwd, "dx and dw += gradients of rms_norm", rms_norm, LH_HIDDEN("dy", READ),
      LH_HIDDEN("dx", UPDATE), LH_OF_WEIGHTS("dw", UPDATE, GRADIENT))
+NORM(rms_norm_dgrad, "dx += gradient of rms_norm whose weights are frozen", rms_norm,
+     LH_HIDDEN("dy", READ), LH_HIDDEN("dx", UPDATE))
 NORM(layer_norm, "y = (x - row mean) / row deviation times w, plus bias", layer_norm,
      LH_HIDDEN("y", WRITE))
 NORM(layer_norm_bwd, "dx and dw += gradients of layer_norm", layer_norm, LH_HIDDEN("dy", READ),
      LH_HIDDEN("dx", UPDATE), LH_OF_WEIGHTS("dw", UPDATE, GRADIENT))
+NORM(layer_norm_dgrad, "dx += gradient of layer_norm whose weights are frozen", layer_norm,
+     LH_HIDDEN("dy", READ), LH_HIDDEN("dx", UPDATE))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * CPU versions of kernels/norm.c, in fp64, row by row. Weight gradients are summed over rows in
- * scratch memory and written after the last row.
+ * scratch memory and written after the last row, unless the weights are frozen.
  */
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/kernels.h"
@@ -20,17 +20,21 @@ typedef struct {
     const LhKernelArgs *a;
     LhMatrix x, w, y, dx, dw;
     bool centred;                          /* layer_norm: with mean and bias */
+    bool frozen;                           /* no gradients of the weights */
     double *line, *other, *weights, *sums; /* of a row: x, dy; w and the bias; sums of dw */
 } Norm;
 
+typedef enum { FORWARD, BACKWARD, BACKWARD_FROZEN } Pass;
+
 static bool
-prepare(const LhCall *call, bool centred, bool backward, Norm *n)
+prepare(const LhCall *call, bool centred, Pass pass, Norm *n)
 {
     const LhKernelArgs *a = call->args;
     const uint64_t width = a->rows.width, weights = centred ? 2 * width : width;
 
     n->a = a;
     n->centred = centred;
+    n->frozen = pass == BACKWARD_FROZEN;
     n->line = call->scratch;
     n->other = n->line + width;
     n->weights = n->other + width;
@@ -38,8 +42,8 @@ prepare(const LhCall *call, bool centred, bool backward, Norm *n)
     return lh_matrix_flat(&n->x, call, X, a->rows.rows, width) &&
            lh_matrix_flat(&n->w, call, W, 1, weights) &&
            lh_matrix_flat(&n->y, call, Y, a->rows.rows, width) &&
-           (!backward || (lh_matrix_flat(&n->dx, call, DX, a->rows.rows, width) &&
-                          lh_matrix_flat(&n->dw, call, DW, 1, weights)));
+           (pass == FORWARD || lh_matrix_flat(&n->dx, call, DX, a->rows.rows, width)) &&
+           (pass != BACKWARD || lh_matrix_flat(&n->dw, call, DW, 1, weights));
 }
 
 /* Bytes of lines of x and dy, the weights and the sums of their gradients. */
@@ -80,7 +84,7 @@ forward(const LhCall *call, bool centred)
     const uint64_t width = call->args->rows.width;
     Norm n;
 
-    if (!prepare(call, centred, false, &n))
+    if (!prepare(call, centred, FORWARD, &n))
         return LH_STATUS_UNSUPPORTED;
     lh_matrix_load64(&n.w, 0, 0, n.w.width, n.weights);
     for (uint64_t row = 0; row < n.a->rows.rows; row++) {
@@ -126,16 +130,16 @@ write_dx(const Norm *n, uint64_t row, const Row *r)
 }
 
 static enum lh_status
-backward(const LhCall *call, bool centred)
+back(const LhCall *call, bool centred, Pass pass)
 {
     Norm n;
 
-    if (!prepare(call, centred, true, &n))
+    if (!prepare(call, centred, pass, &n))
         return LH_STATUS_UNSUPPORTED;
     lh_matrix_load64(&n.w, 0, 0, n.w.width, n.weights);
-    for (uint64_t i = 0; i < n.dw.width; i++)
+    for (uint64_t i = 0; i < n.w.width; i++)
         n.sums[i] = 0;
-    if (!n.a->first)
+    if (!n.frozen && !n.a->first)
         lh_matrix_load64(&n.dw, 0, 0, n.dw.width, n.sums);
     for (uint64_t row = 0; row < n.a->rows.rows; row++) {
         Row r = read_row(&n, row);
@@ -143,8 +147,21 @@ backward(const LhCall *call, bool centred)
         read_gradient(&n, row, &r);
         write_dx(&n, row, &r);
     }
-    lh_matrix_store64(&n.dw, 0, 0, n.dw.width, n.sums);
+    if (!n.frozen)
+        lh_matrix_store64(&n.dw, 0, 0, n.dw.width, n.sums);
     return LH_STATUS_OK;
+}
+
+static enum lh_status
+backward(const LhCall *call, bool centred)
+{
+    return back(call, centred, BACKWARD);
+}
+
+static enum lh_status
+backward_frozen(const LhCall *call, bool centred)
+{
+    return back(call, centred, BACKWARD_FROZEN);
 }
 
 #define NORM(word, what, is_centred, scratch)                                                      \
@@ -158,5 +175,7 @@ backward(const LhCall *call, bool centred)
 
 NORM(rms_norm, forward, false, rms_scratch_bytes)
 NORM(rms_norm_bwd, backward, false, rms_scratch_bytes)
+NORM(rms_norm_dgrad, backward_frozen, false, rms_scratch_bytes)
 NORM(layer_norm, forward, true, layer_scratch_bytes)
 NORM(layer_norm_bwd, backward, true, layer_scratch_bytes)
+NORM(layer_norm_dgrad, backward_frozen, true, layer_scratch_bytes)

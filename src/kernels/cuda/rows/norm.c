@@ -35,8 +35,10 @@ norm_scratch(const LhKernelArgs *a)
     return s.used;
 }
 
+typedef enum { FORWARD, BACKWARD, BACKWARD_FROZEN } Pass;
+
 static enum lh_status
-forward(const LhCall *call, bool centred, bool backward, void *stream)
+run(const LhCall *call, bool centred, Pass pass, void *stream)
 {
     const LhKernelArgs *a = call->args;
     const uint64_t rows = a->rows.rows, width = a->rows.width,
@@ -46,6 +48,7 @@ forward(const LhCall *call, bool centred, bool backward, void *stream)
                      .width = (uint32_t)width,
                      .epsilon = (float)a->rows.epsilon,
                      .centred = centred,
+                     .frozen = pass == BACKWARD_FROZEN,
                      .adds = a->rows.adds,
                      .starts = a->first };
 
@@ -53,26 +56,28 @@ forward(const LhCall *call, bool centred, bool backward, void *stream)
         !lh_cuda_flat_matrix(&n.w, call, W, 1, weights) ||
         !lh_cuda_flat_matrix(&n.y, call, Y, rows, width))
         return LH_STATUS_UNSUPPORTED;
-    if (!backward)
+    if (pass == FORWARD)
         return lh_cuda_norm(&n, stream);
     if (!lh_cuda_flat_matrix(&n.dx, call, DX, rows, width) ||
-        !lh_cuda_flat_matrix(&n.dw, call, DW, 1, weights))
+        (!n.frozen && !lh_cuda_flat_matrix(&n.dw, call, DW, 1, weights)))
         return LH_STATUS_UNSUPPORTED;
     take_norm(a, &scratch, &n);
     return lh_cuda_norm_bwd(&n, stream);
 }
 
-#define NORM(word, centred, backward, scratch)                                                     \
+#define NORM(word, centred, pass, scratch)                                                         \
     static enum lh_status word(const LhCall *call, void *stream)                                   \
     {                                                                                              \
-        return forward(call, centred, backward, stream);                                           \
+        return run(call, centred, pass, stream);                                                   \
     }                                                                                              \
     RUNS(word, scratch)
 
-NORM(rms_norm, false, false, NULL)
-NORM(layer_norm, true, false, NULL)
-NORM(rms_norm_bwd, false, true, norm_scratch)
-NORM(layer_norm_bwd, true, true, norm_scratch)
+NORM(rms_norm, false, FORWARD, NULL)
+NORM(layer_norm, true, FORWARD, NULL)
+NORM(rms_norm_bwd, false, BACKWARD, norm_scratch)
+NORM(layer_norm_bwd, true, BACKWARD, norm_scratch)
+NORM(rms_norm_dgrad, false, BACKWARD_FROZEN, norm_scratch)
+NORM(layer_norm_dgrad, true, BACKWARD_FROZEN, norm_scratch)
 
 /* ---- the loss ---- */
 

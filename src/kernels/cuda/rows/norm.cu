@@ -385,8 +385,10 @@ lh_cuda_norm_bwd(const LhCudaNorm *n, void *stream)
         constexpr int N = decltype(group)::value;
 
         find_rows<N><<<n->rows, THREADS, 0, s>>>(*n);
-        sum_chunk<<<chunks, THREADS, 0, s>>>(*n);
-        sum_chunks<<<(columns + THREADS - 1) / THREADS, THREADS, 0, s>>>(*n);
+        if (!n->frozen) {
+            sum_chunk<<<chunks, THREADS, 0, s>>>(*n);
+            sum_chunks<<<(columns + THREADS - 1) / THREADS, THREADS, 0, s>>>(*n);
+        }
         norm_bwd<N><<<n->rows, THREADS, 0, s>>>(*n);
         return launched();
     });

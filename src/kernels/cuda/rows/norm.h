@@ -19,6 +19,7 @@ typedef struct {
     float epsilon;
     bool centred;      /* layer_norm: with mean and bias, which follows w */
     bool adds, starts; /* adds: to dx; starts: dw is overwritten */
+    bool frozen;       /* without dw */
 } LhCudaNorm;
 
 typedef struct {
