@@ -3,7 +3,8 @@
 
 #include "execute/step_moments.h"
 #include "kernels/cpu/rows.h"
-#include "step/step.h"
+#include "step/layer_info.h"
+#include "step/lora.h"
 
 #include <math.h>
 
@@ -312,6 +313,13 @@ compare_direct(const LhSlot *slot, double before, double found, const LhStepBoun
     sums->unit2 += FP32_ROUNDOFF * FP32_ROUNDOFF * before * before + slack * slack;
 }
 
+/* A frozen weight has not changed at all: its unit is 0. */
+static bool
+is_trained(const Comparison *c, LhStepWeight weight)
+{
+    return lh_step_is_trained(lh_step_params(c->program), weight);
+}
+
 /* Compares weights with the initial ones updated by the moments found, and, for fp32 weights of all
  * tensors together, with the reference's. */
 static void
@@ -335,6 +343,10 @@ compare_weights(Comparison *c, const LhSlot *slot, const LhStepContents *at,
             continue;
         before = initial[whole];
         found = lh_element_get(data, lh_dtype_storage(slot->dtype), i);
+        if (!is_trained(c, at->state.weight)) {
+            sums->error2 += (found - before) * (found - before);
+            continue;
+        }
         moved = first_update(c, moments_of(c, at->state.weight, at->state.layer), whole);
         if (direct) {
             compare_direct(slot, before, found, &moved, sums);
@@ -389,28 +401,19 @@ compare_ranks(Comparison *c, bool weights)
 
 /* ---- report ---- */
 
-#define NAMES(weight)                                                                              \
-    {                                                                                              \
-        weight " gradient", weight " second moment", weight " master", weight " weights"           \
-    }
+static const char *
+row_name(LhStepWeight weight, Quantity quantity)
+{
+    static const char *const names[QUANTITIES] = {
+        [GRADIENT] = "gradient",
+        [SECOND] = "second moment",
+        [MASTER] = "master",
+        [WEIGHTS] = "weights",
+    };
+    g_autofree char *name = g_strdup_printf("%s %s", lh_step_weight_name(weight), names[quantity]);
 
-static const char *const row_names[LH_STEP_WEIGHTS][QUANTITIES] = {
-    [LH_STEP_W_NORM1] = NAMES("norm1"),
-    [LH_STEP_W_Q] = NAMES("q"),
-    [LH_STEP_W_KV] = NAMES("kv"),
-    [LH_STEP_W_GATE] = NAMES("gate"),
-    [LH_STEP_W_O_NORM] = NAMES("o_norm"),
-    [LH_STEP_W_OUT] = NAMES("out"),
-    [LH_STEP_W_NORM2] = NAMES("norm2"),
-    [LH_STEP_W_UP] = NAMES("up"),
-    [LH_STEP_W_ROUTER] = NAMES("router"),
-    [LH_STEP_W_EXPERT_UP] = NAMES("expert_up"),
-    [LH_STEP_W_EXPERT_DOWN] = NAMES("expert_down"),
-    [LH_STEP_W_DOWN] = NAMES("down"),
-    [LH_STEP_W_EMBED] = NAMES("embed"),
-    [LH_STEP_W_NORM_F] = NAMES("norm_f"),
-    [LH_STEP_W_HEAD] = NAMES("head"),
-};
+    return g_intern_string(name);
+}
 
 static void
 add_error_row(LhErrorReport *report, LhErrorRow row)
@@ -456,7 +459,7 @@ gradient_unit2(const Comparison *c, LhStepWeight weight, uint32_t layer, const S
 static void
 add_weight(LhErrorReport *report, const Comparison *c, LhStepWeight weight, Quantity quantity)
 {
-    LhErrorRow row = { .name = row_names[weight][quantity],
+    LhErrorRow row = { .name = row_name(weight, quantity),
                        .rounded = quantity == GRADIENT ? roundings_of(c->n) : 1 };
     double squares = 0;
     uint32_t tensors = 0;
@@ -528,7 +531,7 @@ make_moments(Comparison *c)
                 .low = rounded ? nobodys(count) : NULL,
                 .high = rounded ? nobodys(count) : NULL,
             };
-            c->parameters += (double)count;
+            c->parameters += is_trained(c, (LhStepWeight)w) ? (double)count : 0;
         }
     }
 }

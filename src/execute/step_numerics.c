@@ -8,6 +8,7 @@
 #include "kernels/cpu/rows.h"
 #include "reference/reference.h"
 #include "step/layer_info.h"
+#include "step/lora.h"
 #include "step/modules.h"
 #include "step/packs.h"
 #include "step/step.h"
@@ -21,6 +22,7 @@ G_STATIC_ASSERT((int)LH_MODEL_OF_LAYER == (int)LH_STEP_W_LAYER);
 G_STATIC_ASSERT((int)LH_MODEL_O_NORM == (int)LH_STEP_W_O_NORM);
 G_STATIC_ASSERT((int)LH_MODEL_DOWN == (int)LH_STEP_W_DOWN);
 G_STATIC_ASSERT((int)LH_MODEL_EXPERT_DOWN == (int)LH_STEP_W_EXPERT_DOWN);
+G_STATIC_ASSERT((int)LH_MODEL_DOWN_B == (int)LH_STEP_W_DOWN_B);
 G_STATIC_ASSERT((int)LH_MODEL_HEAD == (int)LH_STEP_W_HEAD);
 
 /* ---- the model ---- */
@@ -78,6 +80,11 @@ shape_of(const LhProgram *program, LhModelLayer *layers)
         .choices = lh_step_choices(program->plan),
         .expert_ffn = m->num_experts > 0 ? m->ffn_hidden_size : 0,
         .shared_ffn = width_of_mlp(program, false),
+        .rank = p->lora_rank,
+        .adapts_qkv = has(program, LH_STEP_W_Q_B, 0),
+        .adapts_out = has(program, LH_STEP_W_OUT_B, 0),
+        .adapts_up = has(program, LH_STEP_W_UP_B, 0),
+        .adapts_down = has(program, LH_STEP_W_DOWN_B, 0),
         .layer_norm = m->weights.biases,
         .tied = !has(program, LH_STEP_W_HEAD, 0),
         .o_norms = p->tensor_parallel, /* each rank normalises its own heads */
@@ -129,9 +136,10 @@ enum { STREAM_TOKENS, STREAM_WEIGHTS };
 
 #define GLOBALS (LH_STEP_WEIGHTS - LH_STEP_W_LAYER)
 
-/* Random streams are used in pairs; each weight has its own. Those of experts are far apart from
- * the others, so that no other weight depends on the presence of experts. */
+/* Random streams are used in pairs; each weight has its own. Those of experts and of adapters are
+ * far apart from the others, so that no other weight depends on their presence. */
 #define OF_EXPERTS (UINT64_C(1) << 32)
+#define OF_ADAPTERS (UINT64_C(1) << 33)
 
 static uint64_t
 stream_of(LhStepWeight weight, uint32_t layer)
@@ -140,8 +148,11 @@ stream_of(LhStepWeight weight, uint32_t layer)
 
     if (weight >= LH_STEP_W_LAYER)
         number = (uint64_t)weight - LH_STEP_W_LAYER;
+    else if (weight >= LH_STEP_W_ADAPTERS)
+        number = OF_ADAPTERS + (uint64_t)layer * (LH_STEP_W_LAYER - LH_STEP_W_ADAPTERS) + weight -
+                 LH_STEP_W_ADAPTERS;
     else if (weight >= LH_STEP_W_ROUTER)
-        number = OF_EXPERTS + (uint64_t)layer * (LH_STEP_W_LAYER - LH_STEP_W_ROUTER) + weight -
+        number = OF_EXPERTS + (uint64_t)layer * (LH_STEP_W_ADAPTERS - LH_STEP_W_ROUTER) + weight -
                  LH_STEP_W_ROUTER;
     else
         number = (uint64_t)layer * LH_STEP_W_ROUTER + weight + GLOBALS;
@@ -198,6 +209,9 @@ preference(const LhProgram *program, uint64_t token, uint64_t column)
  * of the embedding are small, so that the first layers matter. */
 #define NORM_SPREAD 0.1
 #define EMBEDDING_SPREAD 0.5
+/* An adapter's B begins with zeros in training, where A has no gradient; here it adds about half as
+ * much as its matrix. */
+#define ADAPTER_SPREAD 0.5
 
 /*
  * The norm of attention's output divides a row by its magnitude or, if that is small, by
@@ -209,7 +223,8 @@ preference(const LhProgram *program, uint64_t token, uint64_t column)
 static bool
 is_small(const LhProgram *program, LhStepWeight weight, uint32_t layer, bool value)
 {
-    return weight == LH_STEP_W_KV && value && has(program, LH_STEP_W_O_NORM, layer);
+    return (weight == LH_STEP_W_KV || weight == LH_STEP_W_KV_B) && value &&
+           has(program, LH_STEP_W_O_NORM, layer);
 }
 
 static double
@@ -237,6 +252,8 @@ draw(const LhProgram *program, uint64_t seed, LhStepWeight weight, uint32_t laye
         value = x * sqrt(LH_STEP_NORM_EPSILON / (double)rows);
     else
         value = x / sqrt((double)rows);
+    if (lh_step_adapted(weight) != weight && !lh_step_is_a(weight))
+        value *= ADAPTER_SPREAD;
     lh_element_put(&cell, storage, 0, value);
     return lh_element_get(&cell, storage, 0);
 }

@@ -2,6 +2,7 @@
 #include "reference/model_pass.h"
 
 #include "base/rng.h"
+#include "reference/model_adapters.h"
 #include "reference/model_experts.h"
 #include "reference/model_math.h"
 #include "reference/reference.h"
@@ -14,7 +15,8 @@
 /* Intermediate results of a layer, kept for the backward pass; all owned. */
 typedef struct {
     double *x, *n1, *q_rows, *kv_rows, *o, *o_normed, *gate, *gated, *x1, *n2, *up, *p;
-    LhReference attention; /* q, k, v by heads; o, and gradients */
+    double *qkv_low, *out_low, *up_low, *down_low; /* inputs of adapters times A; NULL: none */
+    LhReference attention;                         /* q, k, v by heads; o, and gradients */
     LhMixturePass mixture;
 } Layer;
 
@@ -114,6 +116,41 @@ multiply_back(const Step *step, const LhModelTensor *w, const double *x, const d
     lh_math_product_dx(&p, dy, w->value, dx);
     lh_model_product_dw(step->r, &p, x, dy, w->gradient);
     disturb_rows(step, dx, w->rows);
+}
+
+/* A matrix and its adapter, which may be absent; B follows A among the weights. */
+typedef struct {
+    LhModelTensor *w, *b;
+    LhAdapter adapter;
+} Adapted;
+
+static Adapted
+adapted(const Step *step, LhModelWeight weight, LhModelWeight a, uint32_t layer)
+{
+    return (Adapted){ weight_of(step, weight, layer),
+                      weight_of(step, (LhModelWeight)(a + 1), layer),
+                      { step->r, weight_of(step, a, layer), step->rows, step->threads } };
+}
+
+static double *
+multiply_adapted(const Step *step, const Adapted *m, const double *x, double **low)
+{
+    double *y = multiply(step, m->w, x);
+
+    *low = lh_adapter_in(&m->adapter, x);
+    lh_adapter_out(&m->adapter, m->b, *low, y);
+    return y;
+}
+
+static void
+multiply_adapted_back(const Step *step, const Adapted *m, const double *x, const double *low,
+                      const double *dy, double *dx)
+{
+    g_autofree double *dlow = new_rows(step, step->s->rank);
+
+    multiply_back(step, m->w, x, dy, dx);
+    lh_adapter_out_back(&m->adapter, m->b, low, dy, dlow);
+    lh_adapter_in_back(&m->adapter, x, dlow, dx);
 }
 
 static LhMathNorm
@@ -334,13 +371,15 @@ mlp(const Step *step, uint32_t index, Layer *l)
         add_to(step, step->x, m);
     }
     if (ffn > 0) {
+        const Adapted up = adapted(step, LH_MODEL_UP, LH_MODEL_UP_A, index);
+        const Adapted down = adapted(step, LH_MODEL_DOWN, LH_MODEL_DOWN_A, index);
         g_autofree double *m = NULL;
 
-        l->up = multiply(step, weight_of(step, LH_MODEL_UP, index), l->n2);
+        l->up = multiply_adapted(step, &up, l->n2, &l->up_low);
         l->p = new_rows(step, ffn);
         lh_math_activate(step->rows, ffn, step->s->gated_mlp, l->up, l->p);
         disturb_rows(step, l->p, ffn);
-        m = multiply(step, weight_of(step, LH_MODEL_DOWN, index), l->p);
+        m = multiply_adapted(step, &down, l->p, &l->down_low);
         add_to(step, step->x, m);
     }
 }
@@ -350,17 +389,20 @@ layer_forward(Step *step, uint32_t index)
 {
     const LhModelLayer *layer = &step->s->layers[index];
     const LhMathNorm norm = norm_of(step);
+    const Adapted q = adapted(step, LH_MODEL_Q, LH_MODEL_QKV_A, index);
+    const Adapted out = adapted(step, LH_MODEL_OUT, LH_MODEL_OUT_A, index);
     Layer *l = &step->layers[index];
     g_autofree double *a = NULL;
 
     l->x = duplicate_rows(step, step->x, step->s->hidden);
     l->n1 = normalise(step, &norm, weight_of(step, LH_MODEL_NORM1, index), l->x);
-    l->q_rows = multiply(step, weight_of(step, LH_MODEL_Q, index), l->n1);
+    l->q_rows = multiply_adapted(step, &q, l->n1, &l->qkv_low);
     l->kv_rows = multiply(step, weight_of(step, LH_MODEL_KV, index), l->n1);
+    lh_adapter_out(&q.adapter, weight_of(step, LH_MODEL_KV_B, index), l->qkv_low, l->kv_rows);
     attend_layer(step, layer, l);
     if (layer->gate)
         gate_output(step, index, l);
-    a = multiply(step, weight_of(step, LH_MODEL_OUT, index), layer->gate ? l->gated : l->o);
+    a = multiply_adapted(step, &out, layer->gate ? l->gated : l->o, &l->out_low);
     add_to(step, step->x, a);
     l->x1 = duplicate_rows(step, step->x, step->s->hidden);
     l->n2 = normalise(step, &norm, weight_of(step, LH_MODEL_NORM2, index), l->x1);
@@ -392,10 +434,13 @@ mlp_back(const Step *step, uint32_t index, const Layer *l)
         disturb_rows(step, dn, step->s->hidden);
     }
     if (ffn > 0) {
-        multiply_back(step, weight_of(step, LH_MODEL_DOWN, index), l->p, step->x, dp);
+        const Adapted up = adapted(step, LH_MODEL_UP, LH_MODEL_UP_A, index);
+        const Adapted down = adapted(step, LH_MODEL_DOWN, LH_MODEL_DOWN_A, index);
+
+        multiply_adapted_back(step, &down, l->p, l->down_low, step->x, dp);
         lh_math_activate_back(step->rows, ffn, step->s->gated_mlp, l->up, dp, dup);
         disturb_rows(step, dup, lh_model_up_width(step->s, ffn));
-        multiply_back(step, weight_of(step, LH_MODEL_UP, index), l->n2, dup, dn);
+        multiply_adapted_back(step, &up, l->n2, l->up_low, dup, dn);
     }
     normalise_back(step, weight_of(step, LH_MODEL_NORM2, index), l->x1, dn);
 }
@@ -431,24 +476,29 @@ attention_back(const Step *step, uint32_t index, Layer *l)
     const uint64_t kv = 2 * layer->attention.groups * step->s->head_dim;
     g_autofree double *dgated = new_rows(step, q), *dq = new_rows(step, q);
     g_autofree double *dkv = new_rows(step, kv), *dn = new_rows(step, step->s->hidden);
-    g_autofree double *dout = NULL;
+    g_autofree double *dout = NULL, *dlow = new_rows(step, step->s->rank);
+    const Adapted out = adapted(step, LH_MODEL_OUT, LH_MODEL_OUT_A, index);
+    const Adapted qkv = adapted(step, LH_MODEL_Q, LH_MODEL_QKV_A, index);
 
-    multiply_back(step, weight_of(step, LH_MODEL_OUT, index), layer->gate ? l->gated : l->o,
-                  step->x, dgated);
+    multiply_adapted_back(step, &out, layer->gate ? l->gated : l->o, l->out_low, step->x, dgated);
     dout = layer->gate ? gate_back(step, index, l, dgated, dn) : duplicate_rows(step, dgated, q);
     attend_back(step, layer, l, dout, dq, dkv);
     disturb_rows(step, dq, q);
     disturb_rows(step, dkv, kv);
     multiply_back(step, weight_of(step, LH_MODEL_Q, index), l->n1, dq, dn);
     multiply_back(step, weight_of(step, LH_MODEL_KV, index), l->n1, dkv, dn);
+    lh_adapter_out_back(&qkv.adapter, qkv.b, l->qkv_low, dq, dlow);
+    lh_adapter_out_back(&qkv.adapter, weight_of(step, LH_MODEL_KV_B, index), l->qkv_low, dkv, dlow);
+    lh_adapter_in_back(&qkv.adapter, l->n1, dlow, dn);
     normalise_back(step, weight_of(step, LH_MODEL_NORM1, index), l->x, dn);
 }
 
 static void
 clear_layer(Layer *l)
 {
-    double *const all[] = { l->x,    l->n1,    l->q_rows, l->kv_rows, l->o,  l->o_normed,
-                            l->gate, l->gated, l->x1,     l->n2,      l->up, l->p };
+    double *const all[] = { l->x,       l->n1,      l->q_rows, l->kv_rows, l->o,  l->o_normed,
+                            l->gate,    l->gated,   l->x1,     l->n2,      l->up, l->p,
+                            l->qkv_low, l->out_low, l->up_low, l->down_low };
 
     for (unsigned i = 0; i < G_N_ELEMENTS(all); i++)
         g_free(all[i]);

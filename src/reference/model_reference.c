@@ -25,12 +25,47 @@ tensors_count(const LhModelShape *s)
     return s->layers_count * LH_MODEL_OF_LAYER + LH_MODEL_WEIGHTS - LH_MODEL_OF_LAYER;
 }
 
+/* Shape of an adapter's matrix: A if @is_a, of a matrix of this shape. */
+static LhModelTensor
+adapter_shape(const LhModelShape *s, bool has, bool is_a, uint64_t rows, uint64_t columns)
+{
+    return (LhModelTensor){ .rows = !has   ? 0
+                                    : is_a ? rows
+                                           : s->rank,
+                            .columns = is_a ? s->rank : columns };
+}
+
+static LhModelTensor
+shape_in_adapter(const LhModelShape *s, LhModelWeight weight, const LhModelLayer *layer)
+{
+    const uint64_t h = s->hidden, q = s->heads * s->head_dim, ffn = lh_model_ffn(s, layer);
+
+    switch (weight) {
+    case LH_MODEL_QKV_A:
+    case LH_MODEL_Q_B:
+        return adapter_shape(s, s->adapts_qkv, weight == LH_MODEL_QKV_A, h, q);
+    case LH_MODEL_KV_B:
+        return adapter_shape(s, s->adapts_qkv, false, h, 2 * layer->attention.groups * s->head_dim);
+    case LH_MODEL_OUT_A:
+    case LH_MODEL_OUT_B:
+        return adapter_shape(s, s->adapts_out, weight == LH_MODEL_OUT_A, q, h);
+    case LH_MODEL_UP_A:
+    case LH_MODEL_UP_B:
+        return adapter_shape(s, s->adapts_up, weight == LH_MODEL_UP_A, h,
+                             lh_model_up_width(s, ffn));
+    default:
+        return adapter_shape(s, s->adapts_down, weight == LH_MODEL_DOWN_A, ffn, h);
+    }
+}
+
 static LhModelTensor
 weight_shape(const LhModelShape *s, LhModelWeight weight, const LhModelLayer *layer)
 {
     const uint64_t h = s->hidden, q = s->heads * s->head_dim, ffn = lh_model_ffn(s, layer);
     const uint64_t experts = layer->experts ? s->experts : 0;
 
+    if (weight >= LH_MODEL_QKV_A && weight < LH_MODEL_OF_LAYER)
+        return shape_in_adapter(s, weight, layer);
     switch (weight) {
     case LH_MODEL_NORM1:
     case LH_MODEL_NORM2:
@@ -120,6 +155,14 @@ lh_model_reference_free(LhModelReference *r)
 
 /* ---- the optimizer ---- */
 
+/* Whether tensor @i is updated. */
+static bool
+is_trained(const LhModelReference *r, uint32_t i)
+{
+    return r->shape.rank == 0 || (i < r->shape.layers_count * LH_MODEL_OF_LAYER &&
+                                  i % LH_MODEL_OF_LAYER >= LH_MODEL_QKV_A);
+}
+
 static void
 add_squares(LhModelReference *r, const LhModelTensor *t)
 {
@@ -152,12 +195,16 @@ optimize(LhModelReference *r)
 
     r->clock++;
     r->squares = 0;
-    for (uint32_t i = 0; i < count; i++)
-        add_squares(r, &r->tensors[i]);
+    for (uint32_t i = 0; i < count; i++) {
+        if (is_trained(r, i))
+            add_squares(r, &r->tensors[i]);
+    }
     if (r->shape.clip > 0 && sqrt(r->squares) > r->shape.clip)
         scale = r->shape.clip / sqrt(r->squares);
-    for (uint32_t i = 0; i < count; i++)
-        update(r, &r->tensors[i], scale);
+    for (uint32_t i = 0; i < count; i++) {
+        if (is_trained(r, i))
+            update(r, &r->tensors[i], scale);
+    }
 }
 
 void
@@ -226,8 +273,9 @@ lh_model_product_dw(LhModelReference *r, const LhMathProduct *p, const double *x
 #define WEIGHT_NUMBERS 5 /* per weight, with its initial value */
 #define RESIDUAL                                                                                   \
     8 /* tensors per layer as wide as the residual stream, including the temporary ones */
-#define HEADS 12 /* of the width of q or of k and v, likewise */
-#define WIDE 4   /* of the MLP's width */
+#define HEADS 12   /* of the width of q or of k and v, likewise */
+#define WIDE 4     /* of the MLP's width */
+#define ADAPTERS 8 /* of the rank of adapters; their results count among the others' */
 
 uint64_t
 lh_model_reference_bytes(const LhModelShape *s)
@@ -235,7 +283,7 @@ lh_model_reference_bytes(const LhModelShape *s)
     const uint64_t rows = s->sequences * s->tokens, q = s->heads * s->head_dim;
     const uint64_t layer =
         RESIDUAL * s->hidden + HEADS * 3 * q + /* k and v have at most as many heads */
-        WIDE * lh_model_up_width(s, MAX(s->ffn, s->shared_ffn)) +
+        WIDE * lh_model_up_width(s, MAX(s->ffn, s->shared_ffn)) + ADAPTERS * s->rank +
         s->choices * (RESIDUAL * s->hidden + WIDE * lh_model_up_width(s, s->expert_ffn));
     uint64_t weights = 0;
 

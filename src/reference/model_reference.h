@@ -30,6 +30,15 @@ typedef enum {
     LH_MODEL_ROUTER,    /* hidden x experts; for layers with experts, as are the next */
     LH_MODEL_EXPERT_UP, /* as for the MLP, all experts stacked by rows */
     LH_MODEL_EXPERT_DOWN,
+    LH_MODEL_QKV_A, /* hidden x rank; adapters, as are the next */
+    LH_MODEL_Q_B,   /* rank x columns of q */
+    LH_MODEL_KV_B,
+    LH_MODEL_OUT_A, /* rows of the output's matrix x rank */
+    LH_MODEL_OUT_B, /* rank x hidden */
+    LH_MODEL_UP_A,
+    LH_MODEL_UP_B,
+    LH_MODEL_DOWN_A,
+    LH_MODEL_DOWN_B,
     LH_MODEL_OF_LAYER,
     LH_MODEL_EMBED = LH_MODEL_OF_LAYER, /* vocabulary x hidden */
     LH_MODEL_NORM_F,
@@ -70,7 +79,9 @@ typedef struct {
     uint32_t experts, choices;       /* for layers with experts: number of experts, and experts
                                         per row */
     uint64_t expert_ffn, shared_ffn; /* width of an expert, and of the shared MLP; 0: none */
-    bool tied;                       /* the head is the transposed embedding */
+    uint64_t rank;                   /* of adapters, which alone are trained; 0: all weights are */
+    bool adapts_qkv, adapts_out, adapts_up, adapts_down; /* which matrices have adapters */
+    bool tied;                                           /* the head is the transposed embedding */
     uint32_t o_norms;           /* slices of the heads in which attention's output is normalised */
     double epsilon;             /* of norms */
     double rotary_base;         /* 0: no rotation */

@@ -6,6 +6,7 @@
  */
 #include "step/formulas.h"
 
+#include "step/lora.h"
 #include "step/memory/recompute_forms.h"
 #include "step/packs.h"
 #include "step/step_private.h"
@@ -134,6 +135,8 @@ lh_step_parameters(const LhProgram *program)
         p.active += attention_matrices(plan, layer);
         count_mlp(plan, layer, &p);
         p.norms += 2 * norm;
+        p.adapters +=
+            lh_step_adapter_parameters(&plan->params, plan->kinds[layer] == LH_STEP_LINEAR);
         if (plan->gated[plan->kinds[layer]])
             p.norms += m->num_attention_heads * m->kv_channels;
     }
@@ -155,7 +158,8 @@ static uint32_t
 again_in_tiles(const LhStepPlan *plan, LhStepWeight weight, bool head)
 {
     const LhStepParams *p = &plan->params;
-    const bool mlp = weight == LH_STEP_W_UP || weight == LH_STEP_W_DOWN;
+    const LhStepWeight of = lh_step_adapted(weight);
+    const bool mlp = of == LH_STEP_W_UP || of == LH_STEP_W_DOWN;
 
     return (mlp && p->mlp_tile_rows > 0) || (head && lh_step_loss_again(p)) ? 1 : 0;
 }
@@ -165,7 +169,7 @@ lh_step_dense_flops(const LhProgram *program, uint32_t rank)
 {
     const LhStepPlan *plan = program->step;
     Weights w = { .plan = plan, .stage = stage_of(plan, rank) };
-    uint64_t products = 0; /* one forward, two backward */
+    uint64_t products = 0; /* one forward, two backward, of which a frozen weight has one */
 
     while (next_weight(&w)) {
         const LhStepMatrix matrix = lh_step_matrix(plan, w.weight, w.layer);
@@ -176,7 +180,8 @@ lh_step_dense_flops(const LhProgram *program, uint32_t rank)
 
         if (!is_norm(w.weight) && (w.weight < LH_STEP_W_LAYER || head))
             products += product.product.m * product.product.n * product.product.k *
-                        (3 + (lh_step_product_again(plan, w.weight, w.layer) ? 1u : 0) +
+                        ((lh_step_is_trained(&plan->params, w.weight) ? 3U : 2U) +
+                         (lh_step_product_again(plan, w.weight, w.layer) ? 1U : 0U) +
                          again_in_tiles(plan, w.weight, head));
     }
     return 2 * products * plan->params.micro_batches;
@@ -286,8 +291,10 @@ lh_step_flops(const LhProgram *program)
     const LhStepPlan *plan = program->step;
     const LhStepParams *p = &plan->params;
     const uint32_t ranks = (uint32_t)lh_step_ranks(p);
+    const LhStepParameters all = lh_step_parameters(program);
+    const uint32_t each = p->lora_rank == 0 ? 6 : 4;
     LhStepFlops f = {
-        .model = 6 * (LhWide)lh_step_parameters(program).active * lh_step_tokens(p),
+        .model = (each * (LhWide)all.active + 6 * (LhWide)all.adapters) * lh_step_tokens(p),
     };
 
     for (unsigned kind = 0; kind < LH_STEP_KINDS; kind++) {
@@ -347,8 +354,9 @@ replicas_sent(const LhStepPlan *plan, uint32_t stage)
     while (next_weight(&w)) {
         const uint32_t replicas = lh_step_matrix(plan, w.weight, w.layer).replicas;
 
-        bytes += all_reduced(lh_step_pieces(plan) * piece_elements(plan, &w) * gradient_bytes(plan),
-                             replicas);
+        if (lh_step_is_trained(&plan->params, w.weight))
+            bytes += all_reduced(
+                lh_step_pieces(plan) * piece_elements(plan, &w) * gradient_bytes(plan), replicas);
     }
     return bytes * reductions(plan);
 }
@@ -364,9 +372,9 @@ rows_bytes(const LhStepPlan *plan)
 /*
  * Sequence parallelism gathers rows before a layer's products and scatters sums after them: N1, A,
  * N2 and M forward, dx twice and the gradients of N1 and N2 backward. Around the layers it moves
- * the embedding, its gradient, the head's input and its gradient. Recomputation repeats moves of
- * the forward pass, and gathered inputs may be gathered once more; the head's too, unless chunks
- * of the loss have gathered it. Statistics of the loss are three numbers per row.
+ * the embedding, its gradient unless it is frozen, the head's input and its gradient. Recomputation
+ * repeats moves of the forward pass, and gathered inputs may be gathered once more; the head's too,
+ * unless chunks of the loss have gathered it. Statistics of the loss are three numbers per row.
  */
 static uint64_t
 tensor_sent(const LhStepPlan *plan, uint32_t stage)
@@ -374,12 +382,13 @@ tensor_sent(const LhStepPlan *plan, uint32_t stage)
     const uint64_t t = tensor(plan);
     const uint64_t stats = is_last(plan, stage) ? plan->rows * 3 * NORM_BYTES : 0;
     const uint64_t layers = lh_step_stage_layers(&plan->params, stage);
-    uint64_t moves = 8 * layers + (stage == 0 ? 2 : 0) + (is_last(plan, stage) ? 2 : 0);
+    uint64_t moves = 8 * layers + (stage == 0 ? (plan->params.lora_rank == 0 ? 2 : 1) : 0) +
+                     (is_last(plan, stage) ? 2 : 0);
 
     if (t == 1)
         return 0;
-    if (plan->params.behaviour.gather_again && is_last(plan, stage) &&
-        !lh_step_loss_in_chunks(&plan->params))
+    if (plan->params.behaviour.gather_again && plan->params.lora_rank == 0 &&
+        is_last(plan, stage) && !lh_step_loss_in_chunks(&plan->params))
         moves++;
     for (uint32_t layer = 0; layer < plan->layers; layer++)
         moves += lh_step_stage_of(plan, layer) == stage ? lh_step_moves_again(plan, layer) : 0;
@@ -431,14 +440,17 @@ data_sent(const LhStepPlan *plan, uint32_t stage)
         bytes += norm_sent(plan);
     while (next_weight(&w)) {
         const uint64_t piece = piece_elements(plan, &w);
+        const bool trained = lh_step_is_trained(p, w.weight);
 
+        if (p->shard == LH_SHARD_FSDP)
+            bytes += (d - 1) * piece * weight * gathers(plan, &w);
+        if (!trained)
+            continue;
         if (p->shard == LH_SHARD_DDP)
             bytes += all_reduced(piece * gradient_bytes(plan), d);
         else
             bytes += (d - 1) * piece * gradient_bytes(plan) * reductions(plan);
-        if (p->shard == LH_SHARD_FSDP)
-            bytes += (d - 1) * piece * weight * gathers(plan, &w);
-        else if (p->shard != LH_SHARD_DDP)
+        if (p->shard == LH_SHARD_ZERO1 || p->shard == LH_SHARD_ZERO2)
             bytes += (d - 1) * piece * weight;
     }
     return bytes;
@@ -459,7 +471,7 @@ pipeline_sent(const LhStepPlan *plan, uint32_t stage)
 
     if (lh_step_stages(p) == 1)
         return 0;
-    if (ends && lh_step_is_shared(plan, LH_STEP_W_EMBED))
+    if (ends && p->lora_rank == 0 && lh_step_is_shared(plan, LH_STEP_W_EMBED))
         bytes +=
             all_reduced(lh_step_piece_elements(plan, LH_STEP_W_EMBED, 0) * gradient_bytes(plan), 2);
     return bytes;
@@ -517,14 +529,17 @@ lh_step_state_bytes(const LhProgram *program, uint32_t rank)
     const LhShard shard = plan->params.shard;
     const uint64_t pieces = lh_step_pieces(plan);
     Weights w = { .plan = plan, .stage = stage_of(plan, rank) };
-    uint64_t piece = 0, moments = 0;
+    uint64_t all = 0, piece = 0, moments = 0; /* of all weights; of those that are trained */
 
     while (next_weight(&w)) {
+        all += piece_elements(plan, &w);
+        if (!lh_step_is_trained(&plan->params, w.weight))
+            continue;
         piece += piece_elements(plan, &w);
         moments += moments_bytes(plan, piece_elements(plan, &w));
     }
     return (LhStepStateBytes){
-        .weights = piece * (shard == LH_SHARD_FSDP ? 1 : pieces) *
+        .weights = all * (shard == LH_SHARD_FSDP ? 1 : pieces) *
                    lh_dtype_bytes(plan->params.module.attention.dtype),
         .gradients = piece * (shard >= LH_SHARD_ZERO2 ? 1 : pieces) * gradient_bytes(plan),
         .optimizer = piece * master_bytes(plan) + moments,

@@ -18,6 +18,7 @@ typedef struct {
     uint64_t active;   /* those used by one token: of the experts, only its own */
     uint64_t norms;
     uint64_t embedding;
+    uint64_t adapters; /* matrices of LoRA's adapters, which the others do not include; 0: none */
 } LhStepParameters;
 LhStepParameters lh_step_parameters(const LhProgram *program);
 
@@ -26,7 +27,8 @@ uint64_t lh_step_tokens(const LhStepParams *params);
 
 /*
  * Floating-point operations of a step, over all ranks. `model` is the mathematical minimum, as for
- * MFU: 6 per active matrix parameter and token, and three times attention's forward pass. The
+ * MFU: 6 per active matrix parameter and token, 4 if it is frozen, and three times attention's
+ * forward pass. The
  * others are executed flops, as for HFU: they include recomputation, and attention's backward pass
  * as kernels compute it, with the scores again.
  */

@@ -49,6 +49,10 @@ typedef enum {
     LH_STEP_SHARED, /* ... of the shared ones */
     LH_STEP_M_SUM,
     LH_STEP_M,
+    LH_STEP_QKV_LOW, /* input of an adapter times its A */
+    LH_STEP_OUT_LOW, /* ... one tensor-parallel rank's term, as is that of the next but one */
+    LH_STEP_UP_LOW,
+    LH_STEP_DOWN_LOW,
     /* Before and after the layers. */
     LH_STEP_E_SUM,
     LH_STEP_XF,
@@ -87,6 +91,17 @@ typedef enum {
     LH_STEP_DKV_ROWS,
     LH_STEP_DN1_SUM,
     LH_STEP_DN1,
+    LH_STEP_DQKV_LOW,
+    LH_STEP_DOUT_LOW,
+    LH_STEP_DUP_LOW,
+    LH_STEP_DDOWN_LOW,
+    /* Results of adapters, forward, until they have been added; never kept. */
+    LH_STEP_Q_DELTA,
+    LH_STEP_KV_DELTA,
+    LH_STEP_OUT_DELTA,
+    LH_STEP_UP_DELTA,
+    LH_STEP_DOWN_DELTA,
+    LH_STEP_M_TILE_DELTA,
     LH_STEP_ROLES
 } LhStepRole;
 
@@ -103,6 +118,17 @@ typedef enum {
     LH_STEP_W_ROUTER,
     LH_STEP_W_EXPERT_UP, /* of all routed experts */
     LH_STEP_W_EXPERT_DOWN,
+    /* Adapters: A, hidden to rank; B, rank to the width of the matrix that is adapted. */
+    LH_STEP_W_QKV_A,
+    LH_STEP_W_ADAPTERS = LH_STEP_W_QKV_A, /* from here to the end of a layer */
+    LH_STEP_W_Q_B,
+    LH_STEP_W_KV_B,
+    LH_STEP_W_OUT_A,
+    LH_STEP_W_OUT_B,
+    LH_STEP_W_UP_A,
+    LH_STEP_W_UP_B,
+    LH_STEP_W_DOWN_A,
+    LH_STEP_W_DOWN_B,
     LH_STEP_W_LAYER, /* the weights above belong to a layer */
     LH_STEP_W_EMBED = LH_STEP_W_LAYER,
     LH_STEP_W_NORM_F,
@@ -139,6 +165,12 @@ enum {
     LH_STEP_HAS_FUSED_LOSS = 1 << 15, /* with 16-bit logits: their gradient takes their place */
     LH_STEP_HAS_SEPARATE_LOSS = 1 << 16,
     LH_STEP_HAS_TILED_MLP = 1 << 17,
+    LH_STEP_HAS_TRAINED = 1 << 18, /* all weights are trained; */
+    LH_STEP_HAS_FROZEN = 1 << 19,  /* ... or only the adapters of ... */
+    LH_STEP_HAS_LORA_QKV = 1 << 20,
+    LH_STEP_HAS_LORA_PROJ = 1 << 21,
+    LH_STEP_HAS_LORA_FC1 = 1 << 22,
+    LH_STEP_HAS_LORA_FC2 = 1 << 23,
 };
 
 /* Rows of a table that form a loop over tiles: each tile of the rank's rows passes all of them

@@ -117,6 +117,8 @@ lh_step_kernel_args(const LhStepPlan *plan, const LhStepNode *node, uint32_t lay
             lh_step_role_shape(plan, lh_step_role(plan, (LhStepRole)out->what), layer);
 
         args.elements.count = shape.rows * shape.width;
+        if (lh_step_rows((LhStepRole)out->what).tiling != (LhStepTiling)node->tiling)
+            args.elements.count /= MAX(lh_step_tiles(plan, (LhStepTiling)node->tiling), 1);
         args.elements.traffic = traffic;
         break;
     }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "step/legality.h"
 
+#include "step/lora.h"
 #include "step/memory/recomputation.h"
 #include "step/packs.h"
 #include "step/pipeline/pipeline.h"
@@ -284,5 +285,5 @@ lh_step_check(const LhStepParams *p, GError **error)
         return lh_program_refuse(error, "a step has at most %u micro-batches", UINT16_MAX);
     return check_model(p, error) && check_tensor_parallel(p, error) && check_pipeline(p, error) &&
            lh_step_check_recomputation(p, error) && lh_step_check_packs(p, error) &&
-           check_offload(p, error);
+           check_offload(p, error) && lh_step_check_lora(p, error);
 }

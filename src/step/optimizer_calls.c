@@ -5,6 +5,7 @@
  */
 #include "step/optimizer_calls.h"
 
+#include "step/lora.h"
 #include "step/sharding.h"
 
 /* Location of a weight's gradient after all reductions. */
@@ -94,7 +95,8 @@ add_up_shared(LhStepRecorder *r)
 {
     const LhStepHeld embed = { LH_STEP_W_EMBED, 0 };
 
-    if (lh_step_is_shared(r->plan, LH_STEP_W_EMBED) && lh_step_is_here(r, embed))
+    if (lh_step_is_trained(&r->plan->params, embed.weight) &&
+        lh_step_is_shared(r->plan, LH_STEP_W_EMBED) && lh_step_is_here(r, embed))
         add_all_reduce(r, LH_STEP_STREAM_PIPELINE, LH_STEP_GROUP_ENDS, final_gradient(r, embed));
 }
 
@@ -102,9 +104,13 @@ add_up_shared(LhStepRecorder *r)
 static LhStepHeld
 first_of_norm(const LhStepRecorder *r)
 {
-    if (r->stage == 0)
+    const LhStepParams *p = &r->plan->params;
+    const bool all = lh_step_is_trained(p, LH_STEP_W_EMBED);
+
+    if (all && r->stage == 0)
         return (LhStepHeld){ LH_STEP_W_EMBED, 0 };
-    return (LhStepHeld){ LH_STEP_W_Q, lh_step_chunk_begins(&r->plan->params, r->stage) };
+    return (LhStepHeld){ all ? LH_STEP_W_Q : lh_step_cut_adapter(p),
+                         lh_step_chunk_begins(p, r->stage) };
 }
 
 /* Sums the squares of all gradients. If several ranks hold a gradient, the first of them adds
@@ -118,7 +124,7 @@ clip(LhStepRecorder *r)
 
     add_norm(r, first, true);
     for (uint32_t unit = 0; unit < lh_step_units(plan); unit++) {
-        g_autoptr(GArray) weights = lh_step_unit_weights(r, unit);
+        g_autoptr(GArray) weights = lh_step_trained_weights(r, unit);
 
         for (guint i = 0; i < weights->len; i++) {
             const LhStepHeld w = g_array_index(weights, LhStepHeld, i);
@@ -198,7 +204,7 @@ add_adam(LhStepRecorder *r, LhStepHeld w)
 static void
 gather_updated(LhStepRecorder *r, uint32_t unit)
 {
-    g_autoptr(GArray) weights = lh_step_unit_weights(r, unit);
+    g_autoptr(GArray) weights = lh_step_trained_weights(r, unit);
     const LhStepCollective c = { LH_STEP_STREAM_GATHER, lh_step_unit_layer(r->plan, unit),
                                  LH_COLL_ALL_GATHER, LH_STEP_GROUP_DATA, 0 };
 
@@ -234,7 +240,7 @@ lh_step_record_optimizer(LhStepRecorder *r)
             r, (LhStepTensor){ .family = LH_STEP_OF_STEP_COPY, .first = r->list->calls->len });
     }
     for (uint32_t unit = 0; unit < lh_step_units(plan); unit++) {
-        g_autoptr(GArray) weights = lh_step_unit_weights(r, unit);
+        g_autoptr(GArray) weights = lh_step_trained_weights(r, unit);
 
         for (guint i = 0; i < weights->len; i++)
             add_adam(r, g_array_index(weights, LhStepHeld, i));

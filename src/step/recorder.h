@@ -29,6 +29,7 @@ typedef struct {
     GArray *waiting;  /* of uint32_t: units whose gradients are reduced after the backward pass */
     uint32_t gathers; /* number of gathers so far */
     LhStepLoop loop;
+    bool written[LH_STEP_ROLES]; /* by the current tile of a loop */
 } LhStepRecorder;
 
 /* Adds a tensor; returns its index. */

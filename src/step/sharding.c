@@ -6,6 +6,8 @@
  */
 #include "step/sharding.h"
 
+#include "step/lora.h"
+
 #define GLOBALS (LH_STEP_WEIGHTS - LH_STEP_W_LAYER)
 
 static uint32_t
@@ -102,6 +104,18 @@ lh_step_unit_weights(const LhStepRecorder *r, uint32_t number)
     for (uint32_t i = 0; i < unit.globals_count; i++) {
         if (lh_step_is_here(r, unit.globals[i]))
             g_array_append_val(weights, unit.globals[i]);
+    }
+    return weights;
+}
+
+GArray *
+lh_step_trained_weights(const LhStepRecorder *r, uint32_t number)
+{
+    GArray *weights = lh_step_unit_weights(r, number);
+
+    for (guint i = weights->len; i-- > 0;) {
+        if (!lh_step_is_trained(&r->plan->params, g_array_index(weights, LhStepHeld, i).weight))
+            g_array_remove_index(weights, i);
     }
     return weights;
 }
@@ -342,7 +356,7 @@ accumulate(LhStepRecorder *r, const GArray *weights)
 static void
 reduce(LhStepRecorder *r, uint32_t unit)
 {
-    g_autoptr(GArray) weights = lh_step_unit_weights(r, unit);
+    g_autoptr(GArray) weights = lh_step_trained_weights(r, unit);
     const uint32_t layer = unit_of(r->plan, unit).first;
     uint32_t flat = LH_STEP_NONE; /* autograd concatenates the views of one flat parameter */
 

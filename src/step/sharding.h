@@ -55,6 +55,8 @@ uint32_t *lh_step_weight_place(LhStepRecorder *r, LhStepFamily family, LhStepHel
  * layer of a unit, 0 if it has none. */
 uint32_t lh_step_units(const LhStepPlan *plan);
 GArray *lh_step_unit_weights(const LhStepRecorder *r, uint32_t number);
+/* Those of them that are trained. */
+GArray *lh_step_trained_weights(const LhStepRecorder *r, uint32_t number);
 uint32_t lh_step_unit_layer(const LhStepPlan *plan, uint32_t number);
 
 /* Whether weights are sharded too, and gathered before use. */

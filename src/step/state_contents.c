@@ -26,12 +26,17 @@ lh_step_whole(const LhStepPlan *plan, LhStepWeight weight, uint32_t layer)
     case LH_STEP_W_O_NORM:
     case LH_STEP_W_UP:
     case LH_STEP_W_EXPERT_UP:
+    case LH_STEP_W_Q_B:
+    case LH_STEP_W_UP_B:
         return (LhStepExtent){ one.rows, t * one.columns };
     case LH_STEP_W_KV:
+    case LH_STEP_W_KV_B:
         return (LhStepExtent){ one.rows, 2 * kv_heads(plan, kind) * plan->model.kv_channels };
     case LH_STEP_W_OUT:
     case LH_STEP_W_DOWN:
     case LH_STEP_W_EXPERT_DOWN:
+    case LH_STEP_W_OUT_A:
+    case LH_STEP_W_DOWN_A:
         return (LhStepExtent){ t * one.rows, one.columns };
     case LH_STEP_W_EMBED:
     case LH_STEP_W_HEAD:
@@ -46,9 +51,11 @@ lh_step_whole(const LhStepPlan *plan, LhStepWeight weight, uint32_t layer)
 static uint32_t
 halves_of(const LhStepPlan *plan, LhStepWeight weight)
 {
-    const bool up = weight == LH_STEP_W_UP || weight == LH_STEP_W_EXPERT_UP;
+    const bool up =
+        weight == LH_STEP_W_UP || weight == LH_STEP_W_UP_B || weight == LH_STEP_W_EXPERT_UP;
 
-    return weight == LH_STEP_W_KV || (up && plan->model.gated_mlp) ? 2 : 1;
+    return weight == LH_STEP_W_KV || weight == LH_STEP_W_KV_B || (up && plan->model.gated_mlp) ? 2
+                                                                                               : 1;
 }
 
 /* ---- parts ---- */
@@ -117,7 +124,8 @@ static bool
 is_cut_by_rows(LhStepWeight weight)
 {
     return weight == LH_STEP_W_OUT || weight == LH_STEP_W_DOWN || weight == LH_STEP_W_EXPERT_DOWN ||
-           weight == LH_STEP_W_EMBED || weight == LH_STEP_W_HEAD;
+           weight == LH_STEP_W_EMBED || weight == LH_STEP_W_HEAD || weight == LH_STEP_W_OUT_A ||
+           weight == LH_STEP_W_DOWN_A;
 }
 
 bool

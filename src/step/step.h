@@ -6,6 +6,7 @@
  *     graph.c            a layer as a table of kernels and their operands, forward and backward
  *     layer_info.c       queries about a step that do not need its program
  *     tensor_sizes.c     rows, widths and bytes of everything in the tables
+ *     lora.c             LoRA: adapters, and which weights are trained
  *     modules.c          the attention of a layer as embedded programs, forward and backward
  *     packs.c            packed documents, which may differ between micro-batches
  *     pipeline/          work of each pipeline stage, exchanges of rows and gradients,
@@ -85,6 +86,15 @@ typedef struct {
 #define LH_STEP_BETA1 0.9
 #define LH_STEP_BETA2 0.95
 
+/* Matrices that have an adapter under LoRA, by Megatron's names; bits. */
+typedef enum {
+    LH_LORA_QKV = 1 << 0,  /* linear_qkv: q, k and v, with one A */
+    LH_LORA_PROJ = 1 << 1, /* linear_proj: the output of attention */
+    LH_LORA_FC1 = 1 << 2,  /* linear_fc1: the first matrix of the MLP */
+    LH_LORA_FC2 = 1 << 3,  /* linear_fc2 */
+    LH_LORA_ALL = (1 << 4) - 1
+} LhLoraTargets;
+
 /* Order in which pipeline stages work on micro-batches. */
 typedef enum {
     LH_PIPELINE_1F1B,  /* one forward, one backward; interleaved if a stage has several chunks */
@@ -143,6 +153,10 @@ typedef struct {
     /* The first so many layers of each chunk keep their activations in host memory between forward
      * and backward pass (offload.c); LH_STEP_OFFLOAD_ALL: all layers. */
     uint32_t offload_layers;
+    /* LoRA (arXiv 2106.09685): only adapters of this rank are trained, of the targets; all other
+     * weights are frozen. 0: all weights are trained. */
+    uint32_t lora_rank;
+    uint32_t lora_targets; /* LhLoraTargets */
     LhStepBehaviour behaviour;
     double learning_rate;
     /* Replaces the attention programs that the schedules would make; borrowed for the life of the

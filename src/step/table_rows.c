@@ -6,6 +6,7 @@
 #include "step/table_rows.h"
 
 #include "step/kernel_args.h"
+#include "step/lora.h"
 #include "step/memory/tiles.h"
 #include "step/sharding.h"
 
@@ -47,7 +48,7 @@ lh_step_has_row(const LhStepRecorder *r, const LhStepNode *node, uint32_t layer)
          node->does == LH_STEP_STATS) &&
         r->plan->params.tensor_parallel == 1)
         return false;
-    return (node->when & lh_step_features(r->plan, layer)) == node->when;
+    return lh_step_takes(r->plan, node, layer);
 }
 
 static bool
@@ -90,6 +91,17 @@ find_maker(const LhStepRecorder *r, const LhStepNode *table, uint32_t layer, LhS
     return table->does == LH_STEP_END ? NULL : table;
 }
 
+/* Runs the rows behind @maker that add to the role it has made. */
+static void
+run_updates(LhStepRecorder *r, const LhStepNode *table, const LhStepNode *maker, LhStepRole role,
+            uint32_t layer)
+{
+    for (const LhStepNode *node = maker + 1; node->does != LH_STEP_END; node++) {
+        if (node->kernel == LH_KERNEL_ID_add_hidden && makes(r, node, layer, role, false))
+            lh_step_run_row(r, table, node, layer);
+    }
+}
+
 uint32_t
 lh_step_need(LhStepRecorder *r, LhStepRole role, uint32_t layer)
 {
@@ -113,6 +125,8 @@ lh_step_need(LhStepRecorder *r, LhStepRole role, uint32_t layer)
         lh_step_run_tiles(r, table, maker, layer);
     else
         lh_step_run_row(r, table, maker, layer - next);
+    if (!next && !lh_step_begins_loop(r, maker))
+        run_updates(r, table, maker, role, layer);
     r->loop = loop;
     r->phase = phase;
     g_assert(*lh_step_role_place(r, role, layer) != LH_STEP_NONE);
@@ -246,8 +260,9 @@ bind_operand(LhStepRecorder *r, const LhStepOperand *o, uint32_t layer, Operands
         use.writes = true;
         break;
     case LH_STEP_UPDATE:
-        bound->overwrites = *lh_step_role_place(r, role, layer) == LH_STEP_NONE ||
-                            lh_step_made_in_loop(r, role, layer);
+        bound->overwrites =
+            *lh_step_role_place(r, role, layer) == LH_STEP_NONE ||
+            (lh_step_made_in_loop(r, role, layer) && !r->written[lh_step_role(r->plan, role)]);
         use = whole_or_tile(r, role, layer,
                             bound->overwrites ? written_role(r, role, layer)
                                               : *lh_step_role_place(r, role, layer));
@@ -278,6 +293,8 @@ bind_operand(LhStepRecorder *r, const LhStepOperand *o, uint32_t layer, Operands
         use.reads = true;
         use.of_micro_batch = true;
     }
+    if (o->kind == LH_STEP_OUT || o->kind == LH_STEP_UPDATE)
+        r->written[lh_step_role(r->plan, role)] = true;
     bound->uses[bound->count++] = use;
 }
 
@@ -352,6 +369,8 @@ run_need(LhStepRecorder *r, const LhStepNode *node, uint32_t layer)
                            : role == LH_STEP_N2_FULL &&
                                  (lh_step_features(r->plan, layer) & LH_STEP_HAS_TILED_MLP) != 0;
 
+    if (!lh_step_is_read_again(&r->plan->params, role))
+        return;
     if (r->plan->params.behaviour.gather_again && r->plan->params.tensor_parallel > 1 && !tiled)
         *lh_step_role_place(r, role, layer) = LH_STEP_NONE;
     lh_step_need(r, role, layer);

@@ -4,6 +4,7 @@
  */
 #include "step/tensor_sizes.h"
 
+#include "step/lora.h"
 #include "step/step_private.h"
 
 #include "kernels/layer.h"
@@ -24,6 +25,7 @@ typedef enum {
     WIDTH_CHOICE,  /* one number per choice */
     WIDTH_VOCABULARY,
     WIDTH_STATS,
+    WIDTH_RANK, /* of LoRA */
 } Width;
 
 typedef struct {
@@ -79,6 +81,10 @@ static const Role roles[LH_STEP_ROLES] = {
     ROLE(SHARED, .width = WIDTH_HIDDEN, .full = true, .term = true),
     SUM(M_SUM, M),
     ROLE(M, .width = WIDTH_HIDDEN),
+    ROLE(QKV_LOW, .width = WIDTH_RANK, .full = true),
+    ROLE(OUT_LOW, .width = WIDTH_RANK, .full = true, .term = true),
+    ROLE(UP_LOW, OF_MLP, .width = WIDTH_RANK, .full = true),
+    ROLE(DOWN_LOW, OF_MLP, .width = WIDTH_RANK, .full = true, .term = true),
     SUM(E_SUM, X),
     ROLE(XF, .width = WIDTH_HIDDEN),
     SUM(XF_FULL, XF),
@@ -115,6 +121,16 @@ static const Role roles[LH_STEP_ROLES] = {
     ROLE(DKV_ROWS, .width = WIDTH_KV, .full = true),
     SUM(DN1_SUM, DN1),
     ROLE(DN1, .width = WIDTH_HIDDEN),
+    ROLE(DQKV_LOW, .width = WIDTH_RANK, .full = true, .term = true),
+    ROLE(DOUT_LOW, .width = WIDTH_RANK, .full = true),
+    ROLE(DUP_LOW, OF_MLP, .width = WIDTH_RANK, .full = true, .term = true),
+    ROLE(DDOWN_LOW, OF_MLP, .width = WIDTH_RANK, .full = true),
+    ROLE(Q_DELTA, .width = WIDTH_HEADS, .full = true),
+    ROLE(KV_DELTA, .width = WIDTH_KV, .full = true),
+    ROLE(OUT_DELTA, .width = WIDTH_HIDDEN, .full = true, .term = true),
+    ROLE(UP_DELTA, OF_MLP, .width = WIDTH_UP, .full = true),
+    ROLE(DOWN_DELTA, OF_MLP, .width = WIDTH_HIDDEN, .full = true, .term = true),
+    ROLE(M_TILE_DELTA, OF_MLP, .width = WIDTH_HIDDEN, .full = true, .term = true),
 };
 
 LhStepRole
@@ -123,11 +139,12 @@ lh_step_role(const LhStepPlan *plan, LhStepRole role)
     return plan->params.tensor_parallel > 1 ? role : roles[role].alone;
 }
 
-/* Every tensor-parallel rank holds the router's whole result. */
+/* Every tensor-parallel rank holds the router's whole result, and rows times an A that is whole. */
 static bool
-is_of_all_experts(const Role *r)
+is_replicated(const Role *r)
 {
-    return r->width == WIDTH_EXPERTS || r->width == WIDTH_ROUTE || r->width == WIDTH_CHOICE;
+    return r->width == WIDTH_HIDDEN || r->width == WIDTH_RANK || r->width == WIDTH_EXPERTS ||
+           r->width == WIDTH_ROUTE || r->width == WIDTH_CHOICE;
 }
 
 LhStepRows
@@ -139,7 +156,7 @@ lh_step_rows(LhStepRole role)
         .alone = r->alone,
         .of_attention = r->width == WIDTH_ATTENTION,
         .full = r->width == WIDTH_STATS ? r->gathered : r->full,
-        .sliced = r->term || (r->width != WIDTH_HIDDEN && !is_of_all_experts(r)),
+        .sliced = r->term || !is_replicated(r),
         .undivided = r->width == WIDTH_STATS || r->chosen,
         .tiling = (LhStepTiling)r->tiling,
     };
@@ -241,6 +258,8 @@ width_of(const LhStepPlan *plan, Width width, uint32_t layer)
         return lh_step_vocabulary(plan);
     case WIDTH_STATS:
         return 3;
+    case WIDTH_RANK:
+        return plan->params.lora_rank;
     case WIDTH_ATTENTION:
     default:
         return 0;
@@ -338,7 +357,8 @@ has_weight(const LhStepPlan *plan, LhStepWeight weight, uint32_t features)
     case LH_STEP_W_HEAD:
         return !plan->model.tied_embeddings;
     default:
-        return true;
+        return weight < LH_STEP_W_ADAPTERS || weight >= LH_STEP_W_LAYER ||
+               lh_step_has_adapter(weight, features);
     }
 }
 
@@ -356,6 +376,11 @@ lh_step_matrix(const LhStepPlan *plan, LhStepWeight weight, uint32_t layer)
 
     if (!has_weight(plan, weight, features))
         return (LhStepMatrix){ 0 };
+    if (lh_step_adapted(weight) != weight) {
+        const LhStepMatrix base = lh_step_matrix(plan, lh_step_adapted(weight), layer);
+
+        return lh_step_adapter(&plan->params, weight, &base);
+    }
     switch (weight) {
     case LH_STEP_W_NORM1:
     case LH_STEP_W_NORM2:
@@ -431,7 +456,7 @@ lh_step_features(const LhStepPlan *plan, uint32_t layer)
         lh_step_loss_in_place(&plan->params) ? LH_STEP_HAS_FUSED_LOSS : LH_STEP_HAS_SEPARATE_LOSS;
     if (plan->tiles[LH_STEP_TILES_OF_MLP] > 0 && (features & LH_STEP_HAS_MLP) != 0)
         features |= LH_STEP_HAS_TILED_MLP;
-    return features;
+    return features | lh_step_lora_features(&plan->params);
 }
 
 uint32_t
@@ -456,19 +481,22 @@ lh_step_piece_elements(const LhStepPlan *plan, LhStepWeight weight, uint32_t lay
 
 /* ---- tensors of the model and of the rank ---- */
 
-/* Parameters of the shard of one rank of this stage. */
+/* Trained parameters of the shard of one rank of this stage. */
 static uint64_t
 parameters_of_shard(const LhStepPlan *plan, uint32_t stage)
 {
     uint64_t sum = 0;
 
     for (unsigned w = LH_STEP_W_LAYER; w < LH_STEP_WEIGHTS; w++) {
-        if (lh_step_stage_has(plan, stage, (LhStepWeight)w, 0))
+        if (lh_step_is_trained(&plan->params, (LhStepWeight)w) &&
+            lh_step_stage_has(plan, stage, (LhStepWeight)w, 0))
             sum += lh_step_piece_elements(plan, (LhStepWeight)w, 0);
     }
     for (uint32_t layer = 0; layer < plan->layers; layer++) {
         for (unsigned w = 0; w < LH_STEP_W_LAYER && lh_step_stage_of(plan, layer) == stage; w++)
-            sum += lh_step_piece_elements(plan, (LhStepWeight)w, layer);
+            sum += !lh_step_is_trained(&plan->params, (LhStepWeight)w)
+                       ? 0
+                       : lh_step_piece_elements(plan, (LhStepWeight)w, layer);
     }
     return sum;
 }

@@ -237,6 +237,7 @@ role_depends(LhStepRole role)
     switch (role) {
     case LH_STEP_KV_ROWS:
     case LH_STEP_DKV_ROWS:
+    case LH_STEP_KV_DELTA:
         return ON_ATTENTION;
     case LH_STEP_UP:
     case LH_STEP_P:
@@ -253,6 +254,7 @@ weight_depends(LhStepWeight weight)
 {
     switch (weight) {
     case LH_STEP_W_KV:
+    case LH_STEP_W_KV_B:
     case LH_STEP_W_GATE:
     case LH_STEP_W_O_NORM:
         return ON_ATTENTION;

@@ -15,7 +15,7 @@
 #define WRITTEN_BY_ATTENTION                                                                       \
     (BIT(O) | BIT(LSE) | BIT(STATE) | BIT(Q_HEADS) | BIT(KV_HEADS) | BIT(O_HEADS) | BIT(LSE_HEADS))
 #define GATHERED (BIT(N1_FULL) | BIT(N2_FULL))
-#define OF_MLP (BIT(UP) | BIT(P))
+#define OF_MLP (BIT(UP) | BIT(P) | BIT(UP_LOW) | BIT(DOWN_LOW))
 #define OF_EXPERTS                                                                                 \
     (BIT(ROUTER) | BIT(ROUTE) | BIT(EXPERT_N2) | BIT(EXPERT_UP) | BIT(EXPERT_P) | BIT(EXPERT_M) |  \
      BIT(ROUTED))

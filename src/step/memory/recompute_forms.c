@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "step/memory/recompute_forms.h"
 
+#include "step/lora.h"
 #include "step/step_private.h"
 
 /* ---- layers and modules ---- */
@@ -67,11 +68,14 @@ takes_rows(const LhStepPlan *plan, uint32_t layer)
 }
 
 /* Policy `remat` keeps a layer's input and the results of attention; q, k and v are recomputed only
- * if attention's backward pass, or that of silu, reads them. */
+ * if attention's backward pass, or that of silu, reads them. An adapter's products are recomputed
+ * with that of its matrix; the product with A of q, k and v also for the gradient of B. */
 bool
 lh_step_product_again(const LhStepPlan *plan, LhStepWeight weight, uint32_t layer)
 {
-    switch (weight) {
+    switch (lh_step_is_a(weight) && lh_step_adapted(weight) == LH_STEP_W_Q
+                ? weight
+                : lh_step_adapted(weight)) {
     case LH_STEP_W_Q:
     case LH_STEP_W_KV:
         if (plan->params.checkpoint == LH_CHECKPOINT_REMAT)
@@ -106,7 +110,8 @@ lh_step_attention_again(const LhStepPlan *plan, uint32_t layer)
  * A whole layer repeats the moves of N1, A, N2 and M; its MLP those of N2, for its products, and M.
  * Some frameworks gather N1 and N2 once more for weight gradients: N1 not if nothing else needs it
  * in the backward pass, N2 not if it was gathered for a tiled MLP. Others keep the gathered rows,
- * unless they belong to a norm's discarded output, or to a recomputed MLP.
+ * unless they belong to a norm's discarded output, or to a recomputed MLP. Frozen weights need
+ * neither; all that needs N1 then are products that are recomputed, and N2 a tiled MLP.
  */
 uint64_t
 lh_step_moves_again(const LhStepPlan *plan, uint32_t layer)
@@ -115,16 +120,18 @@ lh_step_moves_again(const LhStepPlan *plan, uint32_t layer)
     const bool tiled = p->mlp_tile_rows > 0 && lh_step_matrix(plan, LH_STEP_W_UP, layer).rows > 0;
     const bool remat = p->checkpoint == LH_CHECKPOINT_REMAT, whole = is_whole(plan, layer);
     const bool norms = names_module(plan, LH_RECOMPUTE_LAYERNORM);
-    const bool mlp = mlp_again(plan, layer);
+    const bool mlp = mlp_again(plan, layer), q = lh_step_product_again(plan, LH_STEP_W_Q, layer);
+    const bool n1 = lh_step_is_read_again(p, LH_STEP_N1_FULL);
+    const bool n2 = lh_step_is_read_again(p, LH_STEP_N2_FULL) || tiled;
     uint64_t moves = remat || whole ? 4 : mlp ? 2 : 0;
 
+    if (remat && !n1 && !q && !plan->gated[plan->kinds[layer]])
+        moves--;
     if (!p->behaviour.gather_again)
-        return moves + (norms ? 1 : 0) + (norms && !mlp ? 1 : 0);
+        return moves + (norms && n1 ? 1 : 0) + (norms && !mlp && n2 ? 1 : 0);
     if (moves == 0 && shared_again(plan, layer))
         moves = 1;
-    if (!remat || lh_step_product_again(plan, LH_STEP_W_Q, layer))
-        moves++;
-    return moves + (moves > 1 && tiled ? 0 : 1);
+    return moves + (n1 && (!remat || q) ? 1 : 0) + (n2 && (moves == 0 || !tiled) ? 1 : 0);
 }
 
 /* ---- FSDP ---- */

@@ -12,6 +12,8 @@
 
 #include "step/table_rows.h"
 
+#include <string.h>
+
 #define CHUNK_ROWS 1024
 #define TILE_OF_LOSS_BYTES (UINT64_C(1) << 30)
 
@@ -115,6 +117,7 @@ lh_step_run_tiles(LhStepRecorder *r, const LhStepNode *table, const LhStepNode *
         r->phase = phase;
         r->loop.forgot = false;
         forget_tile(r, tiling, layer);
+        memset(r->written, 0, sizeof(r->written));
         for (const LhStepNode *row = table; row->does != LH_STEP_END; row++) {
             if (row->tiling == tiling)
                 lh_step_run_row(r, table, row, layer);

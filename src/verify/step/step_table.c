@@ -4,6 +4,7 @@
  * there are, never which ones the builder has emitted.
  */
 #include "verify/step/step_table.h"
+#include "step/lora.h"
 #include "step/tensor_sizes.h"
 
 const LhStepNode *const lh_step_tables[LH_TABLES] = {
@@ -23,9 +24,7 @@ lh_table_has_layer(const LhStepValues *v, LhTable table, uint32_t layer)
 bool
 lh_table_has_row(const LhStepValues *v, const LhStepNode *node, uint32_t layer)
 {
-    const uint32_t features = lh_step_features(v->plan, layer);
-
-    return node->does == LH_STEP_KERNEL && (node->when & features) == node->when;
+    return node->does == LH_STEP_KERNEL && lh_step_takes(v->plan, node, layer);
 }
 
 uint32_t

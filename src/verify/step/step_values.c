@@ -4,6 +4,7 @@
  */
 #include "verify/step/step_values.h"
 #include "step/layer_info.h"
+#include "step/lora.h"
 #include "step/modules.h"
 #include "step/tensor_sizes.h"
 
@@ -50,7 +51,8 @@ fill_facts(LhStepValues *v, LhStepWeight weight, uint32_t layer)
     facts->replicas = matrix.replicas;
     facts->terms = (uint32_t)(terms * matrix.replicas * lh_table_gradient_rows(v, weight, layer));
     facts->first = v->norm_terms;
-    v->norm_terms += facts->held * (v->tensor / matrix.replicas);
+    if (lh_step_is_trained(v->params, weight))
+        v->norm_terms += facts->held * (v->tensor / matrix.replicas);
 }
 
 static void
@@ -419,7 +421,7 @@ wanted_state(LhStepValues *v, const LhStepState *state, uint32_t rank, LhValue *
         return false;
     if (want->kind == LH_VALUE_TOKENS || want->kind == LH_VALUE_TARGETS)
         return true;
-    want->of = 1;
+    want->of = lh_step_is_trained(v->params, state->weight) ? 1 : 0;
     return want->piece < lh_step_values_weight_facts(v, state->weight, state->layer)->held;
 }
 
@@ -430,6 +432,12 @@ check_state(LhStepValues *v, uint32_t rank, uint32_t slot, uint32_t part, const 
     LhValue want;
     g_autofree char *name = NULL, *wanted = NULL, *found = NULL;
 
+    if (wanted_state(v, state, rank, &want) && want.of == 0 &&
+        (want.kind == LH_VALUE_MASTER || want.kind == LH_VALUE_MOMENTS ||
+         want.kind == LH_VALUE_SCALES || want.kind == LH_VALUE_CLOCK)) {
+        STATE_AT_END(rank, slot, "holds states of the optimizer for a weight that is frozen");
+        return;
+    }
     if (!wanted_state(v, state, rank, &want) || have.kind == LH_VALUE_SUSPECT ||
         (lh_step_values_equal(&have, &want) && have.set == want.set))
         return;
