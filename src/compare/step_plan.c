@@ -10,6 +10,7 @@
 #include "model/parameters.h"
 #include "scenario/setup_weights.h"
 #include "scenario/step/setup_step.h"
+#include "step/lora.h"
 #include "step/packs.h"
 
 #include <math.h>
@@ -61,11 +62,17 @@ lh_step_model_flops(const LhStepParams *p, const LhModel *model)
 {
     const double sequences =
         (double)p->module.attention.batch * p->data_parallel * p->micro_batches;
-    double attention = 0;
+    const double each = p->lora_rank == 0 ? 6 : 4; /* a frozen weight has no gradient */
+    double attention = 0, adapters = 0;
 
-    for (uint64_t i = 0; i < model->num_layers; i++)
-        attention += attention_flops(p, lh_model_layer(model, i));
-    return sequences * 6 * multiplied_parameters(model) * (double)p->module.attention.seq_length +
+    for (uint64_t i = 0; i < model->num_layers; i++) {
+        const LhLayerRun *run = lh_model_layer(model, i);
+
+        attention += attention_flops(p, run);
+        adapters += (double)lh_step_adapter_parameters(p, run->kind == LH_LAYER_LINEAR);
+    }
+    return sequences * (each * multiplied_parameters(model) + 6 * adapters) *
+               (double)p->module.attention.seq_length +
            3 * attention;
 }
 

@@ -28,6 +28,8 @@ static const char *const ways[] = {
     "main_params_dtype",
     "main_grads_dtype",
     "exp_avg_dtype",
+    "lora_rank",
+    "lora_targets",
     "pad",
     NULL,
 };

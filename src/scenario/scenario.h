@@ -91,6 +91,8 @@ typedef struct {
     int main_params_dtype; /* LhMainParams */
     int main_grads_dtype;  /* LhDtype */
     int exp_avg_dtype;     /* LhExpAvg */
+    uint64_t lora_rank;    /* 0: no LoRA */
+    char *lora_targets;
     double jitter;
     uint64_t seed;
     GArray *straggler;  /* of LhStraggler */

@@ -7,6 +7,7 @@
 #include "scenario/setup_weights.h"
 #include "step/behaviour.h"
 #include "step/layer_info.h"
+#include "step/lora.h"
 #include "step/packs.h"
 #include "step/pipeline/pipeline.h"
 
@@ -105,6 +106,10 @@ const LhField lh_case_fields[] = {
          .description = "The same of a data-parallel rank, over all its micro-batches."),
     CASE(STRING, cpu_offloading_num_layers, "cpu_offloading_num_layers", IF_ANY,
          .description = "Layers of each chunk whose activations are offloaded to the host."),
+    CASE(UINT, lora_rank, "lora_rank", OR_NULL, .max = -1,
+         .description = "Rank of LoRA's adapters; 0: all weights are trained."),
+    CASE(STRING, lora_targets, "lora_targets", OR_NULL, .max = -1,
+         .description = "Matrices that have an adapter, by Megatron's names; null: none."),
     CASE(CHOICE, cost, "cost", ALWAYS, .choices = lh_cost_mode_names,
          .description = "Time model of kernels."),
     CASE(CHOICE, network, "network", ALWAYS, .choices = lh_network_model_names,
@@ -247,6 +252,8 @@ fill_step(LhCaseValues *v, const LhSetup *setup)
     }
     if (p != NULL)
         v->cpu_offloading_num_layers = g_strdup(setup->scenario->cpu_offloading_num_layers);
+    v->lora_rank = p != NULL ? p->lora_rank : LH_FIELD_NO_UINT;
+    v->lora_targets = p != NULL && p->lora_rank > 0 ? lh_step_lora_text(p) : NULL;
 }
 
 /* For elements of @size bytes; NULL: none. */

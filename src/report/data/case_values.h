@@ -74,6 +74,8 @@ typedef struct {
     uint64_t packs;
     double micro_batch_imbalance, rank_imbalance;
     char *cpu_offloading_num_layers; /* owned; NULL: none */
+    uint64_t lora_rank;
+    char *lora_targets;
     int cost;
     int network;
     int collectives;

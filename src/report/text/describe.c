@@ -19,6 +19,7 @@
 #include "sim/network/fabric.h"
 #include "sim/network/sends.h"
 #include "step/layer_info.h"
+#include "step/lora.h"
 #include "step/packs.h"
 #include "step/pipeline/pipeline.h"
 
@@ -125,6 +126,11 @@ lh_describe_tiles(const LhStepParams *params, GString *out)
     if (params->mlp_tile_rows > 0)
         g_string_append_printf(out, ", MLPs in tiles of %" G_GUINT64_FORMAT " rows",
                                params->mlp_tile_rows);
+    if (params->lora_rank > 0) {
+        g_autofree char *targets = lh_step_lora_text(params);
+
+        g_string_append_printf(out, ", LoRA of rank %u (%s)", params->lora_rank, targets);
+    }
 }
 
 void

@@ -14,8 +14,8 @@ void lh_describe_model(const LhSetup *setup, GString *out);
  * model without experts. */
 void lh_describe_experts(const LhModel *model, uint32_t tensor, int shard, GString *out);
 
-/* Appends ", loss chunked:256, MLPs in tiles of 4096 rows"; nothing for an eager loss and MLPs that
- * are not tiled. */
+/* Appends ", loss chunked:256, MLPs in tiles of 4096 rows, LoRA of rank 16 (linear_qkv)"; nothing
+ * for an eager loss, MLPs that are not tiled, and a step that trains all weights. */
 void lh_describe_tiles(const LhStepParams *params, GString *out);
 
 /* Appends ", 8-bit moments, no fp32 copy of the weights"; nothing for the states of mixed

@@ -32,6 +32,8 @@ print_totals(const LhProgram *program, GString *out)
     add_total(table, "parameters", (LhWide)p.matrices + p.norms + p.embedding);
     if (p.active != p.matrices)
         add_total(table, "of these, active for a token", (LhWide)p.active + p.norms + p.embedding);
+    if (p.adapters > 0)
+        add_total(table, "trained parameters, of LoRA's adapters", p.adapters);
     add_total(table, "model flops (for MFU)", flops.model);
     add_total(table, "flops of products", flops.dense);
     add_total(table, "flops of attention", flops.attention);

@@ -8,6 +8,7 @@
 #include "model/framework.h"
 #include "model/recomputation.h"
 #include "scenario/scenario_options.h"
+#include "scenario/step/setup_lora.h"
 #include "scenario/step/setup_optimizer.h"
 
 #define LH_STEP_MEMORY_FIELDS                                                                      \
