@@ -273,6 +273,39 @@ START_TEST(yaml_is_a_scenario_by_its_settings)
 }
 END_TEST
 
+/* LoRA by the names of LLaMA-Factory, axolotl, TRL and ms-swift. */
+START_TEST(adapters_are_read)
+{
+    static const char part[] =
+        "swift sft --model LLM/Qwen3-8B --tuner_type lora --lora_rank 8 --target_modules q_proj "
+        "down_proj lm_head --lora_dropout 0.05 --quant_bits 4 --max_length 4096";
+    g_autoptr(GError) error = NULL;
+    g_autoptr(LhConfig) config = lh_config_parse("f.yaml", "bf16: true\n", 11, NULL, &error);
+    g_autoptr(LhConfig) noted = NULL;
+
+    if (config == NULL && g_error_matches(error, LH_ERROR, LH_ERROR_RUNTIME))
+        return; /* without libyaml */
+    check_lines("f.yaml",
+                "model_name_or_path: meta-llama/Meta-Llama-3-8B\nfinetuning_type: lora\n"
+                "lora_rank: 64\nlora_target: all\nlora_alpha: 128\ncutoff_len: 2048\n",
+                LINES("model=llama-3-8b", "lora_rank=64"));
+    check_lines("f.yaml",
+                "base_model: NousResearch/Meta-Llama-3-8B\nsequence_len: 8192\nadapter: qlora\n"
+                "lora_r: 32\nlora_target_modules:\n  - q_proj\n  - k_proj\n  - v_proj\n"
+                "  - gate_proj\n  - up_proj\nload_in_4bit: true\n",
+                LINES("lora_rank=32", "lora_targets=linear_qkv,linear_fc1"));
+    check_lines("f.sh",
+                "python sft.py --model_name_or_path Qwen/Qwen3-8B --max_length 4096 --use_peft",
+                LINES("lora_rank=16", "lora_targets=linear_qkv"));
+    check_lines("f.sh", part, LINES("lora_rank=8", "lora_targets=linear_qkv,linear_fc2"));
+    noted = parse("f.sh", part);
+    ck_assert(has_note(noted, "adapters of a part of linear_qkv"));
+    ck_assert(has_note(noted, "lm_head"));
+    ck_assert(has_note(noted, "adapters have no dropout"));
+    ck_assert(has_note(noted, "weights are in 16 bits"));
+}
+END_TEST
+
 #define NEMO_MODEL                                                                                 \
     "model:\n  micro_batch_size: 1\n  global_batch_size: 8\n  tensor_model_parallel_size: 2\n"     \
     "  sequence_parallel: true\n  encoder_seq_length: 4096\n  num_layers: 4\n"                     \
@@ -913,7 +946,7 @@ LH_TEST_MAIN("configuration", megatron_is_a_scenario, megatron_recomputes,
              swift_is_a_scenario_of_megatron, shapes_are_models, silence_is_megatrons,
              megatron_deepspeed_is_a_scenario, launchers_are_compared, files_beside_are_read,
              layers_have_experts_as_they_say, impossible_shapes_are_refused, traps_are_named,
-             unused_options_are_named, what_is_wrong_is_refused,
+             unused_options_are_named, what_is_wrong_is_refused, adapters_are_read,
              models_that_are_not_said_are_missed, contradictions_are_refused,
              what_is_not_understood_is_listed, words_are_read_as_what_was_meant,
              differences_are_marked, errors_name_the_file)

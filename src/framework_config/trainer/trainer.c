@@ -13,6 +13,7 @@
 #include "framework_config/common/config_words.h"
 #include "framework_config/common/published_model.h"
 #include "framework_config/trainer/trainer_keys.h"
+#include "framework_config/trainer/trainer_lora.h"
 #include "framework_config/trainer/trainer_names.h"
 #include "framework_config/trainer/trainer_optimizer.h"
 #include "framework_config/trainer/trainer_sharding.h"
@@ -244,7 +245,8 @@ trainer_take(LhConfig *c, GError **error)
 {
     return refuse_megatron(c, error) && take_trainer_model(c, error) &&
            take_trainer_sizes(c, error) && lh_config_trainer_take_sharding(c, error) &&
-           take_trainer_policies(c, error) && lh_config_trainer_take_optimizer(c, error);
+           take_trainer_policies(c, error) && lh_config_trainer_take_optimizer(c, error) &&
+           lh_config_trainer_take_lora(c, error);
 }
 
 /* ---- writing a way of training ---- */
