@@ -354,6 +354,24 @@ set_documents(uint64_t seed, LhScenario *s, const LhSchedule *schedule, bool lin
                             distributions[roll(&dice, G_N_ELEMENTS(distributions))]);
 }
 
+/* LoRA, likewise; MLPs of models with experts have no adapters. */
+static inline void
+set_lora(uint64_t seed, LhScenario *s)
+{
+    static const char *const targets[] = {
+        "linear_qkv", "linear_proj",       "linear_qkv,linear_proj",          "linear_fc1",
+        "linear_fc2", "o_proj,linear_fc1", "q_proj,k_proj,v_proj,linear_fc2", "all-linear",
+    };
+    Dice dice = { .seed = seed ^ UINT64_C(0x6c6f7261) };
+    const bool experts = strstr(s->model_text, "num_experts") != NULL;
+
+    if (!one_in(&dice, 4))
+        return;
+    set_number(s, "lora_rank", ROLL_OF(&dice, 1, 2, 3, 4, 8));
+    if (experts || one_in(&dice, 2))
+        lh_scenario_replace(s, "lora_targets", targets[roll(&dice, experts ? 3 : 8)]);
+}
+
 /*
  * Returns the step of @seed, with inputs of the same seed; writes its framework to the path
  * @framework. Caller frees.
@@ -400,5 +418,6 @@ random_step(uint64_t seed, const char *framework, GError **error)
     set_recomputation(&dice, s, &sizes);
     set_tiles(seed, s);
     set_documents(seed, s, first, sizes.linear);
+    set_lora(seed, s);
     return s;
 }

@@ -691,10 +691,54 @@ START_TEST(layers_are_recomputed_by_number)
 }
 END_TEST
 
-LH_TEST_MAIN("step_formulas", flops_are_six_times_parameters_and_attention,
-             packs_count_their_own_pairs, imbalance_is_that_of_pairs,
-             experts_count_as_parameters_and_flops, layers_by_turns_are_summed,
-             states_are_those_of_zero, one_rank_takes_the_sum_of_its_kernels,
-             twice_the_layers_take_twice_the_time, attention_takes_what_it_takes_alone,
-             what_is_not_fused_is_kept, modules_free_what_they_write,
-             layers_are_recomputed_by_number)
+/*
+ * By hand for Llama 7B, width 4096 and 11008, and rank 8: in each of 32 layers A and B have 8 times
+ * 4096 + 3 x 4096 numbers for q, k and v, 2 x 4096 for the output, 4096 + 2 x 11008 and 11008 +
+ * 4096 for the MLP. A frozen weight has two products, an adapter three; what tensor-parallel ranks
+ * hold whole they multiply each.
+ */
+static void
+check_adapters(uint32_t targets, uint64_t ends, uint32_t tensor, uint64_t whole)
+{
+    g_autoptr(LhModel) model = load("llama-7b");
+    const LhStepParams like = { .module = { .attention.seq_length = 4096, .ranks = 2 },
+                                .tensor_parallel = tensor,
+                                .data_parallel = 1,
+                                .micro_batches = 1,
+                                .lora_rank = 8,
+                                .lora_targets = targets };
+    g_autoptr(LhProgram) program = step_of(model, &like);
+    const LhStepParameters p = lh_step_parameters(program);
+    const LhStepFlops flops = lh_step_flops(program);
+    const LhStepStateBytes bytes = lh_step_state_bytes(program, 0);
+    const uint64_t adapters = 32 * 8 * ends, copies = 32 * 8 * whole * (tensor - 1);
+    LhWide dense = 0, attention = 0;
+
+    for (uint32_t rank = 0; rank < 2 * tensor; rank++)
+        count_flops(program, rank, &dense, &attention);
+    ck_assert_uint_eq(p.adapters, adapters);
+    ck_assert(dense == (LhWide)4096 * (4 * p.active + 6 * (adapters + copies)));
+    ck_assert(flops.dense == dense);
+    ck_assert(flops.model < dense + attention);
+    NEAR(flops.model, lh_step_model_flops(lh_step_params(program), model), 1e-4);
+    ck_assert_uint_eq(bytes.optimizer * tensor, 12 * (adapters + copies));
+}
+
+START_TEST(adapters_count_as_parameters_and_flops)
+{
+    const uint64_t qkv = 4 * 4096, proj = 2 * 4096, fc1 = 4096 + 2 * 11008, fc2 = 11008 + 4096;
+
+    check_adapters(LH_LORA_ALL, qkv + proj + fc1 + fc2, 1, 0);
+    check_adapters(LH_LORA_ALL, qkv + proj + fc1 + fc2, 2, 4 * 4096);
+    check_adapters(LH_LORA_QKV, qkv, 4, 4096);
+    check_adapters(LH_LORA_PROJ | LH_LORA_FC2, proj + fc2, 2, 2 * 4096);
+}
+END_TEST
+
+LH_TEST_MAIN("step_formulas", adapters_count_as_parameters_and_flops,
+             flops_are_six_times_parameters_and_attention, packs_count_their_own_pairs,
+             imbalance_is_that_of_pairs, experts_count_as_parameters_and_flops,
+             layers_by_turns_are_summed, states_are_those_of_zero,
+             one_rank_takes_the_sum_of_its_kernels, twice_the_layers_take_twice_the_time,
+             attention_takes_what_it_takes_alone, what_is_not_fused_is_kept,
+             modules_free_what_they_write, layers_are_recomputed_by_number)

@@ -29,7 +29,8 @@ tiny_text(const TinyStep *t)
         "checkpoint %d vocabulary %u unit %d halves %d reshard %d prefetch %u "
         "reduce %d each %d stay %d tensor %d clip %g step bytes %u logits %d "
         "again %d copies %u logits stay %d unfused %u %u, "
-        "%u of %u experts, %u shared, %u dense, modules %x, layers %u by method %d, documents %u",
+        "%u of %u experts, %u shared, %u dense, modules %x, layers %u by method %d, documents %u, "
+        "rank %u of %u",
         t->schedule, t->tensor, t->context, t->data, t->stages, t->chunks, t->embedding_counts,
         t->loss_counts, t->order == LH_PIPELINE_GPIPE, t->layers, t->micro_batches, t->batch,
         t->groups, (int)t->shard, (int)t->checkpoint, (unsigned)t->vocabulary,
@@ -39,7 +40,8 @@ tiny_text(const TinyStep *t)
         t->behaviour.step_bytes, t->behaviour.logits_fp32, t->behaviour.gather_again,
         t->behaviour.copy_bytes, t->behaviour.logits_stay, t->behaviour.unfused_bytes,
         t->behaviour.unfused_loss, t->choices, t->experts, t->shared, t->dense,
-        t->recompute.modules, t->recompute.layers, t->recompute.method, t->documents);
+        t->recompute.modules, t->recompute.layers, t->recompute.method, t->documents, t->rank,
+        t->targets);
 }
 
 /* Proves @tiny; returns false if it is refused. */
@@ -349,6 +351,67 @@ START_TEST(numbers_of_packs_are_checked)
     ck_assert_ptr_null(lh_step_new(&p, &error));
     ck_assert_str_eq(error->message, "found 3 packs of documents; allowed: 1, or one for each "
                                      "micro-batch of each data-parallel rank, 2 x 2 = 4");
+}
+END_TEST
+
+/* LoRA of every set of targets, with every policy and sharding. */
+START_TEST(adapters_are_proven)
+{
+    for (uint32_t i = 0; i < LH_LORA_ALL * LH_CHECKPOINTS * LH_SHARDS; i++) {
+        const uint32_t targets = 1 + i % LH_LORA_ALL;
+        const bool experts = (targets & (LH_LORA_FC1 | LH_LORA_FC2)) == 0 && i % 2 == 0;
+        TinyStep tiny = { .schedule = "zigzag",
+                          .tensor = 1 + i % 2,
+                          .context = 1 + i / 2 % 2,
+                          .data = 2,
+                          .micro_batches = 1 + i / 3 % 2,
+                          .groups = i % 5 == 0 ? 1 : 0,
+                          .tied = i % 4 == 0,
+                          .gate = i % 7 == 0,
+                          .experts = experts ? 4 : 0,
+                          .tile_rows = i % 3 == 0 ? 5 : 0,
+                          .rank = 1 + i % 4,
+                          .targets = targets,
+                          .checkpoint = (LhCheckpoint)(i / LH_LORA_ALL % LH_CHECKPOINTS),
+                          .shard = (LhShard)(i / LH_LORA_ALL / LH_CHECKPOINTS) };
+
+        tiny.behaviour = behaviour_of(scramble(i));
+        if (tiny.checkpoint == LH_CHECKPOINT_SELECTIVE && i % 4 != 0)
+            tiny.recompute.modules =
+                LH_RECOMPUTE_BIT(LAYERNORM) | (experts      ? LH_RECOMPUTE_BIT(MOE)
+                                               : i % 3 == 0 ? LH_RECOMPUTE_BIT(MLP)
+                                                            : LH_RECOMPUTE_BIT(CORE_ATTN));
+        else if (tiny.checkpoint == LH_CHECKPOINT_LAYER && i % 2 == 0)
+            tiny.recompute = (LhRecompute){ 0, 2, LH_RECOMPUTE_UNIFORM };
+        ck_assert(!test_takes(i) || prove(&tiny));
+    }
+}
+END_TEST
+
+/* MLPs of experts have no adapters; a rank has at least a number of each. */
+START_TEST(impossible_adapters_are_refused)
+{
+    static const struct {
+        TinyStep tiny;
+        const char *why;
+    } refused[] = {
+        { { .schedule = "zigzag", .experts = 4, .rank = 2 },
+          "LoRA does not adapt MLPs of models with experts: leave linear_fc1 and linear_fc2 out of "
+          "the targets; allowed: linear_qkv, linear_proj" },
+        { { .schedule = "zigzag", .rank = 65 },
+          "a LoRA rank of 65 exceeds the width of the model, 64" },
+        { { .schedule = "zigzag", .rank = 2, .targets = 16 }, "LoRA needs at least one target" },
+        { { .schedule = "zigzag", .data = 50, .shard = LH_SHARD_FSDP, .rank = 1 },
+          "some of 50 ranks would have no piece of an adapter of 64 elements, which LoRA does not "
+          "support: give a larger rank, or the sharding ddp" },
+    };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(refused); i++) {
+        g_autoptr(GError) error = NULL;
+
+        ck_assert_ptr_null(tiny_step(&refused[i].tiny, &error));
+        ck_assert_str_eq(error->message, refused[i].why);
+    }
 }
 END_TEST
 
@@ -696,5 +759,5 @@ LH_TEST_MAIN("verify_step", sizes_are_proven, pipelines_are_proven, variants_are
              behaviours_are_proven, schedules_are_proven, models_are_proven,
              shared_heads_are_proven, patterns_are_proven, experts_are_proven, tiles_are_proven,
              modules_are_proven, layers_are_proven, packs_are_proven,
-             packs_that_are_exchanged_are_found, numbers_of_packs_are_checked, models_are_refused,
-             malformed_steps_are_refused)
+             packs_that_are_exchanged_are_found, numbers_of_packs_are_checked, adapters_are_proven,
+             impossible_adapters_are_refused, models_are_refused, malformed_steps_are_refused)
