@@ -6,7 +6,7 @@
 #include "recording.h"
 #include "run_tests.h"
 #include "sim_world.h"
-#include "step/offload_forms.h"
+#include "step/memory/offload_forms.h"
 #include "steps.h"
 #include "verifying.h"
 

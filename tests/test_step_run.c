@@ -35,7 +35,8 @@ text_of(const TinyStep *t)
         t->tied ? " tied" : "", t->gate ? " gate" : "", t->groups, t->window,
         (unsigned)t->vocabulary, t->choices, t->experts, t->shared, t->dense,
         lh_loss_names[t->loss], (unsigned)t->chunk_rows, (unsigned)t->tile_rows,
-        t->recompute.modules, t->recompute.layers, t->recompute.method, t->documents);
+        t->recompute.modules, t->recompute.layers, t->recompute.method, t->documents, t->rank,
+        t->targets);
 }
 
 static LhProgram *

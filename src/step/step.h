@@ -11,14 +11,12 @@
  *     packs.c            packed documents, which may differ between micro-batches
  *     pipeline/          work of each pipeline stage, exchanges of rows and gradients,
  *                        micro-batches that repeat
- *     memory/            live ranges, peaks, what is kept and recomputed, loops over tiles of rows
+ *     memory/            live ranges, peaks, what is kept, recomputed and offloaded, loops over tiles
  *     stage_calls.c      records one micro-batch call by call (recorder.c) ...
  *     table_rows.c       ... row by row; recomputation follows from what is kept
  *     kernel_args.c      arguments of the kernel that a row calls
  *     sharding.c         weights and gradients: which ranks hold, gather and reduce them
  *     optimizer_calls.c  the optimizer's calls
- *     offload.c          activations that wait for the backward pass in host memory
- *     offload_forms.c    which tensors these are, from the tables alone
  *     sync_edges.c       what calls on different streams wait for
  *     call_ops.c         turns calls into ops of a rank
  *     formulas.c         parameters, flops and bytes, computed from the model alone

@@ -7,7 +7,7 @@
 #include "verify/step/step_copies.h"
 
 #include "step/layer_info.h"
-#include "step/offload_forms.h"
+#include "step/memory/offload_forms.h"
 
 #define FIND_COPIES(...)                                                                           \
     lh_proof_find(proof, LH_FINDING_CLOSED_FORM, (LhFindingPlace){ rank, LH_NONE, -1, LH_NONE },   \

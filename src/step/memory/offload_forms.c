@@ -4,8 +4,9 @@
  * the backward pass reads; what the policy does not keep of that takes the inputs of the row that
  * makes it, and so on. Independent of offload.c, which looks at the recorded calls.
  */
-#include "step/offload_forms.h"
+#include "step/memory/offload_forms.h"
 
+#include "step/lora.h"
 #include "step/memory/recomputation.h"
 #include "step/step_private.h"
 
@@ -23,7 +24,7 @@ has_row(const Needs *n, const LhStepNode *node)
     const bool moves = node->does == LH_STEP_GATHER || node->does == LH_STEP_SCATTER;
 
     return (!moves || n->plan->params.tensor_parallel > 1) &&
-           (node->when & lh_step_features(n->plan, n->layer)) == node->when;
+           lh_step_takes(n->plan, node, n->layer);
 }
 
 static bool
