@@ -35,8 +35,8 @@ lh_plan_is_hopeless(const LhSetup *setup, uint32_t gpus)
     const LhModel *model = setup->model;
     const double element = (double)lh_dtype_bytes(setup->params.attention.dtype);
     const bool frozen = setup->step != NULL && setup->step->params.lora_rank > 0;
-    const double states = (double)lh_model_parameters(model) *
-                          (element + (frozen ? 0 : moments_bytes(setup)));
+    const double states =
+        (double)lh_model_parameters(model) * (element + (frozen ? 0 : moments_bytes(setup)));
     const double saved = (double)setup->params.attention.seq_length * (double)model->hidden_size *
                          (double)model->num_layers * element;
     const uint64_t limit_bytes = lh_plan_limit_bytes(setup);

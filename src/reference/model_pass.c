@@ -10,8 +10,6 @@
 #include <glib.h>
 #include <math.h>
 
-/* ---- state of a step ---- */
-
 /* Intermediate results of a layer, kept for the backward pass; all owned. */
 typedef struct {
     double *x, *n1, *q_rows, *kv_rows, *o, *o_normed, *gate, *gated, *x1, *n2, *up, *p;

@@ -101,45 +101,6 @@ region_of(const LhEmitter *e, const LhStepList *list, const LhStepUse *use)
     return (LhRegion){ .slot = c->slot, .part = part, .count = use->count };
 }
 
-static LhGroup
-group_of(const LhStepPlan *plan, LhStepGroup group, uint32_t rank)
-{
-    const uint32_t t = plan->params.tensor_parallel, of_stage = t * plan->data_ranks;
-    const uint32_t stages = lh_step_stages(&plan->params);
-    const uint32_t replicas = MAX(t / MAX((uint32_t)plan->model.num_query_groups, 1), 1);
-    LhGroup g = { .stride = 1, .outer_count = 1 };
-
-    switch (group) {
-    case LH_STEP_GROUP_TENSOR:
-        g.base = rank / t * t;
-        g.count = t;
-        break;
-    case LH_STEP_GROUP_REPLICAS:
-        g.base = rank / replicas * replicas;
-        g.count = replicas;
-        break;
-    case LH_STEP_GROUP_DATA:
-        g.base = rank / of_stage * of_stage + rank % t;
-        g.stride = t;
-        g.count = plan->data_ranks;
-        break;
-    case LH_STEP_GROUP_MODEL:
-        g.base = rank % of_stage / t * t;
-        g.count = t;
-        g.outer_stride = of_stage;
-        g.outer_count = stages;
-        break;
-    case LH_STEP_GROUP_ENDS:
-        g.base = rank % of_stage;
-        g.stride = (stages - 1) * of_stage;
-        g.count = 2;
-        break;
-    default:
-        g.count = of_stage * stages;
-    }
-    return g;
-}
-
 /* Adds the call's waits to the latest op. */
 static void
 wait(LhEmitter *e, const LhStepCall *call)
@@ -242,7 +203,7 @@ emit_collective(LhEmitter *e, const LhStepList *list, const LhStepCall *call)
 
     e->communicator = (uint8_t)(COMMUNICATORS + call->stream * LH_STEP_GROUPS + call->group);
     id = lh_emit_collective(e, call->stream, (LhCollectiveKind)call->collective,
-                            group_of(plan, (LhStepGroup)call->group, e->rank));
+                            lh_step_group(plan, (LhStepGroup)call->group, e->rank));
     for (uint32_t i = 0; i < call->uses_count; i += 2)
         lh_emit_tensor(e, region_of(e, list, &lh_step_uses(list, call)[i]),
                        region_of(e, list, &lh_step_uses(list, call)[i + 1]));

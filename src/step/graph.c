@@ -5,6 +5,7 @@
  * before that of the weight, as autograd and Megatron-LM have it. Rows for the gradient of a frozen
  * weight are skipped, too. An adapter adds x A B to the product of the matrix that it adapts.
  */
+#include "step/lora.h"
 #include "step/step_private.h"
 
 #define K(id) .does = LH_STEP_KERNEL, .kernel = LH_KERNEL_ID_##id
@@ -307,3 +308,34 @@ const LhStepNode lh_step_embed_bwd[] = {
     { K(embed_bwd), MATRIX(EMBED), OPERANDS(OTHER(TOKENS), IN(DX_FULL), GRADIENT(EMBED)) },
     END,
 };
+
+static uint32_t
+mlp_features(const LhStepPlan *plan, uint32_t layer)
+{
+    if (lh_step_is_dense(plan, layer))
+        return LH_STEP_HAS_MLP | LH_STEP_HAS_DENSE;
+    if (plan->model.weights.shared_experts > 0)
+        return LH_STEP_HAS_MLP | LH_STEP_HAS_EXPERTS | LH_STEP_HAS_SHARED;
+    return LH_STEP_HAS_EXPERTS | LH_STEP_HAS_NO_SHARED;
+}
+
+uint32_t
+lh_step_features(const LhStepPlan *plan, uint32_t layer)
+{
+    const LhModel *m = &plan->model;
+    const LhStepKind kind = lh_step_layer_kind(plan, layer);
+    const bool fp32_logits =
+        plan->params.behaviour.logits_fp32 && plan->params.module.attention.dtype != LH_DTYPE_FP32;
+    uint32_t features = mlp_features(plan, layer);
+
+    features |= m->gated_mlp ? LH_STEP_HAS_GLU : LH_STEP_HAS_GELU;
+    features |= m->weights.biases ? LH_STEP_HAS_LAYER_NORM : LH_STEP_HAS_RMS;
+    features |= kind == LH_STEP_LINEAR ? LH_STEP_HAS_SILU : LH_STEP_HAS_ROTARY;
+    features |= plan->gated[kind] ? LH_STEP_HAS_GATE : LH_STEP_HAS_NO_GATE;
+    features |= fp32_logits ? LH_STEP_HAS_FP32_LOGITS : LH_STEP_HAS_16BIT_LOGITS;
+    features |=
+        lh_step_loss_in_place(&plan->params) ? LH_STEP_HAS_FUSED_LOSS : LH_STEP_HAS_SEPARATE_LOSS;
+    if (plan->tiles[LH_STEP_TILES_OF_MLP] > 0 && (features & LH_STEP_HAS_MLP) != 0)
+        features |= LH_STEP_HAS_TILED_MLP;
+    return features | lh_step_lora_features(&plan->params);
+}

@@ -173,6 +173,11 @@ enum {
     LH_STEP_HAS_LORA_FC2 = 1 << 23,
 };
 
+typedef struct _LhStepPlan LhStepPlan;
+
+/* Features of a layer, as bits. */
+uint32_t lh_step_features(const LhStepPlan *plan, uint32_t layer);
+
 /* Rows of a table that form a loop over tiles: each tile of the rank's rows passes all of them
  * before the next one. */
 typedef enum {
@@ -231,8 +236,6 @@ typedef struct {
 /* Tables, ended by LH_STEP_END. */
 extern const LhStepNode lh_step_embed[], lh_step_forward[], lh_step_head[], lh_step_post_bwd[],
     lh_step_pre_bwd[], lh_step_embed_bwd[];
-
-typedef struct _LhStepPlan LhStepPlan;
 
 /* Family of a tensor: with its role or weight, the key of its slot. */
 typedef enum {

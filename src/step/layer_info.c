@@ -186,3 +186,42 @@ lh_step_state_at(const LhStepPlan *plan, uint32_t rank, uint32_t slot, uint32_t 
     }
     return false;
 }
+
+LhGroup
+lh_step_group(const LhStepPlan *plan, LhStepGroup group, uint32_t rank)
+{
+    const uint32_t t = plan->params.tensor_parallel, of_stage = t * plan->data_ranks;
+    const uint32_t stages = lh_step_stages(&plan->params);
+    const uint32_t replicas = MAX(t / MAX((uint32_t)plan->model.num_query_groups, 1), 1);
+    LhGroup g = { .stride = 1, .outer_count = 1 };
+
+    switch (group) {
+    case LH_STEP_GROUP_TENSOR:
+        g.base = rank / t * t;
+        g.count = t;
+        break;
+    case LH_STEP_GROUP_REPLICAS:
+        g.base = rank / replicas * replicas;
+        g.count = replicas;
+        break;
+    case LH_STEP_GROUP_DATA:
+        g.base = rank / of_stage * of_stage + rank % t;
+        g.stride = t;
+        g.count = plan->data_ranks;
+        break;
+    case LH_STEP_GROUP_MODEL:
+        g.base = rank % of_stage / t * t;
+        g.count = t;
+        g.outer_stride = of_stage;
+        g.outer_count = stages;
+        break;
+    case LH_STEP_GROUP_ENDS:
+        g.base = rank % of_stage;
+        g.stride = (stages - 1) * of_stage;
+        g.count = 2;
+        break;
+    default:
+        g.count = of_stage * stages;
+    }
+    return g;
+}

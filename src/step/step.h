@@ -11,7 +11,7 @@
  *     packs.c            packed documents, which may differ between micro-batches
  *     pipeline/          work of each pipeline stage, exchanges of rows and gradients,
  *                        micro-batches that repeat
- *     memory/            live ranges, peaks, what is kept, recomputed and offloaded, loops over tiles
+ *     memory/            live ranges, peaks, what is kept, recomputed, offloaded; loops over tiles
  *     stage_calls.c      records one micro-batch call by call (recorder.c) ...
  *     table_rows.c       ... row by row; recomputation follows from what is kept
  *     kernel_args.c      arguments of the kernel that a row calls

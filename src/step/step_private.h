@@ -230,6 +230,9 @@ void lh_step_record(LhStepPlan *plan, LhStepList *list, bool last);
 void lh_step_record_turns(LhStepPlan *plan, uint32_t stage, const GArray *turns,
                           uint32_t micro_batches);
 
+/* layer_info.c: the ranks of a group that @rank belongs to. */
+LhGroup lh_step_group(const LhStepPlan *plan, LhStepGroup group, uint32_t rank);
+
 /* tensor_sizes.c: for a tensor of any family. */
 LhStepShape lh_step_tensor_shape(const LhStepPlan *plan, const LhStepTensor *tensor);
 uint64_t lh_step_piece_elements(const LhStepPlan *plan, LhStepWeight weight, uint32_t layer);

@@ -25,9 +25,6 @@ LhStepWeight lh_step_held_weight(const LhStepPlan *plan, LhStepWeight weight);
 /* Vocabulary entries per tensor-parallel rank; those of the last rank may exceed the end. */
 uint64_t lh_step_vocabulary(const LhStepPlan *plan);
 
-/* Features of a layer, as bits. */
-uint32_t lh_step_features(const LhStepPlan *plan, uint32_t layer);
-
 /* Whether a layer has no experts. */
 bool lh_step_is_dense(const LhStepPlan *plan, uint32_t layer);
 

@@ -33,7 +33,7 @@ static const LhField memory_options[] = {
 };
 
 static void
-print_table(LhTable *table, LhFormat format, GString *out)
+print_part(LhTable *table, LhFormat format, GString *out)
 {
     if (out->len > 0)
         g_string_append_c(out, '\n');
@@ -48,9 +48,9 @@ print_text(const LhSetup *setup, const LhMemoryNeed *need, LhFormat format, GStr
 
     lh_describe_case(setup, out);
     lh_table_words(format, out, from);
-    print_table(lh_describe_stage_needs(need), format, out);
+    print_part(lh_describe_stage_needs(need), format, out);
     if (need->reliefs != NULL)
-        print_table(lh_describe_changes(need), format, out);
+        print_part(lh_describe_changes(need), format, out);
     g_string_append_c(out, '\n');
     from = out->len;
     lh_describe_memory_need(setup, need, out);
@@ -81,7 +81,7 @@ run_memory(const LhCommandLine *line, GError **error)
     if (format == LH_FORMAT_JSON)
         lh_memory_json(setup, need, &stamp, out);
     else if (format == LH_FORMAT_CSV)
-        print_table(lh_describe_stage_needs(need), format, out);
+        print_part(lh_describe_stage_needs(need), format, out);
     else
         print_text(setup, need, format, out);
     if (!lh_command_write(&o->to, out, error))

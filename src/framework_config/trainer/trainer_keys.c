@@ -214,10 +214,10 @@ const LhConfigKey lh_config_trainer_keys[] = {
                   "weights are in 16 bits"),
     LH_CONFIG_NOT("quant-method", "",
                   "weights are in 16 bits"),
-    LH_CONFIG_VALUE("use-liger-kernel", "false: true:logits.loss=fused-linear,kernels.norm=4,kernels.rotary=4,"
-                    "kernels.glu=6"),
-    LH_CONFIG_VALUE("enable-liger-kernel", "false: true:logits.loss=fused-linear,kernels.norm=4,kernels.rotary=4,"
-                    "kernels.glu=6"),
+    LH_CONFIG_VALUE("use-liger-kernel", "false: true:logits.loss=fused-linear,kernels.norm=4,"
+                    "kernels.rotary=4,kernels.glu=6"),
+    LH_CONFIG_VALUE("enable-liger-kernel", "false: true:logits.loss=fused-linear,kernels.norm=4,"
+                    "kernels.rotary=4,kernels.glu=6"),
     LH_CONFIG_VALUE("liger-fused-linear-cross-entropy", "false: true:logits.loss=fused-linear"),
     LH_CONFIG_VALUE("liger-rms-norm", "false: true:kernels.norm=4"),
     LH_CONFIG_VALUE("liger-rope", "false: true:kernels.rotary=4"),
