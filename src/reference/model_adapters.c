@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "reference/model_adapters.h"
 
+#include "reference/model_noise.h"
+
 #include <glib.h>
 
 static LhMathProduct

@@ -2,6 +2,7 @@
 #include "reference/model_experts.h"
 
 #include "reference/model_math.h"
+#include "reference/model_noise.h"
 
 #include <glib.h>
 #include <math.h>

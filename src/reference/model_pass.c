@@ -5,6 +5,7 @@
 #include "reference/model_adapters.h"
 #include "reference/model_experts.h"
 #include "reference/model_math.h"
+#include "reference/model_noise.h"
 #include "reference/reference.h"
 
 #include <glib.h>

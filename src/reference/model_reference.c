@@ -219,55 +219,6 @@ lh_model_reference_step(LhModelReference *r, const uint32_t *tokens, const uint3
     optimize(r);
 }
 
-/* ---- noise ---- */
-
-void
-lh_model_disturb(LhModelReference *r, double *rows, uint64_t rows_count, uint64_t width)
-{
-    const LhModelNoise *noise = &r->noise;
-
-    for (uint64_t row = 0; noise->seed != 0 && row < rows_count; row++) {
-        double *x = rows + row * width, squares = 0, of_row;
-
-        for (uint64_t i = 0; i < width; i++)
-            squares += x[i] * x[i];
-        of_row = noise->of_row * sqrt(squares / (double)width);
-        for (uint64_t i = 0; i < width; i++) {
-            const double by = fabs(x[i]) * noise->of_number + of_row + noise->absolute;
-            const uint64_t bits = lh_rng_bits(noise->seed, r->disturbed, row * width + i);
-
-            if (x[i] < 0 || x[i] > 0) /* zeros are exact */
-                x[i] += bits >> 63 != 0 ? by : -by;
-        }
-    }
-    r->disturbed++;
-}
-
-double
-lh_model_noise_of_sum(LhModelReference *r, double terms2)
-{
-    const double by = r->noise.of_row * sqrt(terms2);
-
-    return lh_rng_bits(r->noise.seed, r->disturbed++, 0) >> 63 != 0 ? by : -by;
-}
-
-void
-lh_model_product_dw(LhModelReference *r, const LhMathProduct *p, const double *x, const double *dy,
-                    double *dw)
-{
-    lh_math_product_dw(p, x, dy, dw);
-    for (uint64_t i = 0; r->noise.seed != 0 && i < p->k * p->n; i++) {
-        double terms2 = 0;
-
-        for (uint64_t row = 0; row < p->rows; row++) {
-            const double term = x[row * p->k + i / p->n] * dy[row * p->n + i % p->n];
-
-            terms2 += term * term;
-        }
-        dw[i] += lh_model_noise_of_sum(r, terms2);
-    }
-}
-
 /* ---- memory ---- */
 
 #define WEIGHT_NUMBERS 5 /* per weight, with its initial value */

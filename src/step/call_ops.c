@@ -6,6 +6,7 @@
 #include "step/call_ops.h"
 
 #include "base/mix.h"
+#include "step/memory/offload.h"
 #include "step/packs.h"
 #include "step/step_private.h"
 

@@ -7,6 +7,7 @@
 #include "step/formulas.h"
 #include "step/legality.h"
 #include "step/memory/liveness.h"
+#include "step/memory/offload.h"
 #include "step/memory/tiles.h"
 #include "step/packs.h"
 #include "step/pipeline/repetition.h"

@@ -237,11 +237,6 @@ LhGroup lh_step_group(const LhStepPlan *plan, LhStepGroup group, uint32_t rank);
 LhStepShape lh_step_tensor_shape(const LhStepPlan *plan, const LhStepTensor *tensor);
 uint64_t lh_step_piece_elements(const LhStepPlan *plan, LhStepWeight weight, uint32_t layer);
 
-/* offload.c: lets activations of offloaded layers wait in host memory, in all recorded lists; bytes
- * that a copy of @tensor, of the host, moves beside it. */
-void lh_step_offload(LhStepPlan *plan);
-uint64_t lh_step_beside_bytes(const LhStepPlan *plan, const LhStepList *list, uint32_t tensor);
-
 /* The index of a stream in the program. */
 static inline uint8_t
 lh_step_stream_index(const LhStepPlan *plan, uint8_t stream)

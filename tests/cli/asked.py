@@ -88,6 +88,7 @@ FIELDS = {
     "main_params_dtype": (STEP, "fp32", "none"),
     "main_grads_dtype": (STEP, "fp32", "bf16"),
     "exp_avg_dtype": (STEP, "fp32", "8bit"),
+    "cpu_offloading_num_layers": (STEP, "1", "all"),
     "lora_rank": (STEP, "8", "16"),
     "lora_targets": (STEP + ["--lora-rank", "8"], "linear_qkv", "linear_fc1"),
     "pad": (STEP + ["--tensor-model-parallel-size", "8"], "heads", "width"),

@@ -10,7 +10,7 @@
  * A pass over a recorded list: which tensors are kept follows from where they are used, whatever
  * the policy of recomputation.
  */
-#include "step/step_private.h"
+#include "step/memory/offload.h"
 
 /* Calls and tensors of a list; groups are layers of micro-batches. */
 typedef struct {
