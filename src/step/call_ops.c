@@ -574,28 +574,15 @@ lh_step_visit_forms(const LhProgram *program, LhStepVisit *visit, void *data)
     g_autoptr(GHashTable) seen = g_hash_table_new(NULL, NULL);
     Forms f = { .program = program, .seen = seen, .visit = visit, .data = data };
 
-    for (uint32_t stage = 0; stage < lh_step_stages(&plan->params); stage++) {
-        f.first = stage * of_stage;
+    for (uint32_t i = 0; i < lh_step_stages(&plan->params); i++) {
+        const LhStepStage *stage = &plan->stages[i];
+
+        f.first = i * of_stage;
         f.last = f.first + of_stage - 1;
         f.micro_batch = 0;
-        visit_list(&f, &plan->stages[stage].inner);
-        f.micro_batch =
-            plan->stages[stage].inner.calls != NULL ? plan->params.micro_batches - 1 : 0;
-        visit_list(&f, &plan->stages[stage].last);
+        visit_list(&f, &stage->inner);
+        f.micro_batch = stage->inner.calls != NULL ? plan->params.micro_batches - 1 : 0;
+        visit_list(&f, &stage->last);
     }
     lh_op_buffer_clear(&f.buffer);
-}
-
-LhDimension
-lh_step_dimension(const LhOp *op)
-{
-    if (op->kind != LH_OP_EXCHANGE && op->kind != LH_OP_COLLECTIVE)
-        return LH_DIMENSIONS;
-    if (op->module > 0)
-        return LH_DIMENSION_CONTEXT;
-    if (op->stream == LH_STEP_STREAM_PIPELINE)
-        return LH_DIMENSION_PIPELINE;
-    return op->stream == LH_STEP_STREAM_COMPUTE || op->stream == LH_STEP_STREAM_TENSOR
-               ? LH_DIMENSION_TENSOR
-               : LH_DIMENSION_DATA;
 }

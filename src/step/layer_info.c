@@ -225,3 +225,17 @@ lh_step_group(const LhStepPlan *plan, LhStepGroup group, uint32_t rank)
     }
     return g;
 }
+
+LhDimension
+lh_step_dimension(const LhOp *op)
+{
+    if (op->kind != LH_OP_EXCHANGE && op->kind != LH_OP_COLLECTIVE)
+        return LH_DIMENSIONS;
+    if (op->module > 0)
+        return LH_DIMENSION_CONTEXT;
+    if (op->stream == LH_STEP_STREAM_PIPELINE)
+        return LH_DIMENSION_PIPELINE;
+    return op->stream == LH_STEP_STREAM_COMPUTE || op->stream == LH_STEP_STREAM_TENSOR
+               ? LH_DIMENSION_TENSOR
+               : LH_DIMENSION_DATA;
+}
