@@ -8,7 +8,7 @@
 #include "program/cursor.h"
 #include "run_tests.h"
 #include "sim/sim.h"
-#include "step/call_ops.h"
+#include "step/layer_info.h"
 
 typedef struct {
     LhTime start_ps, end_ps;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "compare/step_watch.h"
 
-#include "step/call_ops.h"
+#include "step/layer_info.h"
 
 G_STATIC_ASSERT((int)LH_STEP_EXPOSED <= LH_EXPOSED_DIMENSIONS);
 

@@ -11,6 +11,3 @@
  * these ops are meaningless. */
 typedef void LhStepVisit(void *data, uint32_t rank, const LhOpBuffer *ops);
 void lh_step_visit_forms(const LhProgram *program, LhStepVisit *visit, void *data);
-
-/* Dimension that the op communicates for; LH_DIMENSIONS: it computes. */
-LhDimension lh_step_dimension(const LhOp *op);

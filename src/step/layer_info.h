@@ -43,3 +43,6 @@ typedef struct {
 } LhStepState;
 bool lh_step_state_at(const LhStepPlan *plan, uint32_t rank, uint32_t slot, uint32_t part,
                       LhStepState *state);
+
+/* Dimension that the op communicates for; LH_DIMENSIONS: it computes. */
+LhDimension lh_step_dimension(const LhOp *op);

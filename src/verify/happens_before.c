@@ -6,7 +6,7 @@
  * same graph with all streams of a rank in one queue tells whether the program needs a device that
  * runs its streams concurrently.
  */
-#include "step/call_ops.h"
+#include "step/layer_info.h"
 #include "verify/proof.h"
 #include "verify/verify_private.h"
 

@@ -4,14 +4,12 @@
  * The totals of bytes and of attention flops are claims of the program, as in every program.
  */
 #include "verify/step/step_forms.h"
-#include "step/call_ops.h"
 #include "step/layer_info.h"
 #include "verify/step/step_copies.h"
 #include "verify/step/step_values.h"
 
 #include "program/work.h"
 #include "step/formulas.h"
-#include "verify/step/step_values.h"
 
 #define FIND_FORM(rank, ...)                                                                       \
     lh_proof_find(proof, LH_FINDING_CLOSED_FORM, (LhFindingPlace){ rank, LH_NONE, -1, LH_NONE },   \
