@@ -17,6 +17,7 @@ typedef enum {
     LH_ABOUT_PARALLELISM,
     LH_ABOUT_STEP,
     LH_ABOUT_MEMORY,
+    LH_ABOUT_TRAINED, /* what is trained, and in which types */
     LH_ABOUT_SIMULATION,
     LH_ABOUT_SEARCH,
     LH_ABOUT_PRICE,
