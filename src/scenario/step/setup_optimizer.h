@@ -16,7 +16,7 @@ bool lh_setup_optimizer(const LhScenario *scenario, LhDtype dtype, LhFramework *
 
 #define LH_OPTIMIZER_FIELD(member, names, text)                                                    \
     {                                                                                              \
-        .name = #member, .category = LH_ABOUT_TRAINED, .type = LH_FIELD_CHOICE,                     \
+        .name = #member, .category = LH_ABOUT_TRAINED, .type = LH_FIELD_CHOICE,                    \
         .offset = AT(member), .flags = LH_SCENARIO_OF_PROGRAM | LH_SCENARIO_OF_STEP,               \
         .choices = (names), .description = (text)                                                  \
     }
