@@ -193,6 +193,8 @@ static const Case others[] = {
     { .kernel = "add_hidden", .args = { .elements = { 700 }, .first = true }, .q_parts = 1 },
     { .kernel = "accumulate", .args.elements = { 1500 }, .q_parts = 3 },
     { .kernel = "cast_hidden", .args.elements = { 1030 }, .q_parts = 2 },
+    { .kernel = "last_rows", .args.rows = { 3, 600, .count = 7 }, .q_parts = 1 },
+    { .kernel = "last_rows", .args.rows = { 1, 33, .count = 1 }, .q_parts = 1 },
     { .kernel = "embed", .args.rows = { 30, 600, 50, 10, 30 }, .q_parts = 3 },
     { .kernel = "embed_bwd", .args.rows = { 40, 24, 12, 2, 8 }, .q_parts = 2 },
     { .kernel = "embed_bwd",

@@ -194,6 +194,7 @@ START_TEST(kernels_count_the_layer_exactly)
     check("add_hidden", first_count, 0, 2 * 48);
     check("accumulate", count, 24, 2 * 72);
     check("cast_hidden", count, 0, 6 * 24);
+    check("last_rows", rows, 0, 2 * 48);
     check("embed", rows, 0, 4 * 6 + 2 * 48);
     check("embed_bwd", rows, 24, 4 * 6 + 2 * 72);
     check("embed_bwd", first_rows, 24, 4 * 6 + 2 * (72 + 32));

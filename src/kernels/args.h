@@ -100,7 +100,8 @@ typedef struct {
             uint64_t rows, width;
             uint64_t vocabulary; /* of embeddings and the loss: rows of the whole table */
             uint64_t first;      /* the call's first row of it; it has `width` rows (loss) or ... */
-            uint64_t count;      /* ... `count` rows (embeddings) */
+            uint64_t count;      /* ... `count` rows (embeddings); of last_rows: rows of a
+                                    sequence */
             uint64_t tokens;     /* of the loss: tokens of all ranks, over which it is the mean */
             double epsilon;      /* of norms */
             uint32_t traffic;    /* as above */

@@ -106,6 +106,12 @@ check_row_arguments(LhProof *proof, uint32_t g)
     }
     if (a->rows.rows == 0 || a->rows.width == 0)
         return MALFORMED(g, -1, "is called for zero rows, or for rows of width zero");
+    if (op->compute.kernel == LH_KERNEL_ID_last_rows &&
+        (a->rows.count == 0 || op->compute.regions[0].count != 1))
+        return MALFORMED(g, op->compute.regions[0].slot,
+                         "takes the last of %" G_GUINT64_FORMAT
+                         " rows of each sequence, from %u parts; needed: 1 part with rows",
+                         a->rows.count, op->compute.regions[0].count);
     if (!has_tokens)
         return true;
     /* The last rank's rows or columns may extend past the end; no token is there. */

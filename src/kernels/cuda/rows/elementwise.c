@@ -246,6 +246,25 @@ RUNS(cast_hidden)
 const LhCudaKernel lh_cuda_kernel_add_hidden = { .run = one_into_second };
 const LhCudaKernel lh_cuda_kernel_accumulate = { .run = one_into_second };
 
+/* Copies the last of the rows of each sequence, whose rows stand side by side in a line. */
+static enum lh_status
+last_rows(const LhCall *call, void *stream)
+{
+    const LhKernelArgs *a = call->args;
+    const Shape x = { 0, (unsigned)a->rows.count, a->rows.rows, a->rows.width };
+    const Shape y = { 1, 1, a->rows.rows, a->rows.width };
+    LhCudaElements e = {
+        .count = a->rows.rows, .width = a->rows.width, .function = LH_CUDA_SUM, .value = 1
+    };
+
+    if (call->operands[0].parts != 1 || a->rows.count == 0 || a->rows.count > UINT32_MAX ||
+        !find_line(&e.lines[0], call, &x, x.halves - 1) || !find_line(&e.lines[1], call, &y, 0))
+        return LH_STATUS_UNSUPPORTED;
+    return lh_cuda_elements(&e, stream);
+}
+
+RUNS(last_rows)
+
 /* Lines of a function's operands: one each, two if its rows have two halves. */
 typedef struct {
     uint32_t function;
