@@ -33,6 +33,7 @@ const char *const lh_category_names[] = {
     [LH_CATEGORY_COMMUNICATION] = "communication",
     [LH_CATEGORY_LOGITS] = "logits",
     [LH_CATEGORY_OTHER] = "other",
+    [LH_CATEGORY_CACHE] = "kv-cache",
     NULL,
 };
 

@@ -25,7 +25,7 @@ typedef enum {
     LH_SLOT_OUTPUT, /* exists before the program, empty; at its end it must hold the rank's complete
                        result */
     LH_SLOT_STATE,  /* exists before and after the program, which changes it: weights, optimizer
-                       states. Only in training steps */
+                       states. Only in steps */
 } LhSlotRole;
 
 /* What the memory of a slot is used for, in reports. */
@@ -39,6 +39,7 @@ typedef enum {
     LH_CATEGORY_COMMUNICATION, /* gathered weights, gradients in flight */
     LH_CATEGORY_LOGITS,
     LH_CATEGORY_OTHER, /* memory of the framework and libraries */
+    LH_CATEGORY_CACHE, /* keys and values that a forward pass alone leaves */
     LH_CATEGORIES
 } LhCategory;
 

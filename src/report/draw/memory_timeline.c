@@ -35,7 +35,7 @@ static const char *const memory_words[] = { MEMORY_SCHEMA, NULL };
 /* Of LhMemoryOp.category. */
 static const char *const places[] = {
     "attention",     "weights", "gradients", "optimizer", "saved", "working",
-    "communication", "logits",  "other",     "host",      NULL,
+    "communication", "logits",  "other",     "kv-cache",  "host",  NULL,
 };
 G_STATIC_ASSERT(G_N_ELEMENTS(places) == LH_CATEGORIES + 2);
 
