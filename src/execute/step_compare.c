@@ -2,6 +2,7 @@
 #include "execute/step_compare.h"
 
 #include "execute/step_moments.h"
+#include "execute/step_rounding.h"
 #include "kernels/cpu/rows.h"
 #include "step/layer_info.h"
 #include "step/lora.h"
@@ -26,12 +27,6 @@ typedef struct {
     double *low, *high; /* bounds of the first moments before they were rounded; NULL: fp32 */
 } Moments;
 
-/* Effect of rounding on a quantity over several disturbed steps: sums of the squared errors and of
- * their squares. */
-typedef struct {
-    double error2, error4;
-} Spread;
-
 typedef struct {
     const LhStepNumerics *n;
     const LhProgram *program;
@@ -42,8 +37,8 @@ typedef struct {
     SquareSums update; /* of all weights, against the reference's update */
     double parameters;
     double loss_error, squares_error; /* relative, of the worst rank */
-    Spread *gradients;                /* [layers][weights]; NULL: no disturbed steps */
-    Spread loss_spread, squares_spread, update_spread;
+    LhSpread *gradients;              /* [layers][weights]; NULL: no disturbed steps */
+    LhSpread loss_spread, squares_spread, update_spread;
 } Comparison;
 
 static SquareSums *
@@ -64,46 +59,20 @@ reference_of(const Comparison *c, LhStepWeight weight, uint32_t layer)
     return lh_model_tensor(c->n->reference, (LhModelWeight)weight, layer);
 }
 
-/* The larger error; NaN counts as largest. */
-static double
-worse(double a, double b)
-{
-    return isnan(a) || a > b ? a : b;
-}
-
 static void
 compare_number(const unsigned char *data, double wanted, double *error)
 {
     const double found = lh_element_get(data, LH_STORAGE_FP32, 0);
 
-    *error = worse(fabs(found - wanted) / fabs(wanted), *error);
+    *error = lh_step_worse(fabs(found - wanted) / fabs(wanted), *error);
 }
 
 /* ---- units ---- */
 
-#define FP32_ROUNDOFF 0x1p-24
 #define ROUNDINGS_OF_LAYER 32U /* along the path of a gradient */
 #define ADAM_ROUNDINGS 8.0     /* of the fp32 numbers of an update */
 #define FLIPS_PER_ERROR 1.3    /* 4 / pi: see update_unit() */
 #define FLIPS 2.0
-
-static double
-roundoff_of(LhDtype dtype)
-{
-    return dtype == LH_DTYPE_FP32 ? FP32_ROUNDOFF : dtype == LH_DTYPE_FP16 ? 0x1p-11 : 0x1p-8;
-}
-
-/* Largest number of terms that a product sums. */
-static double
-longest_sum(const LhStepNumerics *n)
-{
-    const LhModelShape *s = &n->reference->shape;
-    const uint64_t widths =
-        MAX(MAX(MAX(s->hidden, s->heads * s->head_dim), MAX(s->ffn, s->vocabulary)),
-            MAX(s->expert_ffn, s->shared_ffn));
-
-    return (double)MAX(widths, s->sequences * s->tokens);
-}
 
 static uint32_t
 roundings_of(const LhStepNumerics *n)
@@ -111,18 +80,11 @@ roundings_of(const LhStepNumerics *n)
     return ROUNDINGS_OF_LAYER * (n->reference->shape.layers_count + 1);
 }
 
-/*
- * Expected rounding error of a gradient, relative to its size. Activations and gradients of each
- * layer are rounded to the storage type in sequence, with unit roundoff u, and summed in fp32,
- * where the error of a sum of K terms is at most sqrt(K) / 2 unit roundoffs.
- */
+/* Expected rounding error of a gradient, relative to its size. */
 static double
 gradient_unit(const LhStepNumerics *n)
 {
-    const double u = roundoff_of(lh_step_params(n->program)->module.attention.dtype);
-    const double sums = longest_sum(n) / 4 * FP32_ROUNDOFF * FP32_ROUNDOFF;
-
-    return sqrt(roundings_of(n) * (u * u + sums));
+    return lh_step_rounding(n, roundings_of(n));
 }
 
 /*
@@ -135,48 +97,6 @@ static double
 update_unit(const Comparison *c)
 {
     return sqrt(FLIPS_PER_ERROR * gradient_unit(c->n) + 4 * FLIPS / c->parameters);
-}
-
-/*
- * These formulas hold where rounding errors of many numbers average out. In a narrow model they do
- * not: a short row may nearly cancel out in a sum, and a norm then enlarges it together with its
- * error; a query that sees one key has a gradient of exactly zero, which is computed as a
- * difference of rounded numbers. In that case the effect of rounding on this very step is measured:
- * the reference repeats the step with every stored number moved up or down by its rounding error.
- * The unit is the larger of formula and measurement.
- *
- * The square of an error is a mean of few squares. It varies from step to step like the measured
- * ones: as chi^2 of k degrees of freedom over k, with variance 2 / k. The bound is the value that
- * one step in 10^6 exceeds, by Wilson and Hilferty: mean (1 - a + z sqrt(a))^3 with a = 2 / (9 k).
- */
-#define DISTURBED_STEPS 16
-#define ONE_IN_A_MILLION 4.75 /* z of the normal distribution */
-
-static double
-measured2(const Spread *s)
-{
-    const double mean = s->error2 / DISTURBED_STEPS;
-    const double variance = fmax(s->error4 / DISTURBED_STEPS - mean * mean, 0);
-    const double a = mean > 0 ? variance / (9 * mean * mean) : 0;
-
-    return mean * pow(1 - a + ONE_IN_A_MILLION * sqrt(a), 3);
-}
-
-static void
-add_to_spread(Spread *s, double error2)
-{
-    s->error2 += error2;
-    s->error4 += error2 * error2;
-}
-
-static double
-distance2(const double *a, const double *b, uint64_t count)
-{
-    double sum = 0;
-
-    for (uint64_t i = 0; i < count; i++)
-        sum += (a[i] - b[i]) * (a[i] - b[i]);
-    return sum;
 }
 
 static double
@@ -192,39 +112,31 @@ measure_step(Comparison *c, const LhModelNoise *noise)
     LhModelReference *r = lh_step_numerics_disturbed(c->n, noise);
     double update2 = 0;
 
-    add_to_spread(&c->loss_spread, square_of(r->loss - c->n->reference->loss));
-    add_to_spread(&c->squares_spread, square_of(r->squares - c->n->reference->squares));
+    lh_step_spread_add(&c->loss_spread, square_of(r->loss - c->n->reference->loss));
+    lh_step_spread_add(&c->squares_spread, square_of(r->squares - c->n->reference->squares));
     for (uint32_t layer = 0; layer < c->layers; layer++) {
         for (unsigned w = 0; w < (layer == 0 ? LH_STEP_WEIGHTS : LH_STEP_W_LAYER); w++) {
             const LhModelTensor *t = reference_of(c, (LhStepWeight)w, layer);
             const LhModelTensor *moved = lh_model_tensor(r, (LhModelWeight)w, layer);
             const uint64_t count = t->rows * t->columns;
 
-            add_to_spread(&c->gradients[layer * LH_STEP_WEIGHTS + w],
-                          distance2(moved->first, t->first, count));
-            update2 += distance2(moved->value, t->value, count);
+            lh_step_spread_add(&c->gradients[layer * LH_STEP_WEIGHTS + w],
+                               lh_step_distance2(moved->first, t->first, count));
+            update2 += lh_step_distance2(moved->value, t->value, count);
         }
     }
-    add_to_spread(&c->update_spread, update2);
+    lh_step_spread_add(&c->update_spread, update2);
     lh_model_reference_free(r);
-}
-
-static double
-underflow_of(LhDtype dtype)
-{
-    return dtype == LH_DTYPE_FP16 ? 0x1p-25 : 0;
 }
 
 static void
 measure_rounding(Comparison *c)
 {
-    const LhDtype dtype = lh_step_params(c->n->program)->module.attention.dtype;
-    LhModelNoise noise = { .of_number = roundoff_of(dtype),
-                           .of_row = sqrt(longest_sum(c->n)) / 2 * FP32_ROUNDOFF,
-                           .absolute = underflow_of(dtype) };
+    for (uint64_t seed = 1; seed <= LH_DISTURBED_STEPS; seed++) {
+        const LhModelNoise noise = lh_step_rounding_noise(c->n, seed);
 
-    for (noise.seed = 1; noise.seed <= DISTURBED_STEPS; noise.seed++)
         measure_step(c, &noise);
+    }
 }
 
 /* ---- parts ---- */
@@ -268,7 +180,7 @@ compare_moments(const Comparison *c, const LhStepContents *at, const LhStepMomen
         sums->there = true;
         sums->error2 += error * error;
         sums->size2 += size * size;
-        sums->unit2 += ADAM_ROUNDINGS * FP32_ROUNDOFF * FP32_ROUNDOFF * size * size;
+        sums->unit2 += ADAM_ROUNDINGS * LH_FP32_ROUNDOFF * LH_FP32_ROUNDOFF * size * size;
     }
 }
 
@@ -302,7 +214,7 @@ compare_direct(const LhSlot *slot, double before, double found, const LhStepBoun
                SquareSums *sums)
 {
     const double slack =
-        ADAM_ROUNDINGS * FP32_ROUNDOFF * (fabs(before) + fmax(fabs(update->low), update->high));
+        ADAM_ROUNDINGS * LH_FP32_ROUNDOFF * (fabs(before) + fmax(fabs(update->low), update->high));
     const double error =
         lh_step_bounds_apart((LhStepBounds){ found, found },
                              (LhStepBounds){ stored(slot, before + update->low - slack),
@@ -310,7 +222,7 @@ compare_direct(const LhSlot *slot, double before, double found, const LhStepBoun
 
     sums->error2 += error * error;
     sums->size2 += update->low * update->low;
-    sums->unit2 += FP32_ROUNDOFF * FP32_ROUNDOFF * before * before + slack * slack;
+    sums->unit2 += LH_FP32_ROUNDOFF * LH_FP32_ROUNDOFF * before * before + slack * slack;
 }
 
 /* A frozen weight has not changed at all: its unit is 0. */
@@ -330,7 +242,7 @@ compare_weights(Comparison *c, const LhSlot *slot, const LhStepContents *at,
     const bool direct = lh_step_params(c->program)->behaviour.no_master;
     const LhModelTensor *t = reference_of(c, at->state.weight, at->state.layer);
     const double *initial = lh_step_initial(c->n, at->state.weight, at->state.layer);
-    const double u = roundoff_of(slot->dtype);
+    const double u = lh_step_roundoff(slot->dtype);
     SquareSums *sums = sums_of(c, at->state.weight, at->state.layer, quantity);
     uint64_t whole;
 
@@ -415,44 +327,30 @@ row_name(LhStepWeight weight, Quantity quantity)
     return g_intern_string(name);
 }
 
-static void
-add_error_row(LhErrorReport *report, LhErrorRow row)
-{
-    row.ok = row.mean <= LH_TOLERANCE_MEAN && row.row <= LH_TOLERANCE_ROW;
-    report->ok = report->ok && row.ok;
-    report->rows = g_renew(LhErrorRow, report->rows, report->rows_count + 1);
-    report->rows[report->rows_count++] = row;
-}
-
 /* Adds a row with one relative error. */
 static void
 add_one(LhErrorReport *report, const char *name, double error, double unit)
 {
-    add_error_row(report, (LhErrorRow){ .name = name,
-                                        .rel_l2 = error,
-                                        .mean = error / unit,
-                                        .row = error / unit,
-                                        .rounded = 1 });
-}
-
-static double
-quotient(double error2, double of2)
-{
-    return error2 > 0 || isnan(error2) ? sqrt(error2 / of2) : 0;
+    lh_step_add_error(report, (LhErrorRow){ .name = name,
+                                            .rel_l2 = error,
+                                            .mean = error / unit,
+                                            .row = error / unit,
+                                            .rounded = 1 });
 }
 
 /* Squared unit of a quantity whose squared size is @size2. */
 static double
-unit2_of(double formula, const Spread *spread, double size2)
+unit2_of(double formula, const LhSpread *spread, double size2)
 {
-    return fmax(formula * formula * size2, measured2(spread));
+    return fmax(formula * formula * size2, lh_step_spread_bound2(spread));
 }
 
 static double
 gradient_unit2(const Comparison *c, LhStepWeight weight, uint32_t layer, const SquareSums *s)
 {
     return c->gradients != NULL
-               ? fmax(s->unit2, measured2(&c->gradients[layer * LH_STEP_WEIGHTS + weight]))
+               ? fmax(s->unit2,
+                      lh_step_spread_bound2(&c->gradients[layer * LH_STEP_WEIGHTS + weight]))
                : s->unit2;
 }
 
@@ -466,18 +364,18 @@ add_weight(LhErrorReport *report, const Comparison *c, LhStepWeight weight, Quan
 
     for (uint32_t layer = 0; layer < c->layers; layer++) {
         const SquareSums *s = sums_of(c, weight, layer, quantity);
-        const double units = quotient(
+        const double units = lh_step_quotient(
             s->error2, quantity == GRADIENT ? gradient_unit2(c, weight, layer, s) : s->unit2);
 
-        row.rel_l2 = worse(quotient(s->error2, s->size2), row.rel_l2);
-        row.row = worse(units, row.row);
+        row.rel_l2 = lh_step_worse(lh_step_quotient(s->error2, s->size2), row.rel_l2);
+        row.row = lh_step_worse(units, row.row);
         squares += units * units;
         tensors += s->there;
     }
     if (tensors == 0)
         return;
     row.mean = sqrt(squares / tensors);
-    add_error_row(report, row);
+    lh_step_add_error(report, row);
 }
 
 static void
@@ -499,7 +397,7 @@ make_report(const Comparison *c, LhErrorReport *report)
     }
     if (c->update.there)
         add_one(
-            report, "update", quotient(c->update.error2, c->update.size2),
+            report, "update", lh_step_quotient(c->update.error2, c->update.size2),
             sqrt(unit2_of(update_unit(c), &c->update_spread, c->update.size2) / c->update.size2));
 }
 
@@ -543,7 +441,7 @@ lh_step_compare(const LhStepNumerics *n, const LhRunResult *result, LhErrorRepor
     const uint32_t tensors = layers * LH_STEP_WEIGHTS;
     g_autofree SquareSums *sums = g_new0(SquareSums, (gsize)tensors * QUANTITIES);
     g_autofree Moments *moments = g_new0(Moments, tensors);
-    g_autofree Spread *spreads = NULL;
+    g_autofree LhSpread *spreads = NULL;
     Comparison c = { .n = n,
                      .program = n->program,
                      .result = result,
@@ -557,7 +455,7 @@ lh_step_compare(const LhStepNumerics *n, const LhRunResult *result, LhErrorRepor
     compare_ranks(&c, true);
     make_report(&c, report);
     if (!report->ok) {
-        c.gradients = spreads = g_new0(Spread, tensors);
+        c.gradients = spreads = g_new0(LhSpread, tensors);
         measure_rounding(&c);
         lh_error_report_clear(report);
         make_report(&c, report);
@@ -593,7 +491,7 @@ lh_step_compare_losses(const LhStepNumerics *n, const double *losses, const doub
     double error = 0;
 
     for (uint64_t i = 0; i < steps; i++)
-        error = worse(fabs(losses[i] - reference[i]) / fabs(reference[0]), error);
+        error = lh_step_worse(fabs(losses[i] - reference[i]) / fabs(reference[0]), error);
     if (steps > 1)
         add_one(report, "losses", error, gradient_unit(n) + unit_of_rounded_moments(n, steps));
 }
