@@ -17,6 +17,7 @@ typedef struct {
     bool embedding_counts, loss_counts;
     LhPipelineOrder order;
     uint32_t layers, micro_batches, batch;
+    bool forward_only;
     LhShard shard;
     LhCheckpoint checkpoint;
     LhRecompute recompute;
@@ -149,6 +150,7 @@ tiny_step(const TinyStep *tiny, GError **error)
         .loss_counts = tiny->loss_counts,
         .pipeline_order = tiny->order,
         .micro_batches = MAX(tiny->micro_batches, 1),
+        .forward_only = tiny->forward_only,
         .shard = tiny->shard,
         .checkpoint = tiny->checkpoint,
         .recompute = tiny->recompute,

@@ -3,7 +3,7 @@
  * A plain interpreter of programs, the second judge of whether damage changes a step's result.
  * Every cell holds a number; a call hashes its inputs and writes the hash to its outputs, or adds
  * it; messages and collectives move and add numbers. Two programs are equivalent if they leave the
- * same numbers in all states. Shares no code with the verifier.
+ * same numbers in all states and results. Shares no code with the verifier.
  */
 #pragma once
 
@@ -399,7 +399,7 @@ tags_equal(const Tags *a, const Tags *b)
             const LhRegion whole = lh_region_whole(program, (uint16_t)slot);
 
             for (uint32_t part = 0;
-                 program->slots[slot].role == LH_SLOT_STATE && part < program->slots[slot].parts;
+                 lh_slot_is_result(&program->slots[slot]) && part < program->slots[slot].parts;
                  part++) {
                 if (*tags_cell(a, rank, &whole, part) != *tags_cell(b, rank, &whole, part))
                     return false;

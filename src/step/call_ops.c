@@ -38,13 +38,12 @@ module_steps(const LhStepPlan *plan, uint32_t number, bool backward, uint32_t co
 {
     const LhStepModule *module = &plan->modules[number];
 
-    if (module->forward == NULL)
+    if ((backward ? module->backward : module->forward) == NULL)
         return 0;
     return backward ? module->backward_steps[context] : module->forward_steps[context];
 }
 
-/* Steps of the modules of a list that is for @count micro-batches, from @first on. All of them call
- * attention equally often. */
+/* Steps of a list's modules in @count micro-batches from @first, which all call attention alike. */
 static uint32_t
 all_module_steps(const LhStepPlan *plan, const LhStepList *list, LhStepPlace place, uint32_t first,
                  uint32_t count)
@@ -351,16 +350,17 @@ emit_module(LhEmitter *e, const LhStepList *list, const LhStepCall *call)
            program->slots_count * sizeof(*slots));
     memcpy(embedding.streams, call->backward ? module->backward_streams : module->forward_streams,
            sizeof(embedding.streams));
-    for (uint32_t i = 0; i < call->uses_count; i++) {
-        const LhStepUse use = { .tensor = lh_step_uses(list, call)[i].tensor };
-        const LhRegion region = region_of(e, list, &use);
-
-        slots[lh_step_uses(list, call)[i].part] = region.slot;
-        parts[lh_step_uses(list, call)[i].part] = region.part;
-    }
     e->phase = call->phase;
     e->layer = call->layer;
     e->micro_batch = micro_batch;
+    for (uint32_t i = 0; i < call->uses_count; i++) {
+        const LhStepUse *of = &lh_step_uses(list, call)[i];
+        const LhStepUse use = { .tensor = of->tensor, .of_micro_batch = of->of_micro_batch };
+        const LhRegion region = region_of(e, list, &use);
+
+        slots[of->part] = region.slot;
+        parts[of->part] = region.part;
+    }
     if (e->marks[MARK_STEP] == 0)
         begin_module(e, call, &embedding, place.context);
     lh_subprogram_step(e, &embedding);

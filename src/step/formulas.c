@@ -68,88 +68,6 @@ is_norm(LhStepWeight weight)
            weight == LH_STEP_W_O_NORM;
 }
 
-/* ---- parameters and tokens ---- */
-
-static uint64_t
-attention_matrices(const LhStepPlan *plan, uint32_t layer)
-{
-    const LhModel *m = &plan->model;
-    const bool linear = plan->kinds[layer] == LH_STEP_LINEAR;
-    const uint64_t q = m->num_attention_heads * m->kv_channels;
-    const uint64_t kv = (linear ? m->num_attention_heads : m->num_query_groups) * m->kv_channels;
-
-    return m->hidden_size * (2 * q + 2 * kv + (plan->gated[plan->kinds[layer]] ? q : 0));
-}
-
-/* Parameters of one MLP, or expert, of this width. */
-static uint64_t
-mlp_matrices(const LhModel *m, uint64_t width)
-{
-    return m->hidden_size * width * (m->gated_mlp ? 3 : 2);
-}
-
-/* Parameters of a layer with experts, of which @routed are routed ones. */
-static uint64_t
-experts_matrices(const LhModel *m, uint64_t routed)
-{
-    const uint64_t shared = m->weights.shared_experts;
-    const uint64_t width = m->weights.shared_ffn_hidden_size > 0 ? m->weights.shared_ffn_hidden_size
-                                                                 : m->ffn_hidden_size;
-
-    return m->hidden_size * (m->num_experts - shared) +
-           routed * mlp_matrices(m, m->ffn_hidden_size) + shared * mlp_matrices(m, width);
-}
-
-static void
-count_mlp(const LhStepPlan *plan, uint32_t layer, LhStepParameters *p)
-{
-    const LhModel *m = &plan->model;
-    const uint64_t dense = m->num_experts > 0 && m->weights.dense_ffn_hidden_size > 0
-                               ? m->weights.dense_ffn_hidden_size
-                               : m->ffn_hidden_size;
-
-    if (m->num_experts == 0 || plan->dense[layer]) {
-        p->matrices += mlp_matrices(m, dense);
-        p->active += mlp_matrices(m, dense);
-        return;
-    }
-    p->matrices += experts_matrices(m, m->num_experts - m->weights.shared_experts);
-    p->active += experts_matrices(m, m->experts_per_token - m->weights.shared_experts);
-}
-
-LhStepParameters
-lh_step_parameters(const LhProgram *program)
-{
-    const LhStepPlan *plan = program->step;
-    const LhModel *m = &plan->model;
-    const uint64_t norm = m->hidden_size * (m->weights.biases ? 2 : 1);
-    LhStepParameters p = {
-        .matrices = m->vocab_size * m->hidden_size,
-        .active = m->vocab_size * m->hidden_size,
-        .norms = norm,
-        .embedding = m->tied_embeddings ? 0 : m->vocab_size * m->hidden_size,
-    };
-
-    for (uint32_t layer = 0; layer < plan->layers; layer++) {
-        p.matrices += attention_matrices(plan, layer);
-        p.active += attention_matrices(plan, layer);
-        count_mlp(plan, layer, &p);
-        p.norms += 2 * norm;
-        p.adapters +=
-            lh_step_adapter_parameters(&plan->params, plan->kinds[layer] == LH_STEP_LINEAR);
-        if (plan->gated[plan->kinds[layer]])
-            p.norms += m->num_attention_heads * m->kv_channels;
-    }
-    return p;
-}
-
-uint64_t
-lh_step_tokens(const LhStepParams *p)
-{
-    return p->module.attention.batch * p->module.attention.seq_length * p->data_parallel *
-           p->micro_batches;
-}
-
 /* ---- flops ---- */
 
 /* Number of times that loops over tiles compute the product with @weight again: a tiled MLP does
@@ -169,6 +87,7 @@ lh_step_dense_flops(const LhProgram *program, uint32_t rank)
 {
     const LhStepPlan *plan = program->step;
     Weights w = { .plan = plan, .stage = stage_of(plan, rank) };
+    const bool forward_only = plan->params.forward_only;
     uint64_t products = 0; /* one forward, two backward, of which a frozen weight has one */
 
     while (next_weight(&w)) {
@@ -178,7 +97,12 @@ lh_step_dense_flops(const LhProgram *program, uint32_t rank)
             w.weight == LH_STEP_W_HEAD ||
             (w.weight == LH_STEP_W_EMBED && plan->model.tied_embeddings && is_last(plan, w.stage));
 
-        if (!is_norm(w.weight) && (w.weight < LH_STEP_W_LAYER || head))
+        if (is_norm(w.weight) || (w.weight >= LH_STEP_W_LAYER && !head))
+            continue;
+        if (forward_only) /* logits of a row of each sequence */
+            products += (head ? plan->params.module.attention.batch : product.product.m) *
+                        product.product.n * product.product.k;
+        else
             products += product.product.m * product.product.n * product.product.k *
                         ((lh_step_is_trained(&plan->params, w.weight) ? 3U : 2U) +
                          (lh_step_product_again(plan, w.weight, w.layer) ? 1U : 0U) +
@@ -198,7 +122,8 @@ add_claims(const LhStepPlan *plan, LhClaim claim, LhStepPlace place, uint32_t pa
         if (module->forward == NULL)
             continue;
         if (!lh_program_claim(module->forward, claim, place.context, &forward) ||
-            !lh_program_claim(module->backward, claim, place.context, &backward))
+            (module->backward != NULL &&
+             !lh_program_claim(module->backward, claim, place.context, &backward)))
             return false;
         for (uint32_t layer = 0; layer < plan->layers; layer++) {
             const uint64_t passes = lh_step_attention_again(plan, layer) ? 2 : 1;
@@ -292,14 +217,21 @@ lh_step_flops(const LhProgram *program)
     const LhStepParams *p = &plan->params;
     const uint32_t ranks = (uint32_t)lh_step_ranks(p);
     const LhStepParameters all = lh_step_parameters(program);
+    const LhWide sequences =
+        (LhWide)p->module.attention.batch * p->data_parallel * p->micro_batches;
+    const LhWide logits = (LhWide)plan->model.vocab_size * plan->model.hidden_size;
     const uint32_t each = p->lora_rank == 0 ? 6 : 4;
+    const unsigned passes = p->forward_only ? 1 : 3;
     LhStepFlops f = {
-        .model = (each * (LhWide)all.active + 6 * (LhWide)all.adapters) * lh_step_tokens(p),
+        .model = p->forward_only
+                     ? 2 * ((all.active - logits) * lh_step_tokens(p) + logits * sequences)
+                     : (each * (LhWide)all.active + 6 * (LhWide)all.adapters) * lh_step_tokens(p),
     };
 
     for (unsigned kind = 0; kind < LH_STEP_KINDS; kind++) {
         if (plan->kind_layers[kind] > 0)
-            f.model += 3 * plan->kind_layers[kind] * attention_of_layer(plan, (LhStepKind)kind);
+            f.model +=
+                passes * plan->kind_layers[kind] * attention_of_layer(plan, (LhStepKind)kind);
     }
     for (uint32_t rank = 0; rank < ranks; rank++) {
         uint64_t flops = 0;
@@ -374,25 +306,33 @@ rows_bytes(const LhStepPlan *plan)
  * N2 and M forward, dx twice and the gradients of N1 and N2 backward. Around the layers it moves
  * the embedding, its gradient unless it is frozen, the head's input and its gradient. Recomputation
  * repeats moves of the forward pass, and gathered inputs may be gathered once more; the head's too,
- * unless chunks of the loss have gathered it. Statistics of the loss are three numbers per row.
+ * unless chunks of the loss have gathered it. Statistics of the loss are three numbers per row. A
+ * forward pass alone has the moves of the forward pass, and gathers the last row of each sequence.
  */
 static uint64_t
 tensor_sent(const LhStepPlan *plan, uint32_t stage)
 {
     const uint64_t t = tensor(plan);
-    const uint64_t stats = is_last(plan, stage) ? plan->rows * 3 * NORM_BYTES : 0;
+    const LhAttention *a = &plan->params.module.attention;
+    const bool forward_only = plan->params.forward_only;
+    const uint64_t last_rows = a->batch * plan->model.hidden_size * lh_dtype_bytes(a->dtype);
+    const uint64_t stats = forward_only ? last_rows : plan->rows * 3 * NORM_BYTES;
+    const uint64_t head = is_last(plan, stage) ? stats : 0;
     const uint64_t layers = lh_step_stage_layers(&plan->params, stage);
     uint64_t moves = 8 * layers + (stage == 0 ? (plan->params.lora_rank == 0 ? 2 : 1) : 0) +
                      (is_last(plan, stage) ? 2 : 0);
 
     if (t == 1)
         return 0;
+    if (forward_only)
+        return plan->params.micro_batches * (t - 1) *
+               ((4 * layers + (stage == 0 ? 1 : 0)) * rows_bytes(plan) + head);
     if (plan->params.behaviour.gather_again && plan->params.lora_rank == 0 &&
         is_last(plan, stage) && !lh_step_loss_in_chunks(&plan->params))
         moves++;
     for (uint32_t layer = 0; layer < plan->layers; layer++)
         moves += lh_step_stage_of(plan, layer) == stage ? lh_step_moves_again(plan, layer) : 0;
-    return plan->params.micro_batches * (t - 1) * (moves * rows_bytes(plan) + stats) +
+    return plan->params.micro_batches * (t - 1) * (moves * rows_bytes(plan) + head) +
            replicas_sent(plan, stage);
 }
 
@@ -404,13 +344,16 @@ gathers(const LhStepPlan *plan, const Weights *w)
     const LhStepBehaviour *b = &plan->params.behaviour;
     const uint64_t m = plan->params.micro_batches, halves = b->halves ? 2 : 0;
     const bool pipeline = lh_step_stages(&plan->params) > 1;
+    const bool forward_only = plan->params.forward_only;
 
     if (b->unit_is_model)
         return pipeline ? 1 : m;
     if (w->weight >= LH_STEP_W_LAYER) /* a tied head gathers the embedding's matrix again */
         return w->weight == LH_STEP_W_EMBED && plan->model.tied_embeddings && !pipeline ? 2 * m : m;
     if (pipeline && !b->reshard)
-        return 1 + halves * m;
+        return 1 + (forward_only ? halves / 2 : halves) * m;
+    if (forward_only)
+        return m * (1 + halves / 2);
     return m *
            (1 + halves + (b->reshard ? 1 : 0) + (lh_step_weights_again(plan, w->layer) ? 1 : 0));
 }
@@ -434,9 +377,11 @@ data_sent(const LhStepPlan *plan, uint32_t stage)
     const uint64_t d = plan->data_ranks;
     const uint64_t weight = lh_dtype_bytes(p->module.attention.dtype);
     Weights w = { .plan = plan, .stage = stage };
-    uint64_t bytes = is_last(plan, stage) ? all_reduced(lh_step_ranks(p) * NORM_BYTES, d) : 0;
+    uint64_t bytes = 0;
 
-    if (p->behaviour.clip > 0)
+    if (is_last(plan, stage) && !p->forward_only)
+        bytes += all_reduced(lh_step_ranks(p) * NORM_BYTES, d);
+    if (p->behaviour.clip > 0 && !p->forward_only)
         bytes += norm_sent(plan);
     while (next_weight(&w)) {
         const uint64_t piece = piece_elements(plan, &w);
@@ -444,7 +389,7 @@ data_sent(const LhStepPlan *plan, uint32_t stage)
 
         if (p->shard == LH_SHARD_FSDP)
             bytes += (d - 1) * piece * weight * gathers(plan, &w);
-        if (!trained)
+        if (!trained || p->forward_only)
             continue;
         if (p->shard == LH_SHARD_DDP)
             bytes += all_reduced(piece * gradient_bytes(plan), d);
@@ -471,6 +416,8 @@ pipeline_sent(const LhStepPlan *plan, uint32_t stage)
 
     if (lh_step_stages(p) == 1)
         return 0;
+    if (p->forward_only)
+        return p->micro_batches * rows_bytes(plan) * (chunks - (is_last(plan, stage) ? 1 : 0));
     if (ends && p->lora_rank == 0 && lh_step_is_shared(plan, LH_STEP_W_EMBED))
         bytes +=
             all_reduced(lh_step_piece_elements(plan, LH_STEP_W_EMBED, 0) * gradient_bytes(plan), 2);
@@ -522,6 +469,19 @@ moments_bytes(const LhStepPlan *plan, uint64_t piece)
     }
 }
 
+/* Keys and values of a rank's own tokens: all layers of its stage, all micro-batches. With more
+ * tensor-parallel ranks than key-value heads, each has one. */
+static uint64_t
+cache_bytes(const LhStepPlan *plan, uint32_t stage)
+{
+    const LhModel *m = &plan->model;
+    const uint64_t heads = MAX(m->num_query_groups / tensor(plan), 1);
+
+    return (uint64_t)lh_step_stage_layers(&plan->params, stage) * plan->params.micro_batches *
+           plan->rows * 2 * heads * m->kv_channels *
+           lh_dtype_bytes(plan->params.module.attention.dtype);
+}
+
 LhStepStateBytes
 lh_step_state_bytes(const LhProgram *program, uint32_t rank)
 {
@@ -530,6 +490,7 @@ lh_step_state_bytes(const LhProgram *program, uint32_t rank)
     const uint64_t pieces = lh_step_pieces(plan);
     Weights w = { .plan = plan, .stage = stage_of(plan, rank) };
     uint64_t all = 0, piece = 0, moments = 0; /* of all weights; of those that are trained */
+    uint64_t weights;
 
     while (next_weight(&w)) {
         all += piece_elements(plan, &w);
@@ -538,9 +499,12 @@ lh_step_state_bytes(const LhProgram *program, uint32_t rank)
         piece += piece_elements(plan, &w);
         moments += moments_bytes(plan, piece_elements(plan, &w));
     }
+    weights = all * (shard == LH_SHARD_FSDP ? 1 : pieces) *
+              lh_dtype_bytes(plan->params.module.attention.dtype);
+    if (plan->params.forward_only)
+        return (LhStepStateBytes){ .weights = weights, .cache = cache_bytes(plan, w.stage) };
     return (LhStepStateBytes){
-        .weights = all * (shard == LH_SHARD_FSDP ? 1 : pieces) *
-                   lh_dtype_bytes(plan->params.module.attention.dtype),
+        .weights = weights,
         .gradients = piece * (shard >= LH_SHARD_ZERO2 ? 1 : pieces) * gradient_bytes(plan),
         .optimizer = piece * master_bytes(plan) + moments,
     };
@@ -554,6 +518,8 @@ lh_step_in_flight(const LhStepParams *params, uint32_t stage)
     const uint32_t stages = lh_step_stages(params), chunks = lh_step_chunks(params);
     const uint32_t m = params->micro_batches;
 
+    if (params->forward_only)
+        return 1;
     if (params->pipeline_order == LH_PIPELINE_GPIPE)
         return m;
     if (chunks == 1)

@@ -7,30 +7,15 @@
 #pragma once
 
 #include "base/wide.h"
+#include "step/parameter_counts.h"
 #include "step/step.h"
-
-/*
- * Parameters of the model as it is run: matrices and norms, without biases of matrices. The input
- * embedding, which no product multiplies, is counted separately; a tied head counts as the head.
- */
-typedef struct {
-    uint64_t matrices; /* of layers and head, with all experts */
-    uint64_t active;   /* those used by one token: of the experts, only its own */
-    uint64_t norms;
-    uint64_t embedding;
-    uint64_t adapters; /* matrices of LoRA's adapters, which the others do not include; 0: none */
-} LhStepParameters;
-LhStepParameters lh_step_parameters(const LhProgram *program);
-
-/* Tokens of a step, over all ranks. */
-uint64_t lh_step_tokens(const LhStepParams *params);
 
 /*
  * Floating-point operations of a step, over all ranks. `model` is the mathematical minimum, as for
  * MFU: 6 per active matrix parameter and token, 4 if it is frozen, and three times attention's
- * forward pass. The
- * others are executed flops, as for HFU: they include recomputation, and attention's backward pass
- * as kernels compute it, with the scores again.
+ * forward pass; of a forward pass alone 2, with the head for one token of each sequence, and
+ * attention's forward pass. The others are executed flops, as for HFU: they include recomputation,
+ * and attention's backward pass as kernels compute it, with the scores again.
  */
 typedef struct {
     LhWide model;
@@ -51,16 +36,18 @@ bool lh_step_bytes_sent(const LhProgram *program, LhDimension dimension, uint32_
  * Bytes of weights, gradients and optimizer state that a rank holds permanently, counted as in the
  * ZeRO paper: 2 + 2 + 12 bytes per parameter, or a share of these; fewer with 16- or 8-bit moments
  * or without an fp32 copy. Gathered weights and temporary
- * gradient buffers are excluded. Pieces that do not divide evenly are rounded up.
+ * gradient buffers are excluded. Pieces that do not divide evenly are rounded up. A forward pass
+ * alone has weights, and leaves a KV cache.
  */
 typedef struct {
     uint64_t weights, gradients, optimizer;
+    uint64_t cache;
 } LhStepStateBytes;
 LhStepStateBytes lh_step_state_bytes(const LhProgram *program, uint32_t rank);
 
 /*
  * Largest number of micro-batches whose activations a pipeline stage holds; with several chunks,
  * summed over them. For 1F1B it is PipeDream-Flush's p - s of p stages (arXiv 2104.04473, section
- * 2.2); for its interleaved order Megatron-LM's warm-up plus one.
+ * 2.2); for its interleaved order Megatron-LM's warm-up plus one. A forward pass alone holds one.
  */
 uint32_t lh_step_in_flight(const LhStepParams *params, uint32_t stage);

@@ -13,6 +13,10 @@
     {                                                                                              \
         LH_STEP_IN, LH_STEP_##role                                                                 \
     }
+#define IN_LAST(role)                                                                              \
+    {                                                                                              \
+        LH_STEP_IN_LAST, LH_STEP_##role                                                            \
+    }
 #define OUT(role)                                                                                  \
     {                                                                                              \
         LH_STEP_OUT, LH_STEP_##role                                                                \
@@ -165,6 +169,19 @@ const LhStepNode lh_step_head[] = {
       OPERANDS(IN(X), WEIGHT(NORM_F), IN(DXF), UPDATE(DX)) },
     { K(layer_norm_dgrad), WHEN_BOTH(FROZEN, LAYER_NORM),
       OPERANDS(IN(X), WEIGHT(NORM_F), IN(DXF), UPDATE(DX)) },
+    END,
+};
+
+/* The head of a forward pass alone: logits of the last row of each sequence. Every context-parallel
+ * rank computes those of the last row that it holds. Under sequence parallelism the last
+ * tensor-parallel rank has that row, and each has its share of the vocabulary. */
+const LhStepNode lh_step_last_head[] = {
+    { K(last_rows), OPERANDS(IN_LAST(X), OUT(X_LAST)) },
+    { K(rms_norm), WHEN(RMS), OPERANDS(IN(X_LAST), WEIGHT(NORM_F), OUT(XF_LAST)) },
+    { K(layer_norm), WHEN(LAYER_NORM), OPERANDS(IN(X_LAST), WEIGHT(NORM_F), OUT(XF_LAST)) },
+    { .does = LH_STEP_STATS, .operands = { IN(XF_LAST), OUT(XF_LAST_ALL) } },
+    { K(product_dgrad), MATRIX(HEAD),
+      OPERANDS(IN_LAST(XF_LAST_ALL), WEIGHT(HEAD), UPDATE(LOGITS_LAST)) },
     END,
 };
 

@@ -102,6 +102,11 @@ typedef enum {
     LH_STEP_UP_DELTA,
     LH_STEP_DOWN_DELTA,
     LH_STEP_M_TILE_DELTA,
+    /* Last rows of the sequences in a rank's last segment, of a forward pass alone. */
+    LH_STEP_X_LAST,
+    LH_STEP_XF_LAST,
+    LH_STEP_XF_LAST_ALL, /* of all tensor-parallel ranks; those of the last one are the last */
+    LH_STEP_LOGITS_LAST,
     LH_STEP_ROLES
 } LhStepRole;
 
@@ -193,7 +198,7 @@ typedef enum {
     LH_STEP_KERNEL,
     LH_STEP_GATHER,    /* SHARD to FULL, over the tensor-parallel group; in[0] to out[0] */
     LH_STEP_SCATTER,   /* reduce-scatter, FULL to SHARD */
-    LH_STEP_STATS,     /* gathers statistics of the loss */
+    LH_STEP_STATS,     /* gathers a part of each rank: statistics of the loss, or last rows */
     LH_STEP_ATTENTION, /* the module, forward or backward */
     /* Makes a role available to later rows: computes it if absent, and gathers rows again if the
      * framework does. */
@@ -205,6 +210,7 @@ typedef enum {
 typedef enum {
     LH_STEP_OPERAND_END,
     LH_STEP_IN,
+    LH_STEP_IN_LAST, /* IN, of which only the last part is read */
     LH_STEP_OUT,
     LH_STEP_UPDATE,   /* created if absent */
     LH_STEP_OUT_NEXT, /* OUT, of the next layer */
@@ -233,9 +239,9 @@ typedef struct {
     LhStepOperand operands[LH_STEP_OPERANDS]; /* the kernel's, in order */
 } LhStepNode;
 
-/* Tables, ended by LH_STEP_END. */
+/* Tables, ended by LH_STEP_END. A forward pass alone has lh_step_last_head for lh_step_head. */
 extern const LhStepNode lh_step_embed[], lh_step_forward[], lh_step_head[], lh_step_post_bwd[],
-    lh_step_pre_bwd[], lh_step_embed_bwd[];
+    lh_step_pre_bwd[], lh_step_embed_bwd[], lh_step_last_head[];
 
 /* Family of a tensor: with its role or weight, the key of its slot. */
 typedef enum {
@@ -259,6 +265,9 @@ typedef enum {
     LH_STEP_OF_NORM,
     LH_STEP_OF_CLOCK,
     LH_STEP_OF_OTHER,
+    /* A role that a forward pass alone leaves, of all its micro-batches: the KV cache of a layer,
+     * and logits (lh_step_is_result()). */
+    LH_STEP_OF_RESULT,
     LH_STEP_OF_HOST,         /* copy of a role's tensor in host memory */
     LH_STEP_OF_HOST_UNFUSED, /* likewise of LH_STEP_OF_UNFUSED, which moves with it */
     LH_STEP_FAMILIES

@@ -81,10 +81,24 @@ counted_role(const LhStepNode *node)
                   LH_KERNEL_ID_gelu_bwd))
         return node->operands[0].what == LH_STEP_EXPERT_UP ? LH_STEP_EXPERT_P : LH_STEP_P;
     for (unsigned i = 0; i < LH_STEP_OPERANDS; i++) {
-        if (node->operands[i].kind == LH_STEP_IN)
+        if (node->operands[i].kind == LH_STEP_IN || node->operands[i].kind == LH_STEP_IN_LAST)
             return (LhStepRole)node->operands[i].what;
     }
     return (LhStepRole)node->operands[2].what; /* embed: its result */
+}
+
+/* A product may be in tiles, or take the last row of each sequence alone. */
+static LhKernelArgs
+product_args(const LhStepPlan *plan, const LhStepNode *node, uint32_t layer)
+{
+    const LhStepMatrix matrix =
+        lh_step_matrix(plan, lh_step_held_weight(plan, (LhStepWeight)node->matrix), layer);
+    LhKernelArgs args = lh_step_product(plan, &matrix);
+
+    args.product.m /= MAX(lh_step_tiles(plan, (LhStepTiling)node->tiling), 1);
+    if (lh_step_rows((LhStepRole)node->operands[0].what).last)
+        args.product.m = plan->params.module.attention.batch;
+    return args;
 }
 
 LhKernelArgs
@@ -95,15 +109,11 @@ lh_step_kernel_args(const LhStepPlan *plan, const LhStepNode *node, uint32_t lay
     const LhHeadsLayout layout = { .batch = a->batch,
                                    .members = plan->params.tensor_parallel * plan->cuts };
     const uint32_t traffic = traffic_of(plan, node->kernel);
-    const LhStepMatrix matrix =
-        lh_step_matrix(plan, lh_step_held_weight(plan, (LhStepWeight)node->matrix), layer);
     LhKernelArgs args = { 0 };
 
     switch (lh_kernels[node->kernel]->args) {
     case LH_ARGS_PRODUCT:
-        args = lh_step_product(plan, &matrix);
-        args.product.m /= MAX(lh_step_tiles(plan, (LhStepTiling)node->tiling), 1);
-        return args;
+        return product_args(plan, node, layer);
     case LH_ARGS_EXPERTS:
         args.experts.rows = plan->rows;
         args.experts.width = plan->model.hidden_size;
@@ -147,6 +157,10 @@ lh_step_kernel_args(const LhStepPlan *plan, const LhStepNode *node, uint32_t lay
             a->batch * a->seq_length * plan->params.data_parallel * plan->params.micro_batches;
         args.rows.epsilon = LH_STEP_NORM_EPSILON;
         args.rows.traffic = traffic + unfused_traffic(plan, node);
+        if (node->kernel == LH_KERNEL_ID_last_rows) {
+            args.rows.count = shape.rows / a->batch / shape.parts;
+            args.rows.rows = a->batch;
+        }
     }
     }
     return args;

@@ -41,18 +41,21 @@ lh_step_weight_name(LhStepWeight weight)
 }
 
 static const char *const role_names[LH_STEP_ROLES] = {
-    "x",         "n1",        "n1_full",    "q_rows",     "kv_rows",   "q",          "kv",
-    "o",         "lse",       "state",      "q_heads",    "kv_heads",  "o_heads",    "lse_heads",
-    "o_rows",    "o_normed",  "gate",       "gated",      "a_sum",     "a",          "x1",
-    "n2",        "n2_full",   "up",         "p",          "router",    "route",      "expert_n2",
-    "expert_up", "expert_p",  "expert_m",   "routed",     "shared",    "m_sum",      "m",
-    "qkv_low",   "out_low",   "up_low",     "down_low",   "e_sum",     "xf",         "xf_full",
-    "logits",    "logits32",  "stats",      "stats_all",  "dlogits32", "dlogits",    "dxf_sum",
-    "dxf",       "dx",        "dx_full",    "m_tile",     "dp",        "dup",        "dexpert_m",
-    "droute",    "dexpert_p", "dexpert_up", "dexpert_n2", "drouter",   "dn2_sum",    "dn2",
-    "dgated",    "dgate",     "do_normed",  "do_rows",    "do",        "dq",         "dkv",
-    "dq_rows",   "dkv_rows",  "dn1_sum",    "dn1",        "dqkv_low",  "dout_low",   "dup_low",
-    "ddown_low", "q_delta",   "kv_delta",   "out_delta",  "up_delta",  "down_delta", "m_tile_delta",
+    "x",        "n1",        "n1_full",     "q_rows",      "kv_rows",    "q",
+    "kv",       "o",         "lse",         "state",       "q_heads",    "kv_heads",
+    "o_heads",  "lse_heads", "o_rows",      "o_normed",    "gate",       "gated",
+    "a_sum",    "a",         "x1",          "n2",          "n2_full",    "up",
+    "p",        "router",    "route",       "expert_n2",   "expert_up",  "expert_p",
+    "expert_m", "routed",    "shared",      "m_sum",       "m",          "qkv_low",
+    "out_low",  "up_low",    "down_low",    "e_sum",       "xf",         "xf_full",
+    "logits",   "logits32",  "stats",       "stats_all",   "dlogits32",  "dlogits",
+    "dxf_sum",  "dxf",       "dx",          "dx_full",     "m_tile",     "dp",
+    "dup",      "dexpert_m", "droute",      "dexpert_p",   "dexpert_up", "dexpert_n2",
+    "drouter",  "dn2_sum",   "dn2",         "dgated",      "dgate",      "do_normed",
+    "do_rows",  "do",        "dq",          "dkv",         "dq_rows",    "dkv_rows",
+    "dn1_sum",  "dn1",       "dqkv_low",    "dout_low",    "dup_low",    "ddown_low",
+    "q_delta",  "kv_delta",  "out_delta",   "up_delta",    "down_delta", "m_tile_delta",
+    "x_last",   "xf_last",   "xf_last_all", "logits_last",
 };
 
 const char *
@@ -134,6 +137,12 @@ lh_step_loss_text(const LhStepParams *params)
                : g_strdup(kind);
 }
 
+bool
+lh_step_is_result(const LhStepPlan *plan, LhStepRole role)
+{
+    return plan->params.forward_only && (role == LH_STEP_KV || role == LH_STEP_LOGITS_LAST);
+}
+
 uint32_t
 lh_step_segments(const LhStepPlan *plan)
 {
@@ -150,10 +159,12 @@ lh_step_rank_rows(const LhStepPlan *plan)
 static uint32_t
 layer_at(const LhStepPlan *plan, const LhStepClass *c, uint32_t stage, uint32_t instance)
 {
+    const bool of_layer =
+        c->family == LH_STEP_OF_RESULT ? c->what == LH_STEP_KV : c->what < LH_STEP_W_LAYER;
     uint32_t before = 0;
 
-    if (c->what >= LH_STEP_W_LAYER)
-        return 0;
+    if (!of_layer)
+        return c->family == LH_STEP_OF_RESULT ? plan->layers : 0;
     for (uint32_t layer = 0; layer < plan->layers; layer++) {
         if (lh_step_stage_of(plan, layer) == stage &&
             lh_step_variant(plan, (LhStepFamily)c->family, c->what, layer).number == c->variant &&
@@ -173,13 +184,15 @@ lh_step_state_at(const LhStepPlan *plan, uint32_t rank, uint32_t slot, uint32_t 
         const LhStepClass *c = &g_array_index(plan->classes, LhStepClass, i);
         const bool of_weight = (c->family > LH_STEP_OF_ROLE && c->family < LH_STEP_OF_STEP_COPY) ||
                                c->family == LH_STEP_OF_CLOCK;
+        const bool result = c->family == LH_STEP_OF_RESULT;
 
         if (c->slot != slot || !c->stays || (c->stage != LH_STEP_NONE && c->stage != stage))
             continue;
         *state = (LhStepState){
             .family = (LhStepFamily)c->family,
             .weight = of_weight ? (LhStepWeight)c->what : LH_STEP_WEIGHTS,
-            .layer = of_weight ? layer_at(plan, c, stage, part / c->shape.parts) : 0,
+            .role = result ? (LhStepRole)c->what : LH_STEP_ROLES,
+            .layer = of_weight || result ? layer_at(plan, c, stage, part / c->shape.parts) : 0,
             .part = part % c->shape.parts,
         };
         return true;

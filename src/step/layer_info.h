@@ -29,6 +29,9 @@ LhStepKind lh_step_layer_kind(const LhStepPlan *plan, uint32_t layer);
 /* "chunked:256": the kind of loss, and the rows of a chunk if they are given. Caller frees. */
 char *lh_step_loss_text(const LhStepParams *params);
 
+/* Whether a role is what a forward pass alone leaves: LH_STEP_OF_RESULT. */
+bool lh_step_is_result(const LhStepPlan *plan, LhStepRole role);
+
 /* Segments of a context-parallel rank, and its tokens of a micro-batch, over all sequences. */
 uint32_t lh_step_segments(const LhStepPlan *plan);
 uint64_t lh_step_rank_rows(const LhStepPlan *plan);
@@ -38,8 +41,9 @@ uint64_t lh_step_rank_rows(const LhStepPlan *plan);
 typedef struct {
     LhStepFamily family;
     LhStepWeight weight; /* for families that belong to a weight */
-    uint32_t layer;
-    uint32_t part; /* index within the tensor */
+    LhStepRole role;     /* for results */
+    uint32_t layer;      /* of logits: the one after the last */
+    uint32_t part;       /* index within the tensor */
 } LhStepState;
 bool lh_step_state_at(const LhStepPlan *plan, uint32_t rank, uint32_t slot, uint32_t part,
                       LhStepState *state);

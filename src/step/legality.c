@@ -273,6 +273,38 @@ check_offload(const LhStepParams *p, GError **error)
                              p->offload_layers, of, layers, layers);
 }
 
+static bool
+has_linear(const LhModel *m)
+{
+    for (guint i = 0; i < m->layers->len; i++) {
+        if (g_array_index(m->layers, LhLayerRun, i).kind == LH_LAYER_LINEAR)
+            return true;
+    }
+    return false;
+}
+
+/* Schedules of linear attention compute the state before a rank's tokens, not the one behind the
+ * last, which is what a later token needs. */
+static bool
+check_forward_only(const LhStepParams *p, GError **error)
+{
+    if (!p->forward_only)
+        return true;
+    if (has_linear(p->model))
+        return lh_program_refuse(error, "a forward pass alone does not support linear attention: "
+                                        "its schedules do not leave the state behind the last "
+                                        "token");
+    if (p->packs != NULL || p->module.mask.documents_count > 0)
+        return lh_program_refuse(error, "a forward pass alone does not support packed documents");
+    if (p->lora_rank > 0 || p->offload_layers > 0)
+        return lh_program_refuse(error, "a forward pass alone has no adapters to train, and no "
+                                        "activations to offload");
+    if (p->shard != LH_SHARD_DDP && p->shard != LH_SHARD_FSDP)
+        return lh_program_refuse(error, "a forward pass alone has no gradients and optimizer "
+                                        "states to share: ddp or fsdp");
+    return true;
+}
+
 bool
 lh_step_check(const LhStepParams *p, GError **error)
 {
@@ -283,7 +315,8 @@ lh_step_check(const LhStepParams *p, GError **error)
         return lh_program_refuse(error, "a step has at most %u ranks", RANKS_MAX);
     if (p->micro_batches > UINT16_MAX)
         return lh_program_refuse(error, "a step has at most %u micro-batches", UINT16_MAX);
-    return check_model(p, error) && check_tensor_parallel(p, error) && check_pipeline(p, error) &&
+    return check_forward_only(p, error) && check_model(p, error) &&
+           check_tensor_parallel(p, error) && check_pipeline(p, error) &&
            lh_step_check_recomputation(p, error) && lh_step_check_packs(p, error) &&
            check_offload(p, error) && lh_step_check_lora(p, error);
 }

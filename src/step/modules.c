@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Attention within a step. Each kind of layer has a forward-only and a backward-only program of its
- * schedule, embedded unchanged. Their inputs and outputs are roles of the step; their temporaries
- * are slots of their own, shared by all layers.
+ * schedule, embedded unchanged; a step of the forward pass alone has only the former. Their inputs
+ * and outputs are roles of the step; their temporaries are slots of their own, shared by all
+ * layers.
  */
 #include "step/modules.h"
 
@@ -88,7 +89,7 @@ params_of(const LhStepPlan *plan, LhStepKind kind, LhPass pass, uint32_t pack)
     LhProgramParams p = plan->params.module;
 
     p.pass = pass;
-    p.keep_saved = pass == LH_PASS_FWD;
+    p.keep_saved = pass == LH_PASS_FWD && !plan->params.forward_only;
     p.data_parallel_size = 0;
     p.attention = whole.attention;
     p.attention.heads = whole.attention.heads / t;
@@ -166,20 +167,24 @@ make_module(LhStepPlan *plan, LhStepKind kind, uint32_t pack, GError **error)
     module->forward = make_pass(plan, kind, LH_PASS_FWD, pack, error);
     if (module->forward == NULL)
         return false;
+    programs[0] = module->forward;
+    module->forward_steps = steps_of(module->forward);
+    g_assert(same_layout(plan->modules[kind].forward, module->forward));
+    if (pack == 0) {
+        module->forward_roles = roles_of(module->forward);
+        module->forward_slots = g_new0(uint16_t, module->forward->slots_count);
+    }
+    if (plan->params.forward_only)
+        return true;
     module->backward = make_pass(plan, kind, LH_PASS_BWD, pack, error);
     if (module->backward == NULL)
         return false;
-    programs[0] = module->forward;
     programs[1] = module->backward;
-    module->forward_steps = steps_of(module->forward);
     module->backward_steps = steps_of(module->backward);
-    g_assert(same_layout(plan->modules[kind].forward, module->forward));
     g_assert(same_layout(plan->modules[kind].backward, module->backward));
     if (pack > 0)
         return true;
-    module->forward_roles = roles_of(module->forward);
     module->backward_roles = roles_of(module->backward);
-    module->forward_slots = g_new0(uint16_t, module->forward->slots_count);
     module->backward_slots = g_new0(uint16_t, module->backward->slots_count);
     return true;
 }
@@ -260,6 +265,40 @@ lh_step_clear_modules(LhStepPlan *plan)
     g_free(plan->programs);
 }
 
+/* Finds the shape of the attention programs' slot with @role. */
+static bool
+shape_in(const LhProgram *program, const uint8_t *slot_roles, LhStepRole role, LhStepShape *shape)
+{
+    for (uint32_t i = 0; program != NULL && i < program->slots_count; i++) {
+        const LhSlot *slot = &program->slots[i];
+
+        if (slot_roles[i] != role)
+            continue;
+        *shape = (LhStepShape){
+            .kind = slot->kind,
+            .dtype = slot->dtype,
+            .category = LH_CATEGORY_WORKING,
+            .head_dim = slot->head_dim,
+            .parts = slot->parts,
+            .part_bytes = slot->part_bytes,
+        };
+        return true;
+    }
+    return false;
+}
+
+LhStepShape
+lh_step_attention_shape(const LhStepPlan *plan, LhStepRole role, LhStepKind kind)
+{
+    const LhStepModule *module = &plan->modules[kind];
+    LhStepShape shape = { 0 };
+
+    if (!shape_in(module->forward, module->forward_roles, role, &shape) &&
+        !shape_in(module->backward, module->backward_roles, role, &shape))
+        g_assert_not_reached();
+    return shape;
+}
+
 /* ---- attention alone, and placeholders ---- */
 
 void
@@ -332,7 +371,7 @@ lh_step_hollow(const LhStepAttention *attention)
     LhStepAttention hollow = { 0 };
 
     for (unsigned kind = 0; kind < LH_STEP_KINDS; kind++) {
-        for (unsigned pass = 0; pass < 2 && attention->pass[kind][0] != NULL; pass++)
+        for (unsigned pass = 0; pass < 2 && attention->pass[kind][pass] != NULL; pass++)
             hollow.pass[kind][pass] = hollow_of(attention->pass[kind][pass]);
     }
     return hollow;
@@ -398,9 +437,11 @@ lh_step_declare_modules(LhStepPlan *plan, LhProgram *program)
             continue;
         declare_slots(program, module->forward, module->forward_roles, module->forward_slots,
                       prefixes[kind][0]);
-        declare_slots(program, module->backward, module->backward_roles, module->backward_slots,
-                      prefixes[kind][1]);
+        if (module->backward != NULL)
+            declare_slots(program, module->backward, module->backward_roles, module->backward_slots,
+                          prefixes[kind][1]);
         declare_streams(program, module->forward, module->forward_streams);
-        declare_streams(program, module->backward, module->backward_streams);
+        if (module->backward != NULL)
+            declare_streams(program, module->backward, module->backward_streams);
     }
 }

@@ -92,6 +92,17 @@ head(LhStepRecorder *r)
     drop(r, behind, 0);
 }
 
+/* The head of a forward pass alone. */
+static void
+last_head(LhStepRecorder *r)
+{
+    r->phase = LH_PHASE_FORWARD;
+    lh_step_run_table(r, lh_step_last_head, r->plan->layers);
+    lh_step_drop_weights(r, LH_STEP_W_HEAD, 0);
+    lh_step_drop_weights(r, LH_STEP_W_NORM_F, 0);
+    drop(r, r->plan->layers, 0);
+}
+
 /* Whether gathered weights are dropped after a layer's backward pass. Without resharding they stay
  * gathered in a pipeline from the first micro-batch to the last. */
 static bool
@@ -124,6 +135,18 @@ backward(LhStepRecorder *r, uint32_t first, uint32_t end)
     }
 }
 
+/* Records what follows the forward pass: the backward pass and, in the last micro-batch, the
+ * optimizer. */
+static void
+train(LhStepRecorder *r)
+{
+    head(r);
+    backward(r, 0, r->plan->layers);
+    lh_step_reduce_waiting(r);
+    if (r->last)
+        lh_step_record_optimizer(r);
+}
+
 /* ---- lists ---- */
 
 static void
@@ -154,11 +177,7 @@ lh_step_record(LhStepPlan *plan, LhStepList *list, bool last)
 
     begin(&r);
     forward(&r, 0, plan->layers);
-    head(&r);
-    backward(&r, 0, plan->layers);
-    lh_step_reduce_waiting(&r);
-    if (last)
-        lh_step_record_optimizer(&r);
+    (plan->params.forward_only ? last_head : train)(&r);
     lh_step_end_weights(&r);
     g_free(r.roles);
 }
@@ -210,6 +229,8 @@ work(Stage *s, const LhStepTurn *turn)
     enter_micro_batch(s, turn->micro_batch);
     if (!turn->backward) {
         forward(r, first, end);
+        if (r->plan->params.forward_only && end == r->plan->layers)
+            last_head(r);
         return;
     }
     if (end == r->plan->layers)
@@ -278,8 +299,10 @@ lh_step_record_turns(LhStepPlan *plan, uint32_t stage, const GArray *turns, uint
             work(&s, turn);
     }
     enter_micro_batch(&s, (uint16_t)(micro_batches - 1));
-    lh_step_reduce_waiting(&s.r);
-    lh_step_record_optimizer(&s.r);
+    if (!plan->params.forward_only) {
+        lh_step_reduce_waiting(&s.r);
+        lh_step_record_optimizer(&s.r);
+    }
     lh_step_end_weights(&s.r);
     for (uint32_t i = 0; i < micro_batches; i++)
         g_free(s.roles[i]);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "step/state_contents.h"
 
+#include "program/holding.h"
 #include "step/step_private.h"
 
 /* ---- the whole model ---- */
@@ -102,6 +103,42 @@ set_tokens(const LhStepPlan *plan, uint32_t rank, LhStepContents *c)
     c->count = plan->params.module.attention.batch * segment.count;
 }
 
+/* Parts are micro-batches x those of the attention program's keys and values, or one. */
+static void
+set_result(const LhStepPlan *plan, uint32_t rank, LhStepContents *c)
+{
+    const LhStepPlace place = lh_step_place_of(plan, rank);
+    const LhStepModule *module = &plan->modules[lh_step_layer_kind(plan, c->state.layer)];
+    const LhStepShape one = lh_step_role_shape(plan, c->state.role, c->state.layer);
+    const LhPlacement *placement = &module->forward->placement;
+    const uint32_t data = place.data / plan->params.module.ranks;
+    LhHolding holding = { .segment = lh_placement_segment_id(placement, place.context,
+                                                             plan->segments - 1) };
+
+    c->sequence = ((uint64_t)data * plan->params.micro_batches + c->state.part / one.parts) *
+                  plan->params.module.attention.batch;
+    if (c->state.role == LH_STEP_KV) {
+        const uint64_t heads = module->forward->params.attention.groups;
+        const uint32_t replicas = lh_step_matrix(plan, LH_STEP_W_KV, c->state.layer).replicas;
+        uint32_t slot = 0;
+
+        while (module->forward_roles[slot] != LH_STEP_KV)
+            slot++;
+        holding = lh_slot_holding(module->forward, &module->forward->slots[slot], place.context,
+                                  c->state.part % one.parts);
+        c->count = heads / lh_program_slices(module->forward, LH_TENSOR_KV);
+        c->first = place.tensor / replicas * heads + holding.slice * c->count;
+        c->positions = lh_placement_segment(placement, holding.segment);
+        return;
+    }
+    c->count = lh_step_vocabulary(plan);
+    c->first = place.tensor * c->count;
+    c->count = MIN(c->count, plan->model.vocab_size - c->first);
+    c->positions = lh_placement_segment(placement, holding.segment);
+    c->positions.start += (c->positions.count - 1) * c->positions.stride;
+    c->positions.count = 1;
+}
+
 bool
 lh_step_contents(const LhProgram *program, uint32_t rank, uint16_t slot, uint32_t part,
                  LhStepContents *c)
@@ -113,6 +150,8 @@ lh_step_contents(const LhProgram *program, uint32_t rank, uint16_t slot, uint32_
         return false;
     if (c->state.family == LH_STEP_OF_TOKENS || c->state.family == LH_STEP_OF_TARGETS)
         set_tokens(plan, rank, c);
+    else if (c->state.family == LH_STEP_OF_RESULT)
+        set_result(plan, rank, c);
     else if (c->state.weight < LH_STEP_WEIGHTS && c->state.family != LH_STEP_OF_CLOCK)
         set_weight(plan, rank, c);
     return true;

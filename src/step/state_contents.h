@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Contents of the slots that persist from one step to the next (LH_SLOT_STATE): which elements of
- * the whole model, or which tokens, each part holds. Needed for loading a step and reading its
- * results.
+ * Contents of the slots that persist from one step to the next (LH_SLOT_STATE), and of those that a
+ * forward pass alone leaves: which elements of the whole model, or which tokens, each part holds.
+ * Needed for loading a step and reading its results.
  */
 #pragma once
 
@@ -27,10 +27,12 @@ typedef struct {
     /* The part holds `count` elements of the slice, starting at `first`. Moments hold that many
      * first moments, then as many second ones. The rest of the part is padding. */
     uint64_t first, count;
-    /* For tokens and targets, which are [batch][positions.count]: sequences are numbered over all
-     * ranks and micro-batches. */
+    /* For tokens and targets, which are [batch][positions.count], and results: sequences are
+     * numbered over all ranks and micro-batches. */
     uint64_t sequence; /* first sequence */
     LhSegment positions;
+    /* For results: the part holds `count` heads of keys, then of values, or logits of `count`
+     * entries of the vocabulary, starting at `first`. */
 } LhStepContents;
 
 /* Finds the contents of part @part of slot @slot of @rank; false if @program is not a step's or the

@@ -170,7 +170,10 @@ slot_name(const LhStepClass *c)
 {
     GString *name = g_string_new(NULL);
 
-    if (c->family == LH_STEP_OF_ROLE || c->family == LH_STEP_OF_HOST)
+    if (c->family == LH_STEP_OF_RESULT)
+        g_string_printf(name, "%s%s%s", c->shape.category == LH_CATEGORY_CACHE ? "cache." : "",
+                        lh_step_role_name((LhStepRole)c->what), c->name);
+    else if (c->family == LH_STEP_OF_ROLE || c->family == LH_STEP_OF_HOST)
         g_string_printf(name, "%s%s%s",
                         c->family == LH_STEP_OF_HOST ? "host."
                         : c->kept                    ? "saved."
@@ -185,6 +188,14 @@ slot_name(const LhStepClass *c)
     if (c->stage != LH_STEP_NONE)
         g_string_append_printf(name, "@%u", c->stage);
     return g_string_free(name, FALSE);
+}
+
+static LhSlotRole
+slot_role(const LhStepClass *c)
+{
+    if (c->family == LH_STEP_OF_RESULT)
+        return LH_SLOT_OUTPUT;
+    return c->stays ? LH_SLOT_STATE : LH_SLOT_TEMP;
 }
 
 static void
@@ -209,7 +220,7 @@ declare(LhStepPlan *plan, LhProgram *program)
         c->slot = lh_program_add_slot(program, (LhSlotParams){
                                                    .name = name,
                                                    .kind = c->shape.kind,
-                                                   .role = c->stays ? LH_SLOT_STATE : LH_SLOT_TEMP,
+                                                   .role = slot_role(c),
                                                    .dtype = c->shape.dtype,
                                                    .head_dim = c->shape.head_dim,
                                                    .on_host = lh_step_is_on_host(c->family),
@@ -237,7 +248,7 @@ program_params(const LhStepPlan *plan)
     p.attention.groups = (uint32_t)plan->model.num_query_groups;
     p.attention.head_dim = (uint32_t)plan->model.kv_channels;
     p.attention.hidden_size = (uint32_t)plan->model.hidden_size;
-    p.pass = LH_PASS_BOTH;
+    p.pass = plan->params.forward_only ? LH_PASS_FWD : LH_PASS_BOTH;
     p.mask = lh_step_pack_mask(p.mask, (LhDocumentPack){ 0 }); /* the modules have the documents */
     p.data_parallel_size = 0;
     p.options_count = 0;
@@ -264,7 +275,7 @@ add_all_held(LhStepPlan *plan)
 {
     const uint32_t stages = lh_step_stages(&plan->params);
 
-    for (uint32_t stage = 0; stage < stages; stage++)
+    for (uint32_t stage = 0; stage < stages && !plan->params.forward_only; stage++)
         add_held(plan, LH_STEP_OF_GRADIENT_COPY, stages == 1 ? LH_STEP_NONE : stage);
     add_held(plan, LH_STEP_OF_OTHER, LH_STEP_NONE);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Training steps: programs of a whole step, from the tokens to the optimizer, in which the
- * schedules' attention programs are embedded unchanged. A step is an LhProgram like any other.
+ * schedules' attention programs are embedded unchanged. A step is an LhProgram like any other. It
+ * may also be the forward pass alone (prefill).
  *
  *     graph.c            a layer as a table of kernels and their operands, forward and backward
  *     layer_info.c       queries about a step that do not need its program
@@ -101,7 +102,7 @@ typedef enum {
 } LhPipelineOrder;
 
 /* Attention programs, forward and backward, by kind of layer (graph.h). NULL: the model has no such
- * layer. */
+ * layer, or the step no such pass. */
 #define LH_STEP_KINDS_MAX 3
 typedef struct {
     LhProgram *pass[LH_STEP_KINDS_MAX][2];
@@ -137,7 +138,11 @@ typedef struct {
     bool embedding_counts, loss_counts;
     LhPipelineOrder pipeline_order;
     uint32_t micro_batches; /* of a data-parallel rank, one after another */
-    bool unrepeated;        /* record every micro-batch of a pipeline, without repetition */
+    /* The forward pass alone (prefill): no loss, gradients and optimizer. What stays are the keys
+     * and values of all layers, and logits of each sequence's last token. Shard is ddp or fsdp,
+     * checkpoint none, without meaning. */
+    bool forward_only;
+    bool unrepeated; /* record every micro-batch of a pipeline, without repetition */
     LhShard shard;
     LhCheckpoint checkpoint;
     LhRecompute recompute;

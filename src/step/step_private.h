@@ -221,6 +221,8 @@ bool lh_step_make_modules(LhStepPlan *plan, GError **error);
 void lh_step_clear_modules(LhStepPlan *plan);
 /* Moves the modules' programs to @attention. */
 void lh_step_take_attention(LhStepPlan *plan, LhStepAttention *attention);
+/* The shape of a role in the layout of attention. */
+LhStepShape lh_step_attention_shape(const LhStepPlan *plan, LhStepRole role, LhStepKind kind);
 /* Declares the modules' own slots and streams in @program. */
 void lh_step_declare_modules(LhStepPlan *plan, LhProgram *program);
 

@@ -17,6 +17,22 @@ lh_step_role_place(LhStepRecorder *r, LhStepRole role, uint32_t layer)
     return &r->roles[role == LH_STEP_DX ? 0 : layer][role];
 }
 
+/* The tensor of a result. It is one for all micro-batches, with the place of the weight that makes
+ * it. */
+static uint32_t
+result(LhStepRecorder *r, LhStepRole role, uint32_t layer)
+{
+    const LhStepHeld of = { role == LH_STEP_KV ? LH_STEP_W_KV : LH_STEP_W_HEAD, layer };
+    uint32_t *place = lh_step_weight_place(r, LH_STEP_OF_RESULT, of);
+
+    if (*place == LH_STEP_NONE)
+        *place = lh_step_add_tensor(r, (LhStepTensor){ .family = LH_STEP_OF_RESULT,
+                                                       .what = (uint8_t)role,
+                                                       .stays = true,
+                                                       .layer = (uint16_t)layer });
+    return *place;
+}
+
 uint32_t
 lh_step_new_role(LhStepRecorder *r, LhStepRole role, uint32_t layer)
 {
@@ -35,6 +51,8 @@ lh_step_new_role(LhStepRecorder *r, LhStepRole role, uint32_t layer)
         .layer = (uint16_t)layer,
     };
 
+    if (lh_step_is_result(r->plan, role))
+        return *lh_step_role_place(r, role, layer) = result(r, role, layer);
     *lh_step_role_place(r, role, layer) = lh_step_add_tensor(r, tensor);
     if (unfused_bytes > 0)
         lh_step_add_tensor(r, unfused); /* must directly follow its role's tensor */
@@ -138,7 +156,9 @@ lh_step_whole_role(const LhStepRecorder *r, LhStepRole role, uint32_t layer, uin
 {
     const LhStepShape shape = lh_step_role_shape(r->plan, lh_step_role(r->plan, role), layer);
 
-    return (LhStepUse){ .tensor = tensor, .count = shape.parts };
+    return (LhStepUse){ .tensor = tensor,
+                        .count = shape.parts,
+                        .of_micro_batch = lh_step_is_result(r->plan, role) };
 }
 
 /* Gathers or scatters all segments in one call, one tensor for each, so that the rows of a segment
@@ -204,6 +224,7 @@ lh_step_run_attention(LhStepRecorder *r, uint32_t layer, bool backward)
                                             : lh_step_new_role(r, role, layer),
                             .part = i,
                             .count = program->slots[i].parts,
+                            .of_micro_batch = lh_step_is_result(r->plan, role),
                             .reads = reads,
                             .writes = !reads,
                         });
@@ -252,6 +273,12 @@ bind_operand(LhStepRecorder *r, const LhStepOperand *o, uint32_t layer, Operands
     switch (o->kind) {
     case LH_STEP_IN:
         use = whole_or_tile(r, role, layer, lh_step_need(r, role, layer));
+        use.reads = true;
+        break;
+    case LH_STEP_IN_LAST:
+        use = lh_step_whole_role(r, role, layer, lh_step_need(r, role, layer));
+        use.part = use.count - 1;
+        use.count = 1;
         use.reads = true;
         break;
     case LH_STEP_OUT:
@@ -317,7 +344,7 @@ bind_operands(LhStepRecorder *r, const LhStepNode *node, uint32_t layer)
     Operands bound = { 0 };
 
     for (unsigned i = 0; i < LH_STEP_OPERANDS; i++) {
-        if (node->operands[i].kind == LH_STEP_IN)
+        if (node->operands[i].kind == LH_STEP_IN || node->operands[i].kind == LH_STEP_IN_LAST)
             lh_step_need(r, (LhStepRole)node->operands[i].what, layer);
         else if (node->operands[i].kind == LH_STEP_WEIGHT)
             lh_step_weight(r, (LhStepWeight)node->operands[i].what, layer);

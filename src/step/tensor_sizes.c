@@ -34,6 +34,7 @@ typedef struct {
     bool fp32;
     bool gathered; /* one for each tensor-parallel rank */
     bool chosen;   /* one row for each choice of a row of the tensor-parallel group */
+    bool last;     /* one row for each sequence, in one part (gathered: for each member) */
     /* Term of a sum over tensor-parallel ranks, although it is not scattered itself. */
     bool term;
     uint8_t tiling;   /* LhStepTiling */
@@ -131,6 +132,11 @@ static const Role roles[LH_STEP_ROLES] = {
     ROLE(UP_DELTA, OF_MLP, .width = WIDTH_UP, .full = true),
     ROLE(DOWN_DELTA, OF_MLP, .width = WIDTH_HIDDEN, .full = true, .term = true),
     ROLE(M_TILE_DELTA, OF_MLP, .width = WIDTH_HIDDEN, .full = true, .term = true),
+    ROLE(X_LAST, .width = WIDTH_HIDDEN, .last = true),
+    ROLE(XF_LAST, .width = WIDTH_HIDDEN, .last = true),
+    [LH_STEP_XF_LAST_ALL] = { WIDTH_HIDDEN, true, .gathered = true, .last = true,
+                              .alone = LH_STEP_XF_LAST },
+    ROLE(LOGITS_LAST, .width = WIDTH_VOCABULARY, .full = true, .last = true),
 };
 
 LhStepRole
@@ -159,6 +165,7 @@ lh_step_rows(LhStepRole role)
         .sliced = r->term || !is_replicated(r),
         .undivided = r->width == WIDTH_STATS || r->chosen,
         .tiling = (LhStepTiling)r->tiling,
+        .last = r->last,
     };
 }
 
@@ -266,44 +273,10 @@ width_of(const LhStepPlan *plan, Width width, uint32_t layer)
     }
 }
 
-/* Finds the shape of the attention programs' slot with @role. */
-static bool
-shape_in(const LhProgram *program, const uint8_t *slot_roles, LhStepRole role, LhStepShape *shape)
-{
-    for (uint32_t i = 0; i < program->slots_count; i++) {
-        const LhSlot *slot = &program->slots[i];
-
-        if (slot_roles[i] != role)
-            continue;
-        *shape = (LhStepShape){
-            .kind = slot->kind,
-            .dtype = slot->dtype,
-            .category = LH_CATEGORY_WORKING,
-            .head_dim = slot->head_dim,
-            .parts = slot->parts,
-            .part_bytes = slot->part_bytes,
-        };
-        return true;
-    }
-    return false;
-}
-
-static LhStepShape
-attention_shape(const LhStepPlan *plan, LhStepRole role, LhStepKind kind)
-{
-    const LhStepModule *module = &plan->modules[kind];
-    LhStepShape shape = { 0 };
-
-    if (!shape_in(module->forward, module->forward_roles, role, &shape) &&
-        !shape_in(module->backward, module->backward_roles, role, &shape))
-        g_assert_not_reached();
-    return shape;
-}
-
 static bool
 is_logits(LhStepRole role)
 {
-    return role >= LH_STEP_LOGITS && role <= LH_STEP_DLOGITS;
+    return (role >= LH_STEP_LOGITS && role <= LH_STEP_DLOGITS) || role == LH_STEP_LOGITS_LAST;
 }
 
 LhStepShape
@@ -322,9 +295,13 @@ lh_step_role_shape(const LhStepPlan *plan, LhStepRole role, uint32_t layer)
     };
 
     if (r->width == WIDTH_ATTENTION)
-        return attention_shape(plan, role, lh_step_layer_kind(plan, layer));
+        return lh_step_attention_shape(plan, role, lh_step_layer_kind(plan, layer));
     if (r->width == WIDTH_STATS)
         shape.parts = r->gathered ? t : 1;
+    if (r->last) {
+        shape.parts = r->gathered ? t : 1;
+        shape.rows = plan->params.module.attention.batch;
+    }
     if (r->chosen) {
         shape.parts = 1;
         shape.rows = plan->rows * lh_step_choices(plan);
@@ -565,6 +542,14 @@ lh_step_tensor_shape(const LhStepPlan *plan, const LhStepTensor *tensor)
 
     if (tensor->family == LH_STEP_OF_ROLE || tensor->family == LH_STEP_OF_HOST)
         return lh_step_role_shape(plan, (LhStepRole)tensor->what, tensor->layer);
+    if (tensor->family == LH_STEP_OF_RESULT) {
+        LhStepShape shape = lh_step_role_shape(plan, (LhStepRole)tensor->what, tensor->layer);
+
+        shape.parts *= plan->params.micro_batches;
+        if (tensor->what == LH_STEP_KV)
+            shape.category = LH_CATEGORY_CACHE;
+        return shape;
+    }
     if (tensor->family == LH_STEP_OF_UNFUSED || tensor->family == LH_STEP_OF_HOST_UNFUSED)
         return shape_of_unfused(plan, tensor);
     if (tensor->family >= LH_STEP_OF_STEP_COPY)

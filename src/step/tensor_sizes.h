@@ -50,6 +50,9 @@ typedef struct {
     /* One part for all rows, or with `full` one for the columns of each member. */
     bool undivided;
     LhStepTiling tiling; /* the role has the rows of one tile of this loop */
+    /* The last row of each sequence in the last segment, in one part; with `full` and not `sliced`
+     * one for each member, whose rows they are; with both, those of the last member. */
+    bool last;
 } LhStepRows;
 LhStepRows lh_step_rows(LhStepRole role);
 

@@ -138,8 +138,9 @@ lh_proof_check_contract(LhProof *proof)
     }
     if (outputs == 0)
         return CONTRACT("has no output, so there is nothing to prove");
-    proof->verdict->attends = attention > 0;
-    if (attention == 0)
+    /* What a step leaves is proven with the step. */
+    proof->verdict->attends = attention > 0 && program->step == NULL;
+    if (!proof->verdict->attends)
         return true;
     for (int kind = 0; kind < LH_TENSOR_KINDS; kind++) {
         for (int use = 0; !lh_tensor_is_outside((LhTensorKind)kind) && use < USES; use++) {

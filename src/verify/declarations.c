@@ -141,8 +141,9 @@ check_slot_parts(LhProof *proof, const LhSlot *slot)
     if (slot->role != LH_SLOT_TEMP && is_scores(slot->kind))
         return DECLARATION("has %s as its input or output slot %s", lh_tensor_names[slot->kind],
                            slot->name);
+    /* A step's outputs are of several layers and micro-batches. */
     if (slot->role == LH_SLOT_TEMP || lh_tensor_is_of_model(slot->kind) || slot->parts == parts ||
-        (!sized && slot->parts < parts))
+        (!sized && slot->parts < parts) || program->step != NULL)
         return true;
     return DECLARATION(
         "has %u parts in its input or output slot %s, but a rank holds %u segments%s", slot->parts,

@@ -277,7 +277,7 @@ lh_step_variant(const LhStepPlan *plan, LhStepFamily family, uint8_t what, uint3
     const uint32_t at = MIN(layer, plan->layers - 1);
     const bool dense = lh_step_is_dense(plan, at);
 
-    switch (family == LH_STEP_OF_ROLE || family == LH_STEP_OF_HOST
+    switch (family == LH_STEP_OF_ROLE || family == LH_STEP_OF_HOST || family == LH_STEP_OF_RESULT
                 ? role_depends((LhStepRole)what)
                 : weight_depends((LhStepWeight)what)) {
     case ON_ATTENTION:
@@ -311,6 +311,8 @@ is_of_layer(const LhStepTensor *tensor)
     const bool of_weight =
         tensor->family < LH_STEP_OF_STEP_COPY || tensor->family == LH_STEP_OF_CLOCK;
 
+    if (tensor->family == LH_STEP_OF_RESULT)
+        return tensor->what == LH_STEP_KV;
     return of_weight && tensor->what < LH_STEP_W_LAYER;
 }
 

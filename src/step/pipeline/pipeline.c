@@ -2,6 +2,7 @@
 /*
  * Work and exchanges of pipeline stages. Orders are those of GPipe (arXiv 1811.06965: all forward,
  * then all backward), PipeDream-Flush (1F1B) and Megatron-LM's interleaved 1F1B (arXiv 2104.04473).
+ * The forward pass alone is the same in all: with chunks, in the interleaved order.
  *
  * Without chunks, exchanges are found by simulating the pipeline once with works of equal length
  * (ticks). A message is exchanged after the tick in which it is made, or after the tick of its
@@ -40,6 +41,7 @@ typedef struct {
 
 typedef struct {
     uint32_t stages, chunks, micro_batches;
+    bool forward_only;
     GArray **work;   /* [stages] of Work */
     GArray **ends;   /* [stages] of End */
     uint32_t *ticks; /* [2][stages x chunks][micro-batches]: tick of each work */
@@ -86,7 +88,7 @@ lh_step_warmup(const LhStepParams *params, uint32_t stage)
     const uint32_t behind = lh_step_stages(params) - stage - 1;
     const uint32_t chunks = lh_step_chunks(params), all = params->micro_batches * chunks;
 
-    if (params->pipeline_order == LH_PIPELINE_GPIPE)
+    if (params->pipeline_order == LH_PIPELINE_GPIPE || params->forward_only)
         return all;
     return MIN(chunks > 1 ? 2 * behind + (chunks - 1) * lh_step_stages(params) : behind, all);
 }
@@ -117,7 +119,7 @@ next_work(const Pipeline *p, uint32_t warmup, const Progress *done, Work *next)
     const uint32_t all = p->micro_batches * p->chunks;
     const bool backward = done->forward == all || done->forward > warmup + done->backward;
 
-    if (done->backward == all)
+    if (p->forward_only ? done->forward == all : done->backward == all)
         return false;
     *next = work_at(p, backward, backward ? done->backward : done->forward);
     return true;
@@ -169,12 +171,12 @@ is_ready(const Pipeline *p, uint32_t stage, const Work *work, uint32_t now)
     return at == 0 || *tick_of(p, false, at - 1, work->micro_batch) < now;
 }
 
-/* Simulates all stages until all work is done. */
+/* Simulates all stages until all work is done; forward works come first among the ticks. */
 static void
 find_ticks(const Pipeline *p)
 {
     g_autofree uint32_t *next = g_new0(uint32_t, p->stages);
-    uint32_t left = 2 * p->stages * p->chunks * p->micro_batches;
+    uint32_t left = (p->forward_only ? 1 : 2) * p->stages * p->chunks * p->micro_batches;
 
     for (uint32_t i = 0; i < left; i++)
         p->ticks[i] = LH_STEP_NONE;
@@ -309,7 +311,7 @@ add_receive(const Pipeline *p, uint32_t stage, bool backward, uint32_t number, L
 {
     Work work;
 
-    if (number == p->micro_batches * p->chunks)
+    if (number == p->micro_batches * p->chunks || (backward && p->forward_only))
         return;
     work = work_at(p, backward, number);
     add_message(p, stage, false, &work, turn);
@@ -388,6 +390,7 @@ lh_step_turns(const LhStepParams *params)
         .stages = lh_step_stages(params),
         .chunks = lh_step_chunks(params),
         .micro_batches = params->micro_batches,
+        .forward_only = params->forward_only,
     };
     GPtrArray *turns = g_ptr_array_new_with_free_func((GDestroyNotify)g_array_unref);
 

@@ -5,6 +5,8 @@
 
 #define UNITS_KEPT 2     /* units recorded, to be compared */
 #define PERIODS_BEFORE 4 /* turns repeat earlier than the places of their tensors */
+/* Rows of one micro-batch arrive while those of another are worked on. */
+#define UNIT_FORWARD_ONLY 2
 
 /* ---- turns ---- */
 
@@ -87,7 +89,8 @@ lh_step_shorten(const LhStepParams *params, uint32_t stage, const GArray *turns)
 {
     const bool rounds = lh_step_chunks(params) > 1;
     /* Works in flight when the first backward work begins. */
-    const uint32_t unit = lh_step_warmup(params, stage) + 1;
+    const uint32_t unit =
+        params->forward_only ? UNIT_FORWARD_ONLY : lh_step_warmup(params, stage) + 1;
     const Periodic p = find_periodic(turns, rounds ? lh_step_stages(params) : 1);
     const uint32_t kept = UNITS_KEPT * unit + PERIODS_BEFORE;
     LhStepShort s = { .micro_batches = params->micro_batches };

@@ -62,14 +62,14 @@ static void
 check_states(LhProof *proof, uint32_t rank)
 {
     const LhStepStateBytes want = lh_step_state_bytes(proof->program, rank);
-    uint64_t weights = 0, optimizer = 0;
+    uint64_t weights = 0, optimizer = 0, cache = 0;
 
     for (uint32_t i = 0; i < proof->program->slots_count; i++) {
         const LhSlot *slot = &proof->program->slots[i];
         const uint64_t bytes = slot->parts * slot->part_bytes;
         LhStepState state;
 
-        if (slot->role != LH_SLOT_STATE || !lh_slot_is_on(slot, rank) ||
+        if (!lh_slot_is_result(slot) || !lh_slot_is_on(slot, rank) ||
             !lh_step_state_at(proof->program->step, rank, i, 0, &state))
             continue;
         if (state.family == LH_STEP_OF_WEIGHT || state.family == LH_STEP_OF_WEIGHT_SHARD)
@@ -77,6 +77,8 @@ check_states(LhProof *proof, uint32_t rank)
         else if (state.family == LH_STEP_OF_MASTER || state.family == LH_STEP_OF_MOMENTS ||
                  state.family == LH_STEP_OF_SCALES)
             optimizer += bytes;
+        else if (state.family == LH_STEP_OF_RESULT && state.role == LH_STEP_KV)
+            cache += bytes;
     }
     if (weights != want.weights || optimizer != want.optimizer)
         FIND_FORM(rank,
@@ -84,12 +86,17 @@ check_states(LhProof *proof, uint32_t rank)
                   " of the optimizer, but the closed forms say %" G_GUINT64_FORMAT
                   " and %" G_GUINT64_FORMAT,
                   weights, optimizer, want.weights, want.optimizer);
+    if (cache != want.cache)
+        FIND_FORM(rank,
+                  "leaves %" G_GUINT64_FORMAT " bytes of KV caches, but the closed form says "
+                  "%" G_GUINT64_FORMAT,
+                  cache, want.cache);
 }
 
 /* ---- micro-batches in flight ---- */
 
-/* The chunks of a rank's layers, per micro-batch: remaining calls of the backward pass, and
- * whether the forward pass has begun. */
+/* The chunks of a rank's layers, per micro-batch: remaining calls of the last pass, and whether the
+ * forward pass has begun. */
 typedef struct {
     uint32_t left;
     bool begun;
@@ -118,13 +125,14 @@ check_in_flight(LhProof *proof, uint32_t rank)
     const LhStepParams *p = lh_step_params(proof->program);
     const uint32_t want = lh_step_in_flight(p, rank / (uint32_t)lh_step_stage_ranks(p));
     g_autoptr(GArray) flights = g_array_new(FALSE, TRUE, sizeof(Flight));
+    const LhPhase last = p->forward_only ? LH_PHASE_FORWARD : LH_PHASE_BACKWARD;
     uint32_t now = 0, most = 0;
 
     g_array_set_size(flights, p->micro_batches * lh_step_chunks(p));
     for (uint32_t g = proof->rank_first[rank]; g < proof->rank_first[rank + 1]; g++) {
         Flight *flight = flight_of(proof, flights, &proof->ops[g]);
 
-        if (flight != NULL && proof->ops[g].phase == LH_PHASE_BACKWARD)
+        if (flight != NULL && proof->ops[g].phase == last)
             flight->left++;
     }
     for (uint32_t g = proof->rank_first[rank]; g < proof->rank_first[rank + 1]; g++) {
@@ -135,7 +143,7 @@ check_in_flight(LhProof *proof, uint32_t rank)
         if (!flight->begun && proof->ops[g].phase == LH_PHASE_FORWARD)
             now++, flight->begun = true;
         most = MAX(most, now);
-        if (proof->ops[g].phase == LH_PHASE_BACKWARD && --flight->left == 0 && flight->begun)
+        if (proof->ops[g].phase == last && --flight->left == 0 && flight->begun)
             now--;
     }
     if (most != want)

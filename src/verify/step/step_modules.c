@@ -218,7 +218,7 @@ check_programs(LhStepValues *v)
             g_strdup_printf("%s attention, %s,", kind_names[lh_instance_kind(module)],
                             lh_pass_names[(is_backward(module) ? LH_PASS_BWD : LH_PASS_FWD) - 1]);
 
-        if (!needed[lh_instance_kind(module)])
+        if (!needed[lh_instance_kind(module)] || (is_backward(module) && v->params->forward_only))
             continue;
         if (module >= program->modules_count || program->modules[module] == NULL)
             return FIND_MODULE("has no program of %s", name);

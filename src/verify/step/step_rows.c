@@ -47,6 +47,7 @@ parts_wanted(const LhStepValues *v, const LhTableRow *row, const LhStepOperand *
     case LH_STEP_TARGETS:
         return v->segments * v->tensor * v->cuts / turns_of(v, row->node);
     case LH_STEP_LOSS:
+    case LH_STEP_IN_LAST:
         return 1;
     default:
         return lh_step_values_role_parts(v, (LhStepRole)o->what, row->layer) /
@@ -81,6 +82,8 @@ wanted(const LhStepValues *v, const LhTableRow *row, const LhStepOperand *o, uin
             layer = lh_table_sublayers_ahead(v, row) - (o->kind == LH_STEP_UPDATE && after ? 1 : 0);
         if (!lh_step_rows(role).undivided)
             part += row->turn * parts_wanted(v, row, o);
+        if (o->kind == LH_STEP_IN_LAST)
+            part += lh_step_values_role_parts(v, role, row->layer) - 1;
         value = lh_step_values_of_role(v, role, layer, row->micro_batch, row->rank, part);
         if (lh_step_rows(role).undivided)
             value.cut = (uint16_t)row->turn;
@@ -129,7 +132,7 @@ match_operand(LhStepValues *v, uint32_t g, const LhTableRow *row, uint32_t i, Di
     const LhOp *op = &v->proof->ops[g];
     const LhStepOperand *o = &row->node->operands[i];
     const LhRegion *region = &op->compute.regions[i];
-    const bool sum = o->kind != LH_STEP_IN;
+    const bool sum = o->kind != LH_STEP_IN && o->kind != LH_STEP_IN_LAST;
 
     d->operand = i;
     d->overwrites = must_add(row, o) && lh_proof_overwrites(op, i);
@@ -281,8 +284,10 @@ check_product_rows(LhStepValues *v, uint32_t g, const LhTableRow *row)
     const LhStepMatrix matrix = lh_step_matrix(
         v->plan, lh_step_held_weight(v->plan, (LhStepWeight)row->node->matrix), row->layer);
     const LhKernelArgs want = lh_step_product(v->plan, &matrix);
+    const bool last = lh_step_rows((LhStepRole)row->node->operands[0].what).last;
     const Argument arguments[] = {
-        { "m", a->product.m, want.product.m / turns_of(v, row->node) },
+        { "m", a->product.m,
+          last ? v->params->module.attention.batch : want.product.m / turns_of(v, row->node) },
         { "k", a->product.k, want.product.k },
         { "n", a->product.n, want.product.n },
         { "experts", MAX(a->product.experts, 1), MAX(want.product.experts, 1) },
@@ -346,6 +351,21 @@ check_epsilon(LhStepValues *v, uint32_t g)
     return false;
 }
 
+/* The last of the rows that a tensor-parallel rank has of each sequence of a segment. */
+static bool
+check_last_rows(LhStepValues *v, uint32_t g)
+{
+    const LhKernelArgs *a = &v->proof->ops[g].compute.args;
+    const uint64_t batch = v->params->module.attention.batch;
+    const Argument arguments[] = {
+        { "rows", a->rows.rows, batch },
+        { "count", a->rows.count,
+          lh_step_rank_rows(v->plan) / batch / v->segments / v->tensor / v->cuts },
+    };
+
+    return check_arguments(v, g, arguments, G_N_ELEMENTS(arguments));
+}
+
 static bool
 check_rows(LhStepValues *v, uint32_t g, const LhTableRow *row)
 {
@@ -363,6 +383,8 @@ check_rows(LhStepValues *v, uint32_t g, const LhTableRow *row)
           attention->batch * attention->seq_length * v->data * v->micro_batches },
     };
 
+    if (row->node->kernel == LH_KERNEL_ID_last_rows)
+        return check_last_rows(v, g);
     for (unsigned i = 0; i < LH_STEP_OPERANDS; i++) {
         const LhStepOperand *o = &row->node->operands[i];
 
@@ -429,6 +451,8 @@ check_phase(LhStepValues *v, uint32_t g, const LhTableRow *row)
                     v, g, row->table == LH_TABLE_EMBED ? LH_EMBED_ROW : row->index, row->turn)
                     ? LH_PHASE_FORWARD
                     : LH_PHASE_RECOMPUTE;
+    else if (row->table == LH_TABLE_LAST_HEAD)
+        phase = LH_PHASE_FORWARD;
     if (op->phase == phase)
         return true;
     FIND_VALUE(g, -1, "is labelled phase %s, but belongs to phase %s", lh_phase_names[op->phase],

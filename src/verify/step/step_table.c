@@ -8,17 +8,30 @@
 #include "step/tensor_sizes.h"
 
 const LhStepNode *const lh_step_tables[LH_TABLES] = {
-    [LH_TABLE_EMBED] = lh_step_embed,     [LH_TABLE_FORWARD] = lh_step_forward,
-    [LH_TABLE_HEAD] = lh_step_head,       [LH_TABLE_POST_BWD] = lh_step_post_bwd,
-    [LH_TABLE_PRE_BWD] = lh_step_pre_bwd, [LH_TABLE_EMBED_BWD] = lh_step_embed_bwd,
+    [LH_TABLE_EMBED] = lh_step_embed,         [LH_TABLE_FORWARD] = lh_step_forward,
+    [LH_TABLE_HEAD] = lh_step_head,           [LH_TABLE_POST_BWD] = lh_step_post_bwd,
+    [LH_TABLE_PRE_BWD] = lh_step_pre_bwd,     [LH_TABLE_EMBED_BWD] = lh_step_embed_bwd,
+    [LH_TABLE_LAST_HEAD] = lh_step_last_head,
 };
+
+/* Whether steps of this kind have the table: the forward pass alone, or both passes. */
+static bool
+is_of_step(const LhStepValues *v, LhTable table)
+{
+    if (table == LH_TABLE_EMBED || table == LH_TABLE_FORWARD)
+        return true;
+    return (table == LH_TABLE_LAST_HEAD) == v->params->forward_only;
+}
 
 bool
 lh_table_has_layer(const LhStepValues *v, LhTable table, uint32_t layer)
 {
+    if (!is_of_step(v, table))
+        return false;
     if (table == LH_TABLE_EMBED || table == LH_TABLE_EMBED_BWD)
         return layer == 0;
-    return table == LH_TABLE_HEAD ? layer == v->layers : layer < v->layers;
+    return table == LH_TABLE_HEAD || table == LH_TABLE_LAST_HEAD ? layer == v->layers
+                                                                 : layer < v->layers;
 }
 
 bool
@@ -69,7 +82,8 @@ lh_table_gradient_rows_before(const LhStepValues *v, LhStepWeight weight, uint32
         for (const LhStepNode *node = lh_step_tables[table]; node->does != LH_STEP_END; node++) {
             if (end != NULL && node == end)
                 return count;
-            if (lh_table_has_row(v, node, layer) && adds_to(v, node, weight))
+            if (is_of_step(v, (LhTable)table) && lh_table_has_row(v, node, layer) &&
+                adds_to(v, node, weight))
                 count += lh_table_turns(v, (LhStepTiling)node->tiling);
         }
     }

@@ -14,6 +14,7 @@ typedef enum {
     LH_TABLE_POST_BWD,
     LH_TABLE_PRE_BWD,
     LH_TABLE_EMBED_BWD,
+    LH_TABLE_LAST_HEAD,
     LH_TABLES
 } LhTable;
 
@@ -35,7 +36,8 @@ typedef struct {
  * not tiled. */
 uint32_t lh_table_turns(const LhStepValues *v, LhStepTiling tiling);
 
-/* Whether a table applies to @layer; the head's layer is the one after the last. */
+/* Whether a table applies to @layer, in this kind of step; the head's layer is the one after the
+ * last. */
 bool lh_table_has_layer(const LhStepValues *v, LhTable table, uint32_t layer);
 
 /* Whether layers like @layer have the row and it calls a kernel. */

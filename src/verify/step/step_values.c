@@ -159,6 +159,11 @@ lh_step_values_of_role(const LhStepValues *v, LhStepRole role, uint32_t layer, u
     }
     if (rows.sliced)
         value.slice = rows.undivided && rows.full ? part : place.tensor;
+    if (rows.last) {
+        value.segment = lh_placement_segment_id(v->placement, place.context, v->segments - 1);
+        value.piece = !rows.full ? place.tensor : rows.sliced ? v->tensor - 1 : part;
+        return value;
+    }
     if (rows.undivided) {
         value.segment = lh_placement_segment_id(v->placement, place.context, 0);
     } else {
@@ -183,6 +188,8 @@ lh_step_values_role_parts(const LhStepValues *v, LhStepRole role, uint32_t layer
 
         return program != NULL ? program->slots[slot].parts : 0;
     }
+    if (rows.last)
+        return rows.full && !rows.sliced ? v->tensor : 1;
     return (rows.undivided ? 1 : v->segments * v->cuts) * (rows.full ? v->tensor : 1);
 }
 
@@ -417,11 +424,18 @@ wanted_state(LhStepValues *v, const LhStepState *state, uint32_t rank, LhValue *
                                               lh_table_turns(v, LH_STEP_TILES_OF_LOSS));
         return true;
     }
+    if (state->family == LH_STEP_OF_RESULT) {
+        const uint32_t parts = lh_step_values_role_parts(v, state->role, state->layer);
+
+        *want = lh_step_values_of_role(v, state->role, state->layer, state->part / parts, rank,
+                                       state->part % parts);
+        return true;
+    }
     if (want->kind == LH_VALUE_NOTHING)
         return false;
     if (want->kind == LH_VALUE_TOKENS || want->kind == LH_VALUE_TARGETS)
         return true;
-    want->of = lh_step_is_trained(v->params, state->weight) ? 1 : 0;
+    want->of = !v->params->forward_only && lh_step_is_trained(v->params, state->weight) ? 1 : 0;
     return want->piece < lh_step_values_weight_facts(v, state->weight, state->layer)->held;
 }
 
@@ -466,39 +480,67 @@ weights_wanted(const LhStepValues *v, uint32_t stage)
     return count;
 }
 
-/* Checks a rank's slot of states; returns the number of pieces of weights in it. */
+/* Parts that a rank of this stage leaves after a forward pass alone: keys and values of its layers,
+ * and the last stage's logits, of all micro-batches. */
 static uint64_t
-check_slot(LhStepValues *v, uint32_t rank, uint32_t slot)
+results_wanted(const LhStepValues *v, uint32_t stage)
+{
+    uint64_t parts = 0;
+
+    if (!v->params->forward_only)
+        return 0;
+    for (uint32_t layer = 0; layer < v->layers; layer++) {
+        if (lh_step_stage_of(v->plan, layer) == stage)
+            parts += lh_step_values_role_parts(v, LH_STEP_KV, layer);
+    }
+    if (stage + 1 == v->stages)
+        parts += lh_step_values_role_parts(v, LH_STEP_LOGITS_LAST, v->layers);
+    return parts * v->micro_batches;
+}
+
+/* What a rank holds at the end: pieces of weights, and parts of results. */
+typedef struct {
+    uint64_t weights, results;
+} Held;
+
+/* Checks a rank's slot of states or results, and counts them. */
+static void
+check_slot(LhStepValues *v, uint32_t rank, uint32_t slot, Held *held)
 {
     const LhSlot *s = &v->proof->program->slots[slot];
-    uint64_t weights = 0;
     LhStepState state;
 
-    if (s->role != LH_SLOT_STATE || !lh_slot_is_on(s, rank))
-        return 0;
+    if (!lh_slot_is_result(s) || !lh_slot_is_on(s, rank))
+        return;
     for (uint32_t part = 0; part < s->parts; part++) {
         if (!lh_step_state_at(v->plan, rank, slot, part, &state))
             break;
-        weights +=
+        held->weights +=
             state.family == LH_STEP_OF_WEIGHT || state.family == LH_STEP_OF_WEIGHT_SHARD ? 1 : 0;
+        held->results += state.family == LH_STEP_OF_RESULT ? 1 : 0;
         check_state(v, rank, slot, part, &state);
     }
-    return weights;
 }
 
 void
 lh_step_values_check_end(LhStepValues *v)
 {
     for (uint32_t rank = 0; rank < v->proof->ranks; rank++) {
-        const uint64_t wanted = weights_wanted(v, lh_step_values_place(v, rank).stage);
-        uint64_t weights = 0;
+        const uint32_t stage = lh_step_values_place(v, rank).stage;
+        const Held wanted = { weights_wanted(v, stage), results_wanted(v, stage) };
+        Held held = { 0 };
 
         for (uint32_t slot = 0; slot < v->proof->program->slots_count; slot++)
-            weights += check_slot(v, rank, slot);
-        if (weights != wanted)
+            check_slot(v, rank, slot, &held);
+        if (held.weights != wanted.weights)
             STATE_AT_END(rank, -1,
                          "holds %" G_GUINT64_FORMAT
                          " pieces of weights, but its share of the model has %" G_GUINT64_FORMAT,
-                         weights, wanted);
+                         held.weights, wanted.weights);
+        if (held.results != wanted.results)
+            STATE_AT_END(rank, -1,
+                         "leaves %" G_GUINT64_FORMAT " parts of KV caches and logits; needed: "
+                         "%" G_GUINT64_FORMAT,
+                         held.results, wanted.results);
     }
 }
