@@ -215,11 +215,15 @@ static bool
 run_and_check(LhExecuted *executed, const LhExecuteJob *job, const LhRunParams *params,
               const LhVerdict *verdict, GError **error)
 {
-    const bool is_step = lh_step_params(executed->program) != NULL;
+    const LhStepParams *step = lh_step_params(executed->program);
+    bool (*const run)(LhExecuted *, const LhExecuteJob *, const LhRunParams *, GError **) =
+        step == NULL         ? run_module
+        : step->forward_only ? lh_execute_prefill
+                             : lh_execute_training;
     g_autoptr(LhSimResult) sim =
         lh_setup_simulate(job->setup, executed->program, NULL, NULL, NULL, error);
 
-    if (sim == NULL || !(is_step ? lh_execute_training : run_module)(executed, job, params, error))
+    if (sim == NULL || !run(executed, job, params, error))
         return false;
     if (executed->whole)
         compare_counts(executed, verdict, sim);

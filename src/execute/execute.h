@@ -15,7 +15,8 @@ typedef struct {
     uint32_t kernel_set; /* of the backend's device */
     LhInputKind inputs;
     uint64_t repeat; /* runs whose time counts; 0 means 1 */
-    uint64_t steps;  /* consecutive training steps of each run; 0 means 1 */
+    uint64_t steps;  /* consecutive training steps of each run; 0 means 1. A forward pass alone has
+                        no further steps */
     bool new_tokens; /* every step has its own tokens; else all steps share them */
     /* Abort after so long without progress. 0: the larger of 60 s and 20 times what one core of
      * 1 GFLOP/s would need for all flops. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * State shared by the execution of modules (execute.c) and of training (execute_training.c).
+ * State shared by the execution of modules (execute.c), of training (execute_training.c) and of a
+ * forward pass alone (execute_prefill.c).
  */
 #pragma once
 
@@ -29,3 +30,7 @@ void lh_executed_take(LhExecuted *executed, LhRunResult *run, bool measured);
  * counts. */
 bool lh_execute_training(LhExecuted *executed, const LhExecuteJob *job, const LhRunParams *params,
                          GError **error);
+
+/* Runs a forward pass alone and compares what it leaves with the reference. Likewise. */
+bool lh_execute_prefill(LhExecuted *executed, const LhExecuteJob *job, const LhRunParams *params,
+                        GError **error);

@@ -341,18 +341,24 @@ lh_step_numerics_free(LhStepNumerics *n)
     g_free(n);
 }
 
+uint32_t *
+lh_step_numerics_tokens(const LhStepNumerics *n, uint64_t step, uint64_t next)
+{
+    const LhModelShape *s = &n->reference->shape;
+    uint32_t *tokens = g_new(uint32_t, s->sequences * s->tokens);
+
+    for (uint64_t i = 0; i < s->sequences * s->tokens; i++)
+        tokens[i] = token_of(n, step, i / s->tokens, i % s->tokens + next);
+    return tokens;
+}
+
 /* Computes the next step of @reference, which is this one's or has the same shape. */
 static void
 advance(const LhStepNumerics *n, LhModelReference *reference)
 {
-    const LhModelShape *s = &n->reference->shape;
-    g_autofree uint32_t *tokens = g_new(uint32_t, s->sequences * s->tokens);
-    g_autofree uint32_t *targets = g_new(uint32_t, s->sequences * s->tokens);
+    g_autofree uint32_t *tokens = lh_step_numerics_tokens(n, reference->clock, 0);
+    g_autofree uint32_t *targets = lh_step_numerics_tokens(n, reference->clock, 1);
 
-    for (uint64_t i = 0; i < s->sequences * s->tokens; i++) {
-        tokens[i] = token_of(n, reference->clock, i / s->tokens, i % s->tokens);
-        targets[i] = token_of(n, reference->clock, i / s->tokens, i % s->tokens + 1);
-    }
     lh_model_reference_step(reference, tokens, targets, n->threads);
 }
 
@@ -366,8 +372,9 @@ lh_step_numerics_advance(LhStepNumerics *n, unsigned threads)
     n->seconds += (double)(g_get_monotonic_time() - started_us) / G_USEC_PER_SEC;
 }
 
-LhModelReference *
-lh_step_numerics_disturbed(const LhStepNumerics *n, const LhModelNoise *noise)
+/* A reference with the initial weights, and @noise. Caller frees. */
+static LhModelReference *
+disturbed(const LhStepNumerics *n, const LhModelNoise *noise)
 {
     LhModelReference *r = lh_model_reference_new(&n->reference->shape);
 
@@ -379,8 +386,29 @@ lh_step_numerics_disturbed(const LhStepNumerics *n, const LhModelNoise *noise)
             memcpy(r->tensors[i].value, n->initial[i],
                    r->tensors[i].rows * r->tensors[i].columns * sizeof(double));
     }
+    return r;
+}
+
+LhModelReference *
+lh_step_numerics_disturbed(const LhStepNumerics *n, const LhModelNoise *noise)
+{
+    LhModelReference *r = disturbed(n, noise);
+
     advance(n, r);
     return r;
+}
+
+LhModelForward *
+lh_step_numerics_forward(const LhStepNumerics *n, const LhModelRows *rows,
+                         const LhModelNoise *noise, unsigned threads)
+{
+    g_autofree uint32_t *tokens = lh_step_numerics_tokens(n, 0, 0);
+    LhModelReference *r = noise != NULL ? disturbed(n, noise) : n->reference;
+    LhModelForward *forward = lh_model_forward_new(r, tokens, rows, threads);
+
+    if (r != n->reference)
+        lh_model_reference_free(r);
+    return forward;
 }
 
 /* ---- loading ---- */

@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include "reference/model_forward.h"
 #include "reference/model_reference.h"
 #include "runtime/executor.h"
 #include "step/state_contents.h"
@@ -36,6 +37,14 @@ uint64_t lh_step_numerics_bytes(const LhProgram *program, unsigned threads);
 /* Computes the reference's first step again from the initial weights, with @noise. Caller frees. */
 LhModelReference *lh_step_numerics_disturbed(const LhStepNumerics *numerics,
                                              const LhModelNoise *noise);
+
+/* Tokens of step @step, [sequences][tokens]; @next: of the positions so many further. Caller
+ * frees. */
+uint32_t *lh_step_numerics_tokens(const LhStepNumerics *numerics, uint64_t step, uint64_t next);
+
+/* Computes the forward pass of the first step alone, with @noise or none (NULL). Caller frees. */
+LhModelForward *lh_step_numerics_forward(const LhStepNumerics *numerics, const LhModelRows *rows,
+                                         const LhModelNoise *noise, unsigned threads);
 
 /* Initial values of a weight of the whole model; borrowed. */
 const double *lh_step_initial(const LhStepNumerics *numerics, LhStepWeight weight, uint32_t layer);

@@ -4,6 +4,7 @@
 #include "base/rng.h"
 
 #include <math.h>
+#include <stddef.h>
 
 void
 lh_model_disturb(LhModelReference *r, double *rows, uint64_t rows_count, uint64_t width)
@@ -23,6 +24,30 @@ lh_model_disturb(LhModelReference *r, double *rows, uint64_t rows_count, uint64_
             if (x[i] < 0 || x[i] > 0) /* zeros are exact */
                 x[i] += bits >> 63 != 0 ? by : -by;
         }
+    }
+    r->disturbed++;
+}
+
+static double
+up_or_down(const LhModelReference *r, uint64_t index)
+{
+    return (lh_rng_bits(r->noise.seed, r->disturbed, index) >> 63) != 0 ? 1 : -1;
+}
+
+void
+lh_model_disturb_heads(LhModelReference *r, const LhReference *a, double *tensor, uint64_t rows,
+                       const double *size2, const double *more2)
+{
+    const LhModelNoise *noise = &r->noise;
+    const uint64_t d = a->attention.head_dim;
+    const double of_terms = hypot(noise->of_number, noise->of_row);
+
+    for (uint64_t row = 0; noise->seed != 0 && row < rows; row++) {
+        const double all2 = size2[row] + (more2 != NULL ? more2[row] : 0);
+        const double by = of_terms * sqrt(all2 / (double)d) + noise->absolute;
+
+        for (uint64_t i = 0; i < d; i++)
+            tensor[row * a->stride + i] += up_or_down(r, row * d + i) * by;
     }
     r->disturbed++;
 }

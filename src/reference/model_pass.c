@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "reference/model_pass.h"
 
-#include "base/rng.h"
 #include "reference/model_adapters.h"
 #include "reference/model_experts.h"
 #include "reference/model_math.h"
 #include "reference/model_noise.h"
-#include "reference/reference.h"
 
 #include <glib.h>
 #include <math.h>
@@ -43,38 +41,10 @@ duplicate_rows(const Step *step, const double *from, uint64_t width)
 
 /* ---- noise ---- */
 
-static double
-up_or_down(const LhModelReference *r, uint64_t index)
-{
-    return (lh_rng_bits(r->noise.seed, r->disturbed, index) >> 63) != 0 ? 1 : -1;
-}
-
 static void
 disturb_rows(const Step *step, double *rows, uint64_t width)
 {
     lh_model_disturb(step->r, rows, step->rows, width);
-}
-
-/*
- * Disturbs a result of attention by heads. Its terms may be larger than the result: @size2 are the
- * squared sizes per row, @more2 (or NULL) is added to them.
- */
-static void
-disturb_heads(const Step *step, const LhReference *a, double *tensor, uint64_t rows,
-              const double *size2, const double *more2)
-{
-    const LhModelNoise *noise = &step->r->noise;
-    const uint64_t d = a->attention.head_dim;
-    const double of_terms = hypot(noise->of_number, noise->of_row);
-
-    for (uint64_t row = 0; noise->seed != 0 && row < rows; row++) {
-        const double all2 = size2[row] + (more2 != NULL ? more2[row] : 0);
-        const double by = of_terms * sqrt(all2 / (double)d) + noise->absolute;
-
-        for (uint64_t i = 0; i < d; i++)
-            tensor[row * a->stride + i] += up_or_down(step->r, row * d + i) * by;
-    }
-    step->r->disturbed++;
 }
 
 /* ---- products and norms ---- */
@@ -285,7 +255,7 @@ attend_layer(const Step *step, const LhModelLayer *layer, Layer *l)
     lh_model_disturb(step->r, a->k, lh_reference_k_rows(&a->attention), a->stride);
     lh_model_disturb(step->r, a->v, lh_reference_k_rows(&a->attention), a->stride);
     lh_reference_run(a, &work);
-    disturb_heads(step, a, a->o, lh_reference_q_rows(&a->attention), a->o_size2, NULL);
+    lh_model_disturb_heads(step->r, a, a->o, lh_reference_q_rows(&a->attention), a->o_size2, NULL);
     from_heads(step, layer, &(Columns){ AS_IS, heads * d, 0, a, a->o, heads }, l->o, l->o);
 }
 
@@ -302,9 +272,12 @@ attend_back(const Step *step, const LhModelLayer *layer, Layer *l, double *dout,
 
     to_heads(step, layer, &(Columns){ AS_IS, heads * d, 0, a, a->dout, heads }, dout);
     lh_reference_run(a, &work);
-    disturb_heads(step, a, a->dq, lh_reference_q_rows(&a->attention), a->dq_size2, a->dq_delta2);
-    disturb_heads(step, a, a->dk, lh_reference_k_rows(&a->attention), a->dk_size2, a->dk_delta2);
-    disturb_heads(step, a, a->dv, lh_reference_k_rows(&a->attention), a->dv_size2, NULL);
+    lh_model_disturb_heads(step->r, a, a->dq, lh_reference_q_rows(&a->attention), a->dq_size2,
+                           a->dq_delta2);
+    lh_model_disturb_heads(step->r, a, a->dk, lh_reference_k_rows(&a->attention), a->dk_size2,
+                           a->dk_delta2);
+    lh_model_disturb_heads(step->r, a, a->dv, lh_reference_k_rows(&a->attention), a->dv_size2,
+                           NULL);
     from_heads(step, layer, &(Columns){ TURNED, heads * d, 0, a, a->dq, heads }, l->q_rows, dq);
     from_heads(step, layer, &(Columns){ TURNED, 2 * groups * d, 0, a, a->dk, kv_heads }, l->kv_rows,
                dkv);
@@ -570,6 +543,33 @@ head(Step *step)
     lh_model_product_dw(step->r, &p, logits, xf, w->gradient);
     step->x = new_rows(step, h);
     normalise_back(step, norm_w, x, dxf);
+}
+
+double *
+lh_model_reference_layers(LhModelReference *r, const uint32_t *tokens, unsigned threads,
+                          LhReference *attention)
+{
+    Step step = { .r = r,
+                  .s = &r->shape,
+                  .rows = r->shape.sequences * r->shape.tokens,
+                  .threads = threads,
+                  .tokens = tokens };
+    const LhMathNorm norm = norm_of(&step);
+    double *xf;
+
+    step.layers = g_new0(Layer, r->shape.layers_count);
+    step.x = new_rows(&step, r->shape.hidden);
+    embed(&step);
+    for (uint32_t i = 0; i < r->shape.layers_count; i++) {
+        layer_forward(&step, i);
+        attention[i] = step.layers[i].attention;
+        step.layers[i].attention = (LhReference){ 0 };
+        clear_layer(&step.layers[i]);
+    }
+    xf = normalise(&step, &norm, weight_of(&step, LH_MODEL_NORM_F, 0), step.x);
+    g_free(step.layers);
+    g_free(step.x);
+    return xf;
 }
 
 void
