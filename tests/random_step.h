@@ -372,6 +372,27 @@ set_lora(uint64_t seed, LhScenario *s)
         lh_scenario_replace(s, "lora_targets", targets[roll(&dice, experts ? 3 : 8)]);
 }
 
+/* Makes the step its forward pass alone. */
+static inline void
+set_prefill(Dice *dice, LhScenario *s)
+{
+    static const char *const of_training[] = { "checkpoint",
+                                               "recompute_modules",
+                                               "recompute_method",
+                                               "recompute_num_layers",
+                                               "pipeline_schedule",
+                                               "loss",
+                                               "document_distribution",
+                                               "lora_rank",
+                                               "lora_targets",
+                                               "cpu_offloading_num_layers" };
+
+    lh_scenario_replace(s, "pass", "fwd");
+    for (gsize i = 0; i < G_N_ELEMENTS(of_training); i++)
+        lh_scenario_forget(s, of_training[i]);
+    lh_scenario_replace(s, "shard", one_in(dice, 2) ? "ddp" : "fsdp");
+}
+
 /*
  * Returns the step of @seed, with inputs of the same seed; writes its framework to the path
  * @framework. Caller frees.
@@ -419,5 +440,7 @@ random_step(uint64_t seed, const char *framework, GError **error)
     set_tiles(seed, s);
     set_documents(seed, s, first, sizes.linear);
     set_lora(seed, s);
+    if (!sizes.linear && one_in(&dice, 4))
+        set_prefill(&dice, s);
     return s;
 }

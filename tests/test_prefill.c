@@ -477,6 +477,49 @@ START_TEST(figures_are_those_by_hand)
 }
 END_TEST
 
+/* ---- refusals ---- */
+
+static void
+check_refusal(const char *members, const char *message)
+{
+    g_autofree char *text = g_strdup_printf("{\"schema\": \"longhaul.scenario/1\", \"step\": true, "
+                                            "\"pass\": \"fwd\", \"ranks\": 4%s}",
+                                            members);
+    g_autoptr(GError) error = NULL;
+    g_autoptr(LhScenario) scenario = lh_scenario_parse("s.json", text, strlen(text), &error);
+    g_autoptr(LhSetup) setup = scenario != NULL ? lh_setup_new(scenario, &error) : NULL;
+
+    ck_assert(setup == NULL);
+    ck_assert_msg(strstr(error->message, message) != NULL, "%s", error->message);
+}
+
+START_TEST(what_has_no_meaning_is_refused)
+{
+    const TinyStep linear = { .schedule = "lasp", .linear = true, .forward_only = true };
+    const TinyStep zero = { PREFILL(1, 2), .shard = LH_SHARD_ZERO1 };
+    g_autoptr(GError) error = NULL;
+
+    check_refusal(", \"checkpoint\": \"none\"", "no backward pass to recompute");
+    check_refusal(", \"recompute_modules\": \"mlp\"", "no backward pass to recompute");
+    check_refusal(", \"loss\": \"fused\"", "has no loss");
+    check_refusal(", \"exp_avg_dtype\": \"bf16\"", "has no optimizer");
+    check_refusal(", \"main_grads_dtype\": \"fp32\"", "has no gradients");
+    check_refusal(", \"lora_rank\": 2", "has no weights to train");
+    check_refusal(", \"cpu_offloading_num_layers\": \"all\"", "no backward pass to keep");
+    check_refusal(", \"seq_length\": 4096, \"document_distribution\": \"exponential:1K\"",
+                  "has no packed documents");
+    check_refusal(", \"shard\": \"zero1\"", "allowed: ddp, fsdp");
+    check_refusal(", \"shard\": \"zero2\"", "allowed: ddp, fsdp");
+    check_refusal(", \"pipeline_model_parallel_size\": 2, \"pipeline_schedule\": \"gpipe\"",
+                  "in which alone the orders differ");
+    ck_assert_ptr_null(tiny_step(&linear, &error));
+    ck_assert_ptr_nonnull(strstr(error->message, "does not support linear attention"));
+    g_clear_error(&error);
+    ck_assert_ptr_null(tiny_step(&zero, &error));
+    ck_assert_ptr_nonnull(strstr(error->message, "ddp or fsdp"));
+}
+END_TEST
+
 LH_TEST_MAIN("prefill", prefills_are_proven, schedules_are_proven, what_is_left_is_proven,
              prefills_are_executed, faults_are_beyond_the_gates, parts_are_not_alike,
-             figures_are_those_by_hand)
+             figures_are_those_by_hand, what_has_no_meaning_is_refused)

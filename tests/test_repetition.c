@@ -220,17 +220,18 @@ START_TEST(repeated_micro_batches_are_recorded_ones)
 }
 END_TEST
 
-/* A list of 1F1B does not grow with the number of micro-batches. */
+/* A list of 1F1B, or of the forward pass alone, does not grow with the number of micro-batches. */
 START_TEST(lists_are_as_long_for_any_number)
 {
-    uint64_t calls[2];
+    uint64_t calls[4];
 
     for (uint32_t i = 0; i < G_N_ELEMENTS(calls); i++) {
         g_autofree char *members = g_strdup_printf(
             "\"model\": \"gpt3-125m\", \"cluster\": \"hgx-h100\", \"ranks\": 4, "
             "\"seq_length\": \"4K\", \"pipeline_model_parallel_size\": 4, "
-            "\"context_parallel_size\": 1, \"num_micro_batches\": %u, \"schedule\": [\"ring\"]",
-            i == 0 ? 48 : 4800);
+            "\"context_parallel_size\": 1, \"num_micro_batches\": %u, \"schedule\": [\"ring\"], "
+            "\"pass\": \"%s\"",
+            i % 2 == 0 ? 48 : 4800, i < 2 ? "both" : "fwd");
         LhScenario *scenario;
         g_autoptr(LhSetup) setup = setup_of(members, &scenario);
         g_autoptr(LhProgram) program =
@@ -242,6 +243,7 @@ START_TEST(lists_are_as_long_for_any_number)
         lh_scenario_free(scenario);
     }
     ck_assert_uint_eq(calls[0], calls[1]);
+    ck_assert_uint_eq(calls[2], calls[3]);
 }
 END_TEST
 

@@ -18,17 +18,19 @@
 
 /* ---- time ---- */
 
-/* A scenario with free communication: a block of attention takes one second, all else no time. */
+/* A scenario with free communication: a block of attention takes one second, all else no time.
+ * @order is an order of both passes, or "fwd" for the forward pass alone. */
 static double
 bubble_of(uint32_t stages, uint32_t chunks, const char *order, uint32_t micro_batches)
 {
+    const char *field = strcmp(order, "fwd") == 0 ? "pass" : "pipeline_schedule";
     g_autofree char *json = g_strdup_printf(
         "{ \"schema\": \"longhaul.scenario/1\", \"step\": true, \"cost\": \"unit\", \"ranks\": %u, "
         "\"cluster\": \"dgx-a100-80g\", \"model\": \"gpt3-125m\", \"schedule\": [\"ring\"], "
         "\"seq_length\": 1024, \"context_parallel_size\": 1, "
         "\"pipeline_model_parallel_size\": %u, \"num_layers_per_virtual_pipeline_stage\": %u, "
-        "\"pipeline_schedule\": \"%s\", \"num_micro_batches\": %u }",
-        stages, stages, 12 / stages / chunks, order, micro_batches);
+        "\"%s\": \"%s\", \"num_micro_batches\": %u }",
+        stages, stages, 12 / stages / chunks, field, order, micro_batches);
     g_autoptr(GError) error = NULL;
     g_autoptr(LhScenario) scenario = lh_scenario_parse("test", json, strlen(json), &error);
     g_autoptr(LhSetup) setup = scenario == NULL ? NULL : lh_setup_new(scenario, &error);
@@ -56,13 +58,16 @@ START_TEST(equal_stages_idle_as_they_must)
 
             ck_assert_double_eq_tol(bubble_of(stages, 1, "1f1b", m), want, 1e-12);
             ck_assert_double_eq_tol(bubble_of(stages, 1, "gpipe", m), want, 1e-12);
+            ck_assert_double_eq_tol(bubble_of(stages, 1, "fwd", m), want, 1e-12);
         }
         for (uint32_t m = stages; m <= 3 * stages; m += stages) {
             for (uint32_t chunks = 2; chunks <= 12 / stages; chunks++) {
-                if (12 / stages % chunks == 0)
-                    ck_assert_double_eq_tol(bubble_of(stages, chunks, "1f1b", m),
-                                            (double)(stages - 1) / (chunks * m + stages - 1),
-                                            1e-12);
+                const double want = (double)(stages - 1) / (chunks * m + stages - 1);
+
+                if (12 / stages % chunks != 0)
+                    continue;
+                ck_assert_double_eq_tol(bubble_of(stages, chunks, "1f1b", m), want, 1e-12);
+                ck_assert_double_eq_tol(bubble_of(stages, chunks, "fwd", m), want, 1e-12);
             }
         }
     }

@@ -370,8 +370,9 @@ lh_verify_report_print(const LhCommandLine *line, const LhVerifyReport *report, 
     }
     if (format != LH_FORMAT_CSV && line->scenario->step &&
         lh_setup_takes_default_model(line->scenario)) {
-        g_string_append(out, "training steps of " LH_DEFAULT_MODEL
-                             " (the default: no --model is given)\n\n");
+        g_string_append_printf(out,
+                               "%s of " LH_DEFAULT_MODEL " (the default: no --model is given)\n\n",
+                               report->passes == 1u << LH_PASS_FWD ? "prefills" : "training steps");
         lh_table_words(format, out, from);
     }
     if (format != LH_FORMAT_CSV)

@@ -195,6 +195,11 @@ consider_policies(Relief *r)
     const bool spread = p->module.ranks * p->data_parallel > 1;
     const char *most = lh_checkpoint_names[LH_CHECKPOINT_LAYER];
 
+    if (p->forward_only) { /* which shares nothing, or the weights */
+        if (spread && p->shard != LH_SHARD_FSDP)
+            CONSIDER(r, LH_RELIEF_SHARD, word("shard", lh_shard_names[LH_SHARD_FSDP]));
+        return;
+    }
     for (int i = LH_CHECKPOINT_NONE; lh_checkpoint_names[i] != NULL; i++) {
         if (i != (int)p->checkpoint)
             CONSIDER(r, LH_RELIEF_RECOMPUTE, word("checkpoint", lh_checkpoint_names[i]));

@@ -10,6 +10,7 @@
 #include "model/parameters.h"
 #include "scenario/setup_weights.h"
 #include "scenario/step/setup_step.h"
+#include "step/formulas.h"
 #include "step/lora.h"
 #include "step/packs.h"
 
@@ -62,6 +63,8 @@ lh_step_model_flops(const LhStepParams *p, const LhModel *model)
 {
     const double sequences =
         (double)p->module.attention.batch * p->data_parallel * p->micro_batches;
+    const double tokens = (double)p->module.attention.seq_length;
+    const double logits = (double)model->vocab_size * (double)model->hidden_size;
     const double each = p->lora_rank == 0 ? 6 : 4; /* a frozen weight has no gradient */
     double attention = 0, adapters = 0;
 
@@ -71,8 +74,10 @@ lh_step_model_flops(const LhStepParams *p, const LhModel *model)
         attention += attention_flops(p, run);
         adapters += (double)lh_step_adapter_parameters(p, run->kind == LH_LAYER_LINEAR);
     }
-    return sequences * (each * multiplied_parameters(model) + 6 * adapters) *
-               (double)p->module.attention.seq_length +
+    if (p->forward_only)
+        return sequences * (2 * (multiplied_parameters(model) - logits) * tokens + 2 * logits) +
+               attention;
+    return sequences * (each * multiplied_parameters(model) + 6 * adapters) * tokens +
            3 * attention;
 }
 
@@ -83,7 +88,8 @@ lh_step_overhead_ps(const LhSetup *setup)
 {
     const LhSetupStep *step = setup->step;
 
-    return step->params.shard == LH_SHARD_FSDP
+    /* The unexplained time of training steps does not tell that of a forward pass. */
+    return step->params.shard == LH_SHARD_FSDP && !step->params.forward_only
                ? lh_time_from_ps(step->framework->fsdp_overhead_s * (double)LH_PS_PER_S)
                : 0;
 }
@@ -98,7 +104,7 @@ lh_step_answer_of(const LhSetup *setup, const LhProgram *program, const LhSimRes
                           p->micro_batches;
     const LhModel model = *setup->model; /* unpadded */
     LhStepParams unpadded = *p;
-    LhStepAnswer answer = { .ranks = (uint32_t)ranks };
+    LhStepAnswer answer = { .ranks = (uint32_t)ranks, .forward_only = p->forward_only };
     double executed = 0;
 
     unpadded.model = &model;
@@ -113,6 +119,7 @@ lh_step_answer_of(const LhSetup *setup, const LhProgram *program, const LhSimRes
         answer.peak_bytes = MAX(answer.peak_bytes, result->ranks[r].peak_bytes);
         answer.host_peak_bytes = MAX(answer.host_peak_bytes, result->ranks[r].host_peak_bytes);
         executed += (double)result->ranks[r].flops + (double)result->ranks[r].dense_flops;
+        answer.cache_bytes = MAX(answer.cache_bytes, lh_step_state_bytes(program, r).cache);
     }
     answer.hfu = executed / answer.iteration_s / ranks / setup->device->matrix_rate;
     lh_step_exposed(result, answer.exposed_s);

@@ -9,7 +9,8 @@
 
 typedef struct {
     uint32_t ranks;         /* GPUs */
-    double iteration_s;     /* one optimizer step */
+    bool forward_only;      /* a prefill, not a training step */
+    double iteration_s;     /* one optimizer step, or a prefill: its time to the first token */
     LhTimeError time_error; /* error bar of that time */
     double tokens_per_s;    /* whole job */
     double tokens_per_s_per_gpu;
@@ -22,6 +23,7 @@ typedef struct {
     uint64_t limit_bytes; /* available on its GPU */
     LhHostMemory host_memory;
     uint64_t host_peak_bytes; /* of the rank that offloads most */
+    uint64_t cache_bytes;     /* keys and values that a prefill leaves on the rank with most */
     bool fits; /* every rank's peak fits its GPU; if not, the times assume enough memory */
 } LhStepAnswer;
 
@@ -47,6 +49,7 @@ LhTime lh_step_overhead_ps(const LhSetup *setup);
 /*
  * Model flops of a step, over all ranks: 6 per token and parameter that is multiplied (all but the
  * input embedding's), and three times attention's forward pass. Recomputation is not counted, nor
- * is padding if @model is not padded.
+ * is padding if @model is not padded. A forward pass alone has a third of that, with the head for
+ * one token of each sequence.
  */
 double lh_step_model_flops(const LhStepParams *params, const LhModel *model);

@@ -168,6 +168,10 @@ take_scenario(LhPlanSpace *space, const LhScenario *scenario, const char *cluste
                                  "the search does not estimate offload: give it to sim or compare "
                                  "with one of the ways that it finds");
     space->scenario = lh_scenario_copy(scenario);
+    if (scenario->pass == LH_PASS_FWD - 1)
+        return lh_scenario_error(scenario, "pass", error,
+                                 "plan searches training steps, which have both passes; compare, "
+                                 "sim and sweep take --step --pass fwd");
     space->scenario->step = true;
     lh_scenario_replace(space->scenario, "step", NULL);
     if (cluster != NULL)

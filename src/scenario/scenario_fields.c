@@ -327,7 +327,8 @@ static const LhField own_fields[] = {
       .offset = AT(pass),
       .flags = LH_SCENARIO_OF_PROGRAM,
       .choices = lh_pass_names,
-      .description = "Forward pass, backward pass, or both; default both." },
+      .description = "Forward pass, backward pass, or both; default both. With --step, fwd is a "
+                     "prefill, which leaves keys and values of all layers, and the last logits." },
     { .name = "cost",
       .category = LH_ABOUT_SIMULATION,
       .absent = "device",
@@ -387,8 +388,7 @@ static const LhField own_fields[] = {
       .placeholder = "KERNEL",
       .description = "Time attention by the kernels of this library of the device file (fa3; see "
                      "docs/reference/devices.md), or all forward attention by this kernel's curves "
-                     "(attention_fwd: the "
-                     "kernel that merges into its result; attention_block: the library's)." },
+                     "(attention_fwd: merges into its result; attention_block: the library's)." },
     NUMBER_OR_ALL(tensor_model_parallel_size, LH_ABOUT_PARALLELISM, "1",
                   "Tensor-parallel ranks of a step, with sequence parallelism: a number, or all "
                   "for all ranks; default 1."),

@@ -88,8 +88,8 @@ choose_ranks(const LhCommandLine *line, uint32_t *gpus_per_node, GError **error)
 static unsigned
 choose_passes(const LhScenario *s)
 {
-    return s->step        ? 1u << LH_PASS_BOTH
-           : s->pass >= 0 ? 1u << (s->pass + 1)
+    return s->step && s->pass != LH_PASS_FWD - 1 ? 1u << LH_PASS_BOTH
+           : s->pass >= 0                        ? 1u << (s->pass + 1)
                           : 1u << LH_PASS_FWD | 1u << LH_PASS_BWD | 1u << LH_PASS_BOTH;
 }
 

@@ -229,10 +229,10 @@ fill_step(LhCaseValues *v, const LhSetup *setup)
     v->context_parallel_size = p != NULL ? p->module.ranks : LH_FIELD_NO_UINT;
     v->pipeline_model_parallel_size = p != NULL ? lh_step_stages(p) : LH_FIELD_NO_UINT;
     v->virtual_pipeline_model_parallel_size = p != NULL ? lh_step_chunks(p) : LH_FIELD_NO_UINT;
-    v->pipeline_schedule = p != NULL ? (int)p->pipeline_order : -1;
+    v->pipeline_schedule = p != NULL && !p->forward_only ? (int)p->pipeline_order : -1;
     v->num_micro_batches = p != NULL ? p->micro_batches : LH_FIELD_NO_UINT;
     v->shard = p != NULL ? (int)p->shard : -1;
-    v->checkpoint = p != NULL ? (int)p->checkpoint : -1;
+    v->checkpoint = p != NULL && !p->forward_only ? (int)p->checkpoint : -1;
     v->recompute_modules = p != NULL && p->recompute.modules != 0
                                ? lh_recompute_text(p->recompute.modules, ",")
                                : NULL;
@@ -240,7 +240,7 @@ fill_step(LhCaseValues *v, const LhSetup *setup)
     v->recompute_num_layers =
         p != NULL && p->recompute.layers > 0 ? p->recompute.layers : LH_FIELD_NO_UINT;
     fill_optimizer(v, p);
-    v->loss = p != NULL ? lh_step_loss_text(p) : NULL;
+    v->loss = p != NULL && !p->forward_only ? lh_step_loss_text(p) : NULL;
     v->mlp_tile_rows = p != NULL ? p->mlp_tile_rows : LH_FIELD_NO_UINT;
     v->packs = p == NULL ? LH_FIELD_NO_UINT : p->packs != NULL ? p->packs_count : 1;
     v->micro_batch_imbalance = v->rank_imbalance = p != NULL ? 1 : NAN;

@@ -3,6 +3,12 @@
 
 #include "report/data/describe_options.h"
 
+const char *
+lh_step_word(const LhSetup *setup)
+{
+    return setup->step->params.forward_only ? "prefill" : "training step";
+}
+
 char *
 lh_describe_program(const LhSetup *setup, const char *name, const LhProgram *program)
 {
@@ -13,7 +19,8 @@ lh_describe_program(const LhSetup *setup, const char *name, const LhProgram *pro
     g_autofree char *groups = lh_describe_groups(p);
 
     return g_strdup_printf("%s: %s%s%s, %s tokens on %s", name,
-                           step ? "training step" : "attention", setup->model != NULL ? " of " : "",
+                           step ? lh_step_word(setup) : "attention",
+                           setup->model != NULL ? " of " : "",
                            setup->model != NULL ? setup->model->name : "", tokens, groups);
 }
 

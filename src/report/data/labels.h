@@ -6,6 +6,9 @@
 
 #include "scenario/setup.h"
 
+/* "training step", or "prefill" for a forward pass alone; @setup is of a step. */
+const char *lh_step_word(const LhSetup *setup);
+
 /* "ring: attention of llama-7b, 4,096 tokens on 8 ranks", or "ring: training step of ...": title of
  * a figure of @program with row @name; caller frees. */
 char *lh_describe_program(const LhSetup *setup, const char *name, const LhProgram *program);

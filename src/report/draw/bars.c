@@ -206,8 +206,9 @@ append_title(GString *script, const LhSetup *setup)
                                  ? g_strdup_printf("on %s", setup->topology->name)
                                  : g_strdup("with free communication");
     g_autofree char *line = g_strdup_printf(
-        "Where the time goes in %s%s%s %s", setup->step != NULL ? "a training step" : "attention",
-        setup->model != NULL ? " of " : "", setup->model != NULL ? setup->model->name : "", place);
+        "Where the time goes in %s%s%s%s %s", setup->step != NULL ? "a " : "",
+        setup->step != NULL ? lh_step_word(setup) : "attention", setup->model != NULL ? " of " : "",
+        setup->model != NULL ? setup->model->name : "", place);
     g_autofree char *below =
         g_strdup_printf("%s tokens on %s; mean over the ranks", tokens, groups);
 

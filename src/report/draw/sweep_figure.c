@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "report/base/text.h"
+#include "report/data/labels.h"
 
 #include <math.h>
 #include <string.h>
@@ -115,10 +116,11 @@ static char *
 title_of(const LhSweep *sweep, const char *what)
 {
     const LhModel *model = sweep->setup->model;
+    const bool step = sweep->setup->step != NULL;
 
-    return g_strdup_printf("%s: %s%s%s", what,
-                           sweep->setup->step != NULL ? "training steps" : "one attention module",
-                           model != NULL ? " of " : "", model != NULL ? model->name : "");
+    return g_strdup_printf(
+        "%s: %s%s%s%s", what, step ? lh_step_word(sweep->setup) : "one attention module",
+        step ? "s" : "", model != NULL ? " of " : "", model != NULL ? model->name : "");
 }
 
 /* "on dgx-a100-80g, 65,536 tokens": the constant part of the cases. Caller frees. */

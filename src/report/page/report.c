@@ -106,7 +106,8 @@ lh_report_run(const LhSetup *setup, const LhReportRun *run, const char *name, co
     lh_describe_interval(setup, run->row, words);
     lh_page_words(out, words->str);
     if (setup->step != NULL)
-        lh_page_table(out, lh_describe_step(&run->row->step), "The training step");
+        lh_page_table(out, lh_describe_step(&run->row->step),
+                      run->row->step.forward_only ? "The prefill" : "The training step");
     append_timeline(run, name, out);
     lh_page_table(out, lh_describe_parts(run->row->result), "Where the time goes");
     lh_page_table(out, lh_describe_ranks(run->row), "Over the ranks");

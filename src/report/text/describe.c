@@ -81,7 +81,7 @@ describe_shape(const LhSetup *setup, GString *out)
         mask = describe_packs_mask(&setup->step->params);
     }
     if (setup->step != NULL)
-        g_string_append(out, "one training step");
+        g_string_append_printf(out, "one %s", lh_step_word(setup));
     else
         g_string_append_printf(out, "one%s attention module", a->linear ? " linear" : "");
     lh_describe_model(setup, out);
@@ -162,7 +162,8 @@ describe_step(const LhSetup *setup, GString *out)
     describe_shared_weights(setup, out);
     if (lh_step_stages(p) > 1)
         g_string_append_printf(out, ", pipeline parallel %u (%s", lh_step_stages(p),
-                               lh_pipeline_order_names[p->pipeline_order]);
+                               p->forward_only ? "forward only"
+                                               : lh_pipeline_order_names[p->pipeline_order]);
     if (p->embedding_counts || p->loss_counts)
         g_string_append_printf(
             out, ", %s%s%s counted as layers", p->embedding_counts ? "embedding" : "",
@@ -170,12 +171,15 @@ describe_step(const LhSetup *setup, GString *out)
     if (lh_step_chunks(p) > 1)
         g_string_append_printf(out, ", interleaved: %u chunks of layers per stage",
                                lh_step_chunks(p));
-    g_string_append_printf(out, "%s; %u micro-batch%s of %u sequence%s; %s, recomputed: %s%s%s",
+    g_string_append_printf(out, "%s; %u micro-batch%s of %u sequence%s; %s",
                            lh_step_stages(p) > 1 ? ")" : "", p->micro_batches,
                            p->micro_batches == 1 ? "" : "es", p->module.attention.batch,
-                           p->module.attention.batch == 1 ? "" : "s", lh_shard_names[p->shard],
-                           p->recompute.modules != 0 ? modules : lh_checkpoint_names[p->checkpoint],
-                           layers[0] != '\0' ? ", " : "", layers);
+                           p->module.attention.batch == 1 ? "" : "s", lh_shard_names[p->shard]);
+    if (!p->forward_only)
+        g_string_append_printf(out, ", recomputed: %s%s%s",
+                               p->recompute.modules != 0 ? modules
+                                                         : lh_checkpoint_names[p->checkpoint],
+                               layers[0] != '\0' ? ", " : "", layers);
     if (p->offload_layers > 0)
         g_string_append_printf(out, ", layers offloaded: %s",
                                setup->scenario->cpu_offloading_num_layers);

@@ -257,12 +257,16 @@ lh_describe_step(const LhStepAnswer *step)
 {
     LhTable *table = lh_table_new();
 
-    lh_table_column(table, "quantity", "the training step", NULL, false);
+    lh_table_column(table, "quantity", step->forward_only ? "the prefill" : "the training step",
+                    NULL, false);
     lh_table_column(table, "unit", "", NULL, false);
     lh_table_column(table, "value", "", NULL, true);
-    add_step_row(table, "time per step", "s", "%.4g", step->iteration_s);
+    add_step_row(table, step->forward_only ? "time to first token" : "time per step", "s", "%.4g",
+                 step->iteration_s);
     add_step_row(table, "throughput", "tokens/s", "%.0f", step->tokens_per_s);
     add_step_row(table, "per GPU", "tokens/s", "%.1f", step->tokens_per_s_per_gpu);
+    if (step->cache_bytes > 0)
+        add_step_row(table, "KV cache of a GPU", "MiB", "%.1f", (double)step->cache_bytes / LH_MIB);
     add_step_row(table, "MFU", "%", "%.1f", 100 * step->mfu);
     add_step_row(table, "HFU", "%", "%.1f", 100 * step->hfu);
     add_step_row(table, "exposed: tensor parallel", "ms", "%.1f",

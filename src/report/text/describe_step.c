@@ -86,14 +86,21 @@ static bool
 gradients(const LhProgram *program, uint32_t rank, uint64_t *value)
 {
     *value = lh_step_state_bytes(program, rank).gradients;
-    return true;
+    return !lh_step_params(program)->forward_only;
 }
 
 static bool
 optimizer(const LhProgram *program, uint32_t rank, uint64_t *value)
 {
     *value = lh_step_state_bytes(program, rank).optimizer;
-    return true;
+    return !lh_step_params(program)->forward_only;
+}
+
+static bool
+cache(const LhProgram *program, uint32_t rank, uint64_t *value)
+{
+    *value = lh_step_state_bytes(program, rank).cache;
+    return lh_step_params(program)->forward_only;
 }
 
 static const struct {
@@ -109,6 +116,7 @@ static const struct {
     { "weights, bytes", weights },
     { "gradients, bytes", gradients },
     { "optimizer states, bytes", optimizer },
+    { "KV cache, bytes", cache },
 };
 
 static void

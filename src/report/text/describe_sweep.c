@@ -4,6 +4,7 @@
 #include "base/escape.h"
 #include "compare/error_bar.h"
 #include "report/base/text.h"
+#include "report/data/labels.h"
 #include "report/data/notes.h"
 #include "report/text/describe.h"
 #include "report/text/number_cells.h"
@@ -63,7 +64,10 @@ lh_describe_sweep_question(const LhSweep *sweep, GString *out)
 {
     const LhSetup *setup = sweep->setup;
 
-    g_string_append(out, setup->step != NULL ? "training steps" : "one attention module");
+    if (setup->step != NULL)
+        g_string_append_printf(out, "%ss", lh_step_word(setup));
+    else
+        g_string_append(out, "one attention module");
     lh_describe_model(setup, out);
     g_string_append_printf(out, ", %u point%s", sweep->points->len,
                            sweep->points->len == 1 ? "" : "s");

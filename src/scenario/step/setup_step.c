@@ -7,6 +7,7 @@
 #include "scenario/step/setup_lora.h"
 #include "scenario/step/setup_optimizer.h"
 #include "scenario/step/setup_packs.h"
+#include "scenario/step/setup_prefill.h"
 #include "scenario/step/setup_recomputation.h"
 #include "sched/common/heads.h"
 #include "sched/pair.h"
@@ -222,8 +223,10 @@ lh_setup_check_step_fields(const LhScenario *s, GError **error)
 {
     const LhField *fields = lh_scenario_fields();
 
-    if (s->step && lh_scenario_has(s, "pass") && s->pass != LH_PASS_BOTH - 1)
-        return lh_scenario_error(s, "pass", error, "a training step always has both passes");
+    if (s->step && s->pass == LH_PASS_BWD - 1)
+        return lh_scenario_error(s, "pass", error,
+                                 "a step has both passes (both), or is the forward pass alone "
+                                 "(fwd), a prefill");
     if (s->step && lh_scenario_has(s, "attention"))
         return lh_scenario_error(s, "attention", error,
                                  "a training step takes the kind of attention from its model");
@@ -500,7 +503,7 @@ lh_setup_step_policy(LhSetupStep *step, LhShard shard, LhCheckpoint checkpoint)
     LhStepParams *p = &step->params;
 
     p->shard = shard;
-    p->checkpoint = checkpoint;
+    p->checkpoint = p->forward_only ? LH_CHECKPOINT_NONE : checkpoint;
     p->behaviour = lh_step_behaviour(step->framework, shard, p->module.attention.dtype);
     p->behaviour.clip = CLIP;
     if (lh_step_loss_in_place(p))
@@ -515,6 +518,8 @@ lh_setup_fill_step(LhSetup *setup, const LhStepSizes *sizes, GError **error)
     LhStepParams *p = &step->params;
     LhCheckpoint checkpoint;
 
+    if (!lh_setup_check_prefill(s, error))
+        return false;
     setup->framework = step->framework = load_framework(setup, sizes->tensor, error);
     if (step->framework == NULL ||
         !lh_setup_optimizer(s, setup->params.attention.dtype, step->framework, error))
@@ -538,6 +543,7 @@ lh_setup_fill_step(LhSetup *setup, const LhStepSizes *sizes, GError **error)
     }
     p->tensor_parallel = sizes->tensor;
     p->data_parallel = sizes->data;
+    p->forward_only = s->pass == LH_PASS_FWD - 1;
     p->model = &step->model;
     if (!set_pipeline(s, sizes, p, error))
         return false;
@@ -548,9 +554,9 @@ lh_setup_fill_step(LhSetup *setup, const LhStepSizes *sizes, GError **error)
     if (!set_offload(setup, p, error) ||
         !lh_setup_recomputation(s, step->framework, &checkpoint, &p->recompute, error))
         return false;
-    lh_setup_step_policy(step,
-                         s->shard < 0 ? (LhShard)step->framework->states_shard : (LhShard)s->shard,
-                         checkpoint);
+    if (p->forward_only)
+        lh_setup_prefill(p);
+    lh_setup_step_policy(step, lh_setup_step_shard(s, step->framework), checkpoint);
     p->learning_rate = LEARNING_RATE;
     return true;
 }

@@ -19,7 +19,8 @@
       .flags = LH_SCENARIO_OF_PROGRAM | LH_SCENARIO_OF_STEP,                                       \
       .choices = lh_shard_names,                                                                   \
       .description = "What of a step's weights, gradients and optimizer state is sharded over "    \
-                     "data- and context-parallel ranks; default: the framework's." },              \
+                     "data- and context-parallel ranks; default: the framework's, in a prefill "   \
+                     "nothing (ddp)." },                                                           \
         { .name = "checkpoint",                                                                    \
           .category = LH_ABOUT_MEMORY,                                                             \
           .type = LH_FIELD_CHOICE,                                                                 \
