@@ -33,7 +33,14 @@ fail_yaml(const YamlReader *r, const yaml_mark_t *mark, const char *message)
                             "%s", message);
 }
 
-/* The next event, which the caller deletes. */
+static bool
+fail_memory(GError **error)
+{
+    g_set_error_literal(error, LH_ERROR, LH_ERROR_RUNTIME, "no memory to read YAML");
+    return false;
+}
+
+/* The next event, which the caller deletes. libyaml has no words for a failed allocation. */
 static bool
 next_event(YamlReader *r, yaml_event_t *event)
 {
@@ -42,9 +49,10 @@ next_event(YamlReader *r, yaml_event_t *event)
 
     if (yaml_parser_parse(&r->parser, event))
         return true;
+    if (p->error == YAML_MEMORY_ERROR || p->problem == NULL)
+        return fail_memory(r->error);
     message = g_strdup_printf("%s%s%s", p->context != NULL ? p->context : "",
-                              p->context != NULL ? ": " : "",
-                              p->problem != NULL ? p->problem : "invalid YAML");
+                              p->context != NULL ? ": " : "", p->problem);
     return fail_yaml(r, &p->problem_mark, message);
 }
 
@@ -244,7 +252,7 @@ lh_settings_yaml(const char *file, const char *text, gsize length, GError **erro
     if (e == NULL)
         return NULL;
     if (!yaml_parser_initialize(&r.parser)) {
-        g_set_error_literal(error, LH_ERROR, LH_ERROR_RUNTIME, "no memory to read YAML");
+        fail_memory(error);
         return NULL;
     }
     yaml_parser_set_encoding(&r.parser, YAML_UTF8_ENCODING);
