@@ -6,7 +6,7 @@
 #include "step/layer_info.h"
 #include "step/step.h"
 
-#define ROUNDINGS_OF_LAYER 16U /* along the path of an activation */
+#define ROUNDINGS_OF_FORWARD_LAYER 16U /* along the path of an activation */
 
 /* A compared tensor: keys or values of a layer, or a row of logits. */
 typedef struct {
@@ -221,13 +221,13 @@ report_errors(const Prefill *c, LhErrorReport *report)
 
             add_tensor(c, &c->halves[layer * HALVES + half],
                        lh_reference_k_rows(&a->attention) * a->attention.head_dim,
-                       ROUNDINGS_OF_LAYER * (layer + 1), &row);
+                       ROUNDINGS_OF_FORWARD_LAYER * (layer + 1), &row);
         }
         row.mean = sqrt(row.mean / c->layers);
         lh_step_add_error(report, row);
     }
     for (guint row = 0; row < c->rows->len; row++)
-        add_tensor(c, &c->logits[row], s->vocabulary, ROUNDINGS_OF_LAYER * (c->layers + 1),
+        add_tensor(c, &c->logits[row], s->vocabulary, ROUNDINGS_OF_FORWARD_LAYER * (c->layers + 1),
                    &logits);
     logits.mean = c->rows->len > 0 ? sqrt(logits.mean / c->rows->len) : NAN;
     lh_step_add_error(report, logits);
