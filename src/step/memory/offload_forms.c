@@ -126,6 +126,7 @@ close_needs(Needs *n, bool wanted[LH_STEP_ROLES])
     }
 }
 
+/* What a row gathers again for others, these read. */
 static void
 want_rows(const Needs *n, const LhStepNode *table, bool wanted[LH_STEP_ROLES])
 {
@@ -133,7 +134,7 @@ want_rows(const Needs *n, const LhStepNode *table, bool wanted[LH_STEP_ROLES])
         for (unsigned i = 0; i < LH_STEP_OPERANDS && has_row(n, table); i++) {
             const LhStepOperand *o = &table->operands[i];
 
-            if (o->kind == LH_STEP_IN && o->what < LH_STEP_E_SUM)
+            if (table->does != LH_STEP_NEED && o->kind == LH_STEP_IN && o->what < LH_STEP_E_SUM)
                 wanted[lh_step_role(n->plan, (LhStepRole)o->what)] = true;
         }
     }
