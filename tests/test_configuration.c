@@ -629,6 +629,22 @@ check_note(const char *file, const char *text, const char *note)
                   "not \"%s\" but:\n%s", note != NULL ? note : "nothing", all->str);
 }
 
+/* Types of states, and what names of optimizers say that is not modelled. */
+START_TEST(optimizers_are_read)
+{
+    static const char part[] = "swift sft --model LLM/Qwen3-8B --max_length 8 --optim ";
+    g_autofree char *paged = g_strconcat(part, "paged_adamw_8bit", NULL);
+    g_autofree char *whole = g_strconcat(part, "paged_adamw", NULL);
+    g_autofree char *fused = g_strconcat(part, "adamw_torch_fused", NULL);
+
+    check_note("f.sh", paged, "paged_adamw_8bit: states stay on the GPU");
+    check_note("f.sh", paged, "moments of the embedding");
+    check_note("f.sh", whole, "paged_adamw: states stay on the GPU");
+    check_lines("f.sh", paged, LINES("framework states.moments=8bit"));
+    check_lines("f.sh", fused, LINES("framework states.step_bytes_per_parameter=0"));
+}
+END_TEST
+
 START_TEST(traps_are_named)
 {
     check_note("f.sh", MEGATRON, NULL);
@@ -704,6 +720,8 @@ START_TEST(what_is_wrong_is_refused)
           "f.sh:1:10: error: pretrain_bert.py trains an encoder" },
         { "f.sh", MEGATRON "--deepspeed --zero-stage 1 --num-experts 128",
           "f.sh:1:346: error: \"num-experts\": found \"128\": Megatron-DeepSpeed's experts" },
+        { "f.sh", "swift sft --model LLM/Qwen3-8B --max_length 8 --optim adafactor",
+          "f.sh:1:47: error: \"optim\": found \"adafactor\"; allowed: adamw_torch, adamw_hf" },
         { "f.py", "x = 1", "f.py:1:1: error: this is a Python program" },
         { "f.sh", "[ -z \"$1\" ] || X=1\nA=\nif [ -z \"$A\" ]; then exit 1; fi\nrun " MEGATRON,
           "f.sh:1:1: error: the script ends in line 3" },
@@ -947,6 +965,6 @@ LH_TEST_MAIN("configuration", megatron_is_a_scenario, megatron_recomputes,
              megatron_deepspeed_is_a_scenario, launchers_are_compared, files_beside_are_read,
              layers_have_experts_as_they_say, impossible_shapes_are_refused, traps_are_named,
              unused_options_are_named, what_is_wrong_is_refused, adapters_are_read,
-             models_that_are_not_said_are_missed, contradictions_are_refused,
+             optimizers_are_read, models_that_are_not_said_are_missed, contradictions_are_refused,
              what_is_not_understood_is_listed, words_are_read_as_what_was_meant,
              differences_are_marked, errors_name_the_file)

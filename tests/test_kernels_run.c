@@ -17,8 +17,10 @@ tolerance(const Run *r, unsigned operand)
     const double by_storage[] = { [LH_STORAGE_FP32] = 1e-5,
                                   [LH_STORAGE_BF16] = 4e-3,
                                   [LH_STORAGE_FP16] = 1e-3,
-                                  [LH_STORAGE_FP64] = 1e-12 };
+                                  [LH_STORAGE_FP64] = 1e-12,
+                                  [LH_STORAGE_INT8] = 1e-3 };
 
+    ck_assert_uint_lt(storage, G_N_ELEMENTS(by_storage));
     /* Logits of 80 and more have an absolute error of their last digit. */
     return by_storage[storage] * (c->variant == LOGITS_20 && storage == LH_STORAGE_FP32 ? 3 : 1);
 }
