@@ -3,13 +3,16 @@
  * Fits the row of a device file for one library's attention kernel to measured times:
  *
  *   fit_attention TABLE.csv DEVICE LIBRARY [--split-keys] [--l2 BYTES] [--tile ROWSxKEYS]
- *                 [--packed] [--resident N] [--judge COLUMN=VALUE]... COLUMN=VALUE...
+ *                 [--packed] [--resident N] [--training] [--judge COLUMN=VALUE]...
+ *                 COLUMN=VALUE...
  *
- * The table has columns batch, seq, q_heads, kv_heads, head_dim and time_ms; all rows are forward
- * and causal. Uses the rows for which every COLUMN=VALUE holds and prints the device's row. Tile,
- * prologue, order and packing are searched among those of known libraries; a tile and packing known
- * from a library's source can be given. Rates and the serving system's terms are the non-negative
- * weights with the least mean absolute relative error, by iterative reweighting. Rows for which a
+ * The table has columns batch, seq, q_heads, kv_heads, head_dim and time_ms; rows are forward and
+ * causal. With --training it also has direction (fwd or bwd) and mask (full or causal), which
+ * conditions fix, and only rates are fitted, no terms of a serving system. Uses the rows for which
+ * every COLUMN=VALUE holds and prints the device's row. Tile, prologue, order and packing are
+ * searched among those of known libraries; a tile and packing known from a library's source can be
+ * given. Rates and the serving system's terms are the non-negative weights with the least mean
+ * absolute relative error, by iterative reweighting. Rows for which a
  * --judge holds are held-out: they only measure the error. Nothing is random.
  */
 #include "base/files/csv.h"
@@ -28,6 +31,7 @@
 #define QUANTILE_FIRST_S 64e-6
 #define ALONE_STEPS 11 /* from 1 down to 0.5 */
 #define ALONE_STEP 0.05
+#define LONGEST_SHARE 0.9 /* of the longest call's time: as long */
 #define ERROR_FLOOR 0.004 /* smaller relative errors have equal weight */
 
 typedef enum { LAUNCH, COOL, HOT, APPEND, QUERIES, ELEMENTS, PARTIALS, SPILLED } Term;
@@ -92,11 +96,11 @@ seconds_of(LhTime time_ps)
 }
 
 static void
-fill_terms(const LhAttentionLoad *load, double tiles_s, double x[TERMS])
+fill_terms(const LhAttentionLoad *load, double tiles_s, bool training, double x[TERMS])
 {
     const double knee = seconds_of(LH_ATTENTION_KNEE_PS);
 
-    x[LAUNCH] = 1;
+    x[LAUNCH] = training ? 0 : 1;
     x[COOL] = load->flops;
     x[HOT] = load->flops * tiles_s / (tiles_s + knee);
     x[APPEND] = load->append_bytes;
@@ -110,6 +114,7 @@ fill_terms(const LhAttentionLoad *load, double tiles_s, double x[TERMS])
 typedef struct {
     const GArray *measured;
     const LhAttentionLoad *loads;
+    bool training; /* loads have no terms of a serving system */
     bool judges;
 } Part;
 
@@ -174,7 +179,8 @@ terms_of(const Part *p, const LhAttentionRow *row, guint i, bool first, double x
     const double seconds = g_array_index(p->measured, Measured, i).seconds;
 
     fill_terms(&p->loads[i],
-               first ? seconds : lh_attention_tiles_seconds(row, p->loads[i].flops, true), x);
+               first ? seconds : lh_attention_tiles_seconds(row, p->loads[i].flops, true),
+               p->training, x);
 }
 
 /* One round of reweighting, by the errors of @row. */
@@ -230,20 +236,21 @@ fit(const Part *p, const LhAttentionRow *tiles)
 typedef struct {
     uint64_t rows, columns;
     bool packed;
-    uint64_t resident; /* thread blocks per SM; the rate of a single one is searched */
+    uint64_t resident;        /* thread blocks per SM; the rate of a single one is searched */
+    bool training, full, bwd; /* the latter two only with the first */
 } Options;
 
 /* --- search -------------------------------------------------------------------------------------
  */
 
 static LhAttentionLoad *
-load_all(const GArray *measured, const LhAttentionRow *row, uint64_t sms)
+load_all(const GArray *measured, const LhAttentionRow *row, uint64_t sms, bool training)
 {
     LhAttentionLoad *loads = g_new(LhAttentionLoad, measured->len);
 
     for (guint i = 0; i < measured->len; i++)
-        loads[i] =
-            lh_attention_load(row, sms, &g_array_index(measured, Measured, i).args, 1, 1, true);
+        loads[i] = lh_attention_load(row, sms, &g_array_index(measured, Measured, i).args, 1, 1,
+                                     !training);
     return loads;
 }
 
@@ -273,8 +280,8 @@ search(const GArray *measured, const LhAttentionRow *from, const Options *given,
             (given->rows > 0 &&
              (row.tiling.rows != given->rows || row.tiling.columns != given->columns)))
             continue;
-        loads = load_all(measured, &row, sms);
-        fitted = fit(&(Part){ measured, loads, false }, &row);
+        loads = load_all(measured, &row, sms, given->training);
+        fitted = fit(&(Part){ measured, loads, given->training, false }, &row);
         fprintf(stderr, "%3d x %3d, prologue %g, %s%s, alone %g: %.2f %% / %.1f %%\n",
                 (int)row.tiling.rows, (int)row.tiling.columns, row.tiling.prologue,
                 row.tiling.order == LH_TILES_LINEAR ? "linear" : "longest first",
@@ -286,6 +293,25 @@ search(const GArray *measured, const LhAttentionRow *from, const Options *given,
         }
     }
     return best;
+}
+
+/* The rate that the longest calls sustain. The curve to it from that of a cool device has one knee;
+ * devices that heat for seconds, as in training, are slower than it says for calls of 100 ms. */
+static void
+take_longest(const Part *p, LhAttentionRow *row)
+{
+    double longest_s = 0, ratio = 0;
+    guint rows = 0;
+
+    for (guint i = 0; i < p->measured->len; i++)
+        longest_s = fmax(longest_s, row_of(p, i) != NULL ? row_of(p, i)->seconds : 0);
+    for (guint i = 0; i < p->measured->len; i++) {
+        if (row_of(p, i) == NULL || row_of(p, i)->seconds < LONGEST_SHARE * longest_s)
+            continue;
+        ratio += lh_attention_tiles_seconds(row, p->loads[i].flops, false) / row_of(p, i)->seconds;
+        rows++;
+    }
+    row->sustained_rate *= ratio / rows;
 }
 
 /* --- input and output ---------------------------------------------------------------------------
@@ -316,12 +342,13 @@ number(const LhCsv *csv, guint row, const char *name, GError **error)
 }
 
 static GArray *
-read_rows(const LhCsv *csv, int argc, char **argv, const GPtrArray *judges, GError **error)
+read_rows(const LhCsv *csv, int argc, char **argv, const GPtrArray *judges, bool full,
+          GError **error)
 {
     g_autoptr(GArray) measured = g_array_new(FALSE, TRUE, sizeof(Measured));
 
     for (guint i = 0; i < lh_csv_rows(csv) && *error == NULL; i++) {
-        Measured m = { .args = { .mask = LH_MASK_CAUSAL } };
+        Measured m = { .args = { .mask = full ? LH_MASK_FULL : LH_MASK_CAUSAL } };
 
         if (!holds(csv, i, argc, argv, error))
             continue;
@@ -330,7 +357,7 @@ read_rows(const LhCsv *csv, int argc, char **argv, const GPtrArray *judges, GErr
         m.args.heads = (uint32_t)number(csv, i, "q_heads", error);
         m.args.groups = (uint32_t)number(csv, i, "kv_heads", error);
         m.args.head_dim = (uint32_t)number(csv, i, "head_dim", error);
-        m.args.pairs = lh_causal_pairs(m.args.nq, m.args.nk, 0);
+        m.args.pairs = full ? m.args.nq * m.args.nk : lh_causal_pairs(m.args.nq, m.args.nk, 0);
         m.seconds = number(csv, i, "time_ms", error) / 1000;
         for (guint k = 0; k < judges->len; k++)
             m.judges |= holds(csv, i, 1, (char **)&judges->pdata[k], error);
@@ -403,25 +430,9 @@ print_bandwidth(const char *name, double bytes_per_s)
 }
 
 static void
-print_row(const char *library, const LhAttentionRow *r, const Fitted *all, guint rows,
-          double holdout_mean, double holdout)
+print_serving(const LhServing *s)
 {
-    const LhServing *s = &r->serving;
-
-    printf("    {\n      \"library\": \"%s\",\n      \"direction\": \"fwd\",\n", library);
-    printf("      \"head_dim\": %d,\n      \"masks\": [\"full\", \"causal\"],\n", (int)r->head_dim);
-    printf("      \"tile_rows\": %d,\n      \"tile_keys\": %d,\n      \"tile_of\": \"queries\",\n",
-           (int)r->tiling.rows, (int)r->tiling.columns);
-    printf("      \"pack_groups\": %s,\n      \"order\": \"%s\",\n      \"prologue\": %g,\n",
-           r->tiling.pack_groups ? "true" : "false",
-           r->tiling.order == LH_TILES_LINEAR ? "linear" : "longest_first", r->tiling.prologue);
-    if (r->tiling.resident > 1)
-        printf("      \"resident\": %d,\n      \"alone\": %g,\n", (int)r->tiling.resident,
-               r->tiling.alone);
-    printf("      \"rate\": \"%.1fTFLOP/s\",\n      \"sustained_rate\": \"%.1fTFLOP/s\",\n",
-           r->rate / 1e12, r->sustained_rate / 1e12);
-    printf("      \"knee\": \"4ms\",\n      \"serving\": { \"launch\": \"%.1fus\"",
-           (double)s->launch_ps / 1e6);
+    printf(",\n      \"serving\": { \"launch\": \"%.1fus\"", (double)s->launch_ps / 1e6);
     print_bandwidth("append", s->append);
     print_bandwidth("queries", s->queries);
     if (s->append_token_ps > 0)
@@ -432,9 +443,37 @@ print_row(const char *library, const LhAttentionRow *r, const Fitted *all, guint
     if (s->l2_bytes > 0 && s->beyond_l2 > 0)
         printf(", \"l2\": \"%dMiB\"", (int)(s->l2_bytes >> 20));
     print_bandwidth("beyond_l2", s->beyond_l2);
-    printf(" },\n      \"residuals\": { \"rows\": %u, \"mean\": %.3f, \"worst\": %.2f, "
+    printf(" }");
+}
+
+static void
+print_row(const char *library, const LhAttentionRow *r, const Options *given, const Fitted *all,
+          const Fitted *held, guint rows)
+{
+    const bool bwd = r->direction == LH_ATTENTION_BWD;
+
+    printf("    {\n      \"library\": \"%s\",\n      \"direction\": \"%s\",\n", library,
+           bwd ? "bwd" : "fwd");
+    printf("      \"head_dim\": %d,\n      \"masks\": [%s],\n", (int)r->head_dim,
+           !given->training ? "\"full\", \"causal\""
+           : given->full    ? "\"full\""
+                            : "\"causal\"");
+    printf("      \"tile_rows\": %d,\n      \"tile_keys\": %d,\n      \"tile_of\": \"%s\",\n",
+           (int)r->tiling.rows, (int)r->tiling.columns, bwd ? "keys" : "queries");
+    printf("      \"pack_groups\": %s,\n      \"order\": \"%s\",\n      \"prologue\": %g,\n",
+           r->tiling.pack_groups ? "true" : "false",
+           r->tiling.order == LH_TILES_LINEAR ? "linear" : "longest_first", r->tiling.prologue);
+    if (r->tiling.resident > 1)
+        printf("      \"resident\": %d,\n      \"alone\": %g,\n", (int)r->tiling.resident,
+               r->tiling.alone);
+    printf("      \"rate\": \"%.1fTFLOP/s\",\n      \"sustained_rate\": \"%.1fTFLOP/s\",\n",
+           r->rate / 1e12, r->sustained_rate / 1e12);
+    printf("      \"knee\": \"4ms\"");
+    if (!given->training)
+        print_serving(&r->serving);
+    printf(",\n      \"residuals\": { \"rows\": %u, \"mean\": %.3f, \"worst\": %.2f, "
            "\"holdout_mean\": %.3f, \"holdout\": %.2f",
-           rows, all->mean, all->worst, holdout_mean, holdout);
+           rows, all->mean, all->worst, held->mean, held->worst);
 }
 
 static bool
@@ -445,10 +484,9 @@ run(int argc, char **argv, GError **error)
     g_autoptr(LhDevice) device = csv == NULL ? NULL : lh_device_load(argv[2], error);
     g_autoptr(GArray) measured = NULL;
     g_autofree LhAttentionLoad *loads = NULL;
-    double holdout_mean, holdout;
     g_autoptr(GPtrArray) judges = g_ptr_array_new();
     Options given = { 0 };
-    Fitted all = { 0 };
+    Fitted all = { 0 }, held = { 0 };
     guint rows;
     int at = 4;
 
@@ -477,19 +515,31 @@ run(int argc, char **argv, GError **error)
         given.resident = (uint64_t)strtoull(argv[at + 1], NULL, 10);
         at += 2;
     }
+    if (at < argc && strcmp(argv[at], "--training") == 0) {
+        given.training = true;
+        at++;
+    }
     for (; at + 1 < argc && strcmp(argv[at], "--judge") == 0; at += 2)
         g_ptr_array_add(judges, argv[at + 1]);
-    measured = read_rows(csv, argc - at, argv + at, judges, error);
+    for (int i = at; i < argc; i++) {
+        given.full |= strcmp(argv[i], "mask=full") == 0;
+        given.bwd |= strcmp(argv[i], "direction=bwd") == 0;
+    }
+    measured = read_rows(csv, argc - at, argv + at, judges, given.full, error);
     if (measured == NULL)
         return false;
     g_assert(measured->len > TERMS);
+    row.direction = given.bwd ? LH_ATTENTION_BWD : LH_ATTENTION_FWD;
+    row.tiling.of_keys = given.bwd;
     row.head_dim = g_array_index(measured, Measured, 0).args.head_dim;
     row = search(measured, &row, &given, device->sm_count);
-    loads = load_all(measured, &row, device->sm_count);
-    rows = judge(&(Part){ measured, loads, false }, &row, &all.mean, &all.worst);
-    judge(&(Part){ measured, loads, true }, &row, &holdout_mean, &holdout);
-    print_row(argv[3], &row, &all, rows, holdout_mean, holdout);
-    print_quantiles(&(Part){ measured, loads, false }, &row);
+    loads = load_all(measured, &row, device->sm_count, given.training);
+    rows = judge(&(Part){ measured, loads, given.training, false }, &row, &all.mean, &all.worst);
+    judge(&(Part){ measured, loads, given.training, true }, &row, &held.mean, &held.worst);
+    if (given.training)
+        take_longest(&(Part){ measured, loads, true, false }, &row);
+    print_row(argv[3], &row, &given, &all, &held, rows);
+    print_quantiles(&(Part){ measured, loads, given.training, false }, &row);
     printf("      \"provenance\": \"fitted\"\n    }\n");
     return true;
 }
@@ -502,7 +552,8 @@ main(int argc, char **argv)
     if (argc < 4) {
         fprintf(stderr,
                 "usage: %s TABLE.csv DEVICE LIBRARY [--split-keys] [--l2 BYTES] "
-                "[--tile ROWSxKEYS] [--packed] [--resident N] [--judge COLUMN=VALUE]... "
+                "[--tile ROWSxKEYS] [--packed] [--resident N] [--training] "
+                "[--judge COLUMN=VALUE]... "
                 "COLUMN=VALUE...\n",
                 argv[0]);
         return 2;
