@@ -277,13 +277,34 @@ START_TEST(sim_products_go_by_tiles)
     ck_assert_double_eq_tol(product_rate(device, 384, 1152, 8192) /
                                 (54.0 / 108 * 8192 / (8192 + 256) * 0.85 * peak),
                             1, 1e-6);
-    lh_product_seconds(device, &wave, &rounding);
+    lh_product_seconds(device, &wave, peak, &rounding);
     ck_assert_double_eq_tol(rounding, 108.0 / 54, 1e-12);
     /* 64 rows read all weights, 4,096 x 16,384 elements of 2 bytes. */
     ck_assert_double_eq_tol(2.0 * 64 * 16384 * 4096 / product_rate(device, 64, 16384, 4096) *
                                 2039e9 * 0.78 /
                                 (2.0 * (64.0 * 4096 + 4096.0 * 16384 + 64.0 * 16384)),
                             1, 1e-6);
+}
+END_TEST
+
+/* Stated, and assumed to be 1/32 of the 16-bit peak. 1,188 tiles are whole waves. */
+START_TEST(sim_products_in_fp32_take_their_rate)
+{
+    const LhKernelArgs args = { .product = { .m = 4224, .n = 9216, .k = 1 << 20, .fp32 = true } };
+    static const struct {
+        const char *device;
+        double rate;
+    } rows[] = { { "a100-sxm-80g", 312e12 / 32 }, { "h100-sxm", 33.4e12 } };
+
+    for (gsize i = 0; i < G_N_ELEMENTS(rows); i++) {
+        g_autoptr(LhDevice) device = lh_device_load(rows[i].device, NULL);
+        const double flops = 2.0 * 4224 * 9216 * (1 << 20);
+        LhProvenance p;
+        const double seconds =
+            (double)cost_by(LH_COST_DEVICE, device, LH_KERNEL_ID_product, &args, &p) / 1e12;
+
+        ck_assert_double_eq_tol(flops / seconds / rows[i].rate, 1, 0.02);
+    }
 }
 END_TEST
 
@@ -728,9 +749,9 @@ END_TEST
 LH_TEST_MAIN("sim_cost", sim_one_rank_costs_one_device, sim_kernel_times_are_the_formulas,
              sim_costs_say_how_far_to_trust_them, sim_traffic_is_of_the_operands_type,
              sim_kernels_by_position_take_their_curve, sim_products_go_by_tiles,
-             sim_layers_go_by_shape_and_traffic, sim_dense_flops_are_products,
-             sim_matrix_products_run_at_a_share_of_the_peak, sim_other_cost_modes_count_attention,
-             sim_compute_streams_fill_the_last_wave, sim_calls_are_surrounded_by_copies,
-             sim_merges_of_slices_copy, sim_calls_are_trusted_as_their_file,
-             sim_runs_are_trusted_as_the_weakest_part, sim_hosts_hold_up_calls,
-             sim_calls_cost_the_same_again)
+             sim_products_in_fp32_take_their_rate, sim_layers_go_by_shape_and_traffic,
+             sim_dense_flops_are_products, sim_matrix_products_run_at_a_share_of_the_peak,
+             sim_other_cost_modes_count_attention, sim_compute_streams_fill_the_last_wave,
+             sim_calls_are_surrounded_by_copies, sim_merges_of_slices_copy,
+             sim_calls_are_trusted_as_their_file, sim_runs_are_trusted_as_the_weakest_part,
+             sim_hosts_hold_up_calls, sim_calls_cost_the_same_again)

@@ -154,6 +154,7 @@ const LhArgsRow lh_args_rows[LH_ARGS_KINDS] = {
             ARG("experts", product.experts),
             ARG("batch", product.layout.batch),
             ARG("members", product.layout.members),
+            ARG("fp32", product.fp32),
             END,
         },
         .fits = product_fits,

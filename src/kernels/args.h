@@ -90,6 +90,7 @@ typedef struct {
             uint64_t m, n, k;
             uint32_t experts;
             LhHeadsLayout layout;
+            bool fp32; /* multiplied in fp32, without matrix units: same result, other time */
         } product;
         struct {
             uint64_t count;

@@ -157,6 +157,7 @@ static const FormField form_fields[] = {
     FIELD(base, REAL),       FIELD(choices, UINT),    FIELD(learning_rate, REAL),
     FIELD(beta1, REAL),      FIELD(beta2, REAL),      FIELD(weight_decay, REAL),
     FIELD(clip, REAL),       FIELD(bytes, UINT),      FIELD(beside, UINT),
+    FIELD(fp32, FLAG),
 };
 
 static const FormField *

@@ -258,6 +258,9 @@ static const LhField op_fields[] = {
       .description = "Tokens of all ranks that a loss is averaged over." },
     { AT(LhFormOp, epsilon, DOUBLE), .min = 0, .max = FACTOR_MAX,
       .description = "Epsilon of norms (under the root) and of the optimizer; 0 if absent." },
+    { AT(LhFormOp, fp32, BOOL),
+      .description = "Whether a matrix product is computed in fp32, without matrix units: the same "
+                     "result in more time. False if absent." },
     { AT(LhFormOp, adds, BOOL),
       .description =
           "For gradients of norms: dx is accumulated into, and `first` applies to dw only." },

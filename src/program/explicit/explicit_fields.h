@@ -68,7 +68,7 @@ typedef struct {
     uint64_t experts, choices, members, rows, width, vocabulary, first_row, count, tokens, start,
         traffic;
     double epsilon, base, learning_rate, beta1, beta2, weight_decay, clip;
-    bool adds;
+    bool adds, fp32;
     int64_t q_start, q_part_step, k_start, k_part_step, stride;
     bool first, reversed;
     uint64_t states;

@@ -415,10 +415,16 @@ product_seconds(LhCost *cost, const LhOp *op, uint64_t bytes, double *rounding)
     const LhProductShape shape =
         lh_product_shape(lh_kernels[op->compute.kernel], &op->compute.args);
     const double memory_s = memory_seconds(cost, bytes);
+    const LhDevice *device = cost->device;
+    const bool fp32 = op->compute.args.product.fp32;
+    const double rate =
+        fp32 ? lh_device_fp32_rate(device) : device->matrix_rate * device->matrix_efficiency;
     double waves;
-    const double matrix_s = lh_product_seconds(cost->device, &shape, &waves);
+    const double matrix_s = lh_product_seconds(device, &shape, rate, &waves);
 
-    use(cost, cost->device->matrix_provenance);
+    use(cost, !fp32                   ? device->matrix_provenance
+              : device->fp32_rate > 0 ? device->fp32_from.provenance
+                                      : LH_PROVENANCE_ASSUMED);
     if (matrix_s < memory_s)
         return memory_s;
     *rounding = waves;

@@ -13,6 +13,9 @@
 
 #include <string.h>
 
+/* An A100 and an H100 have a sixteenth and a fifteenth of their 16-bit peak outside matrix units;
+ * an H100 reaches half of that (devices/h100-sxm.json). */
+#define FP32_SHARE (1 / 32.0)
 /* No measurement is published; the throughput of LASP and flash-linear-attention suggests a quarter
  * to a third. */
 #define LINEAR_EFFICIENCY 0.3
@@ -318,4 +321,10 @@ lh_device_usable_bytes(const LhDevice *device, double margin)
 
     g_assert(margin >= 0 && margin <= 1);
     return capacity - MIN(capacity, context) - MIN(capacity - MIN(capacity, context), margin_bytes);
+}
+
+double
+lh_device_fp32_rate(const LhDevice *device)
+{
+    return device->fp32_rate > 0 ? device->fp32_rate : FP32_SHARE * device->matrix_rate;
 }

@@ -107,6 +107,8 @@ typedef struct {
     int matrix_provenance;
     double linear_efficiency; /* fraction reached by kernels of linear attention; 0: unknown */
     LhEvidence linear_from;
+    double fp32_rate; /* of products in fp32, without matrix units, flop/s; 0: unknown */
+    LhEvidence fp32_from;
     uint64_t memory_capacity; /* bytes */
     double memory_bandwidth;  /* peak, bytes/s; nocheck:unit: named as in the file */
     double memory_efficiency; /* fraction of the peak reached by elementwise kernels, (0, 1] */
@@ -175,6 +177,9 @@ void lh_device_use_library(LhDevice *device, const char *library);
 
 /* Fraction of the peak reached by kernels of linear attention, stated or assumed. */
 double lh_device_linear_efficiency(const LhDevice *device);
+
+/* Flop/s of products in fp32, without matrix units, stated or assumed. */
+double lh_device_fp32_rate(const LhDevice *device);
 
 /* Memory used by context and libraries, stated or assumed. */
 uint64_t lh_device_context_bytes(const LhDevice *device);

@@ -138,6 +138,20 @@ static const LhField linear_fields[] = {
     { .name = NULL },
 };
 
+static const LhField fp32_fields[] = {
+    { .name = "rate",
+      .type = LH_FIELD_UNIT,
+      .offset = offsetof(LhDevice, fp32_rate),
+      .flags = LH_FIELD_REQUIRED,
+      .unit = LH_UNIT_FLOPS,
+      .min = LH_RATE_MIN,
+      .max = LH_RATE_MAX,
+      .description = "Rate that large products in fp32 reach." },
+    LH_FIELDS_EVIDENCE(LhDevice, fp32_from, LH_FIELD_REQUIRED, LH_DEVICE_TEXT_MAX, "the rate",
+                       "the rate comes"),
+    { .name = NULL },
+};
+
 /* SHARED rows are also those of profiles. */
 const LhField lh_device_fields[] = {
     { .name = "schema",
@@ -188,6 +202,12 @@ const LhField lh_device_fields[] = {
       .offset = 0, /* decoded into LhDevice itself */
       .fields = linear_fields,
       .description = "Efficiency of linear attention. Absent: 0.3 of the peak, which is assumed." },
+    { .name = "fp32_products",
+      .type = LH_FIELD_OBJECT,
+      .offset = 0, /* decoded into LhDevice itself */
+      .fields = fp32_fields,
+      .description = "Products in fp32, without matrix units. Absent: 1/32 of the peak, which is "
+                     "assumed." },
     { .name = "memory_capacity",
       .type = LH_FIELD_UNIT,
       .offset = offsetof(LhDevice, memory_capacity),

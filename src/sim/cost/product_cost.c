@@ -34,10 +34,10 @@ ceil_ratio(uint64_t a, uint64_t b)
 }
 
 double
-lh_product_seconds(const LhDevice *device, const LhProductShape *shape, double *rounding)
+lh_product_seconds(const LhDevice *device, const LhProductShape *shape, double rate,
+                   double *rounding)
 {
     const double sms = (double)device->sm_count;
-    const double rate = device->matrix_rate * device->matrix_efficiency;
     double best = INFINITY;
 
     *rounding = 1;

@@ -12,4 +12,5 @@
  * without memory limits. Tiles of all products share waves. Sets @rounding to whole waves over
  * waves needed, at least 1.
  */
-double lh_product_seconds(const LhDevice *device, const LhProductShape *shape, double *rounding);
+double lh_product_seconds(const LhDevice *device, const LhProductShape *shape, double rate,
+                          double *rounding);
