@@ -174,7 +174,8 @@ random_framework(Dice *dice)
 {
     GString *out = g_string_new("{\"schema\": \"longhaul.framework/1\", \"name\": \"random\", "
                                 "\"source\": \"x\", \"fsdp\": {");
-    Dice states = { .seed = dice->seed + 1 }; /* of its own: the rest of a seed stays as it was */
+    /* Of their own: the rest of a seed stays as it was. */
+    Dice states = { .seed = dice->seed + 1 }, kept = { .seed = dice->seed + 2 };
 
     add_fact(out, "unit", one_in(dice, 3) ? "\"model\"" : "\"layer\"");
     add_number(out, "prefetch", roll(dice, 3));
@@ -191,9 +192,13 @@ random_framework(Dice *dice)
     add_fact(out, "master", yes(one_in(&states, 2)));
     add_fact(out, "moments", one_in(&states, 3) ? "\"8bit\"" : random_type(&states));
     add_number(out, "step_bytes_per_parameter", ROLL_OF(dice, 0, 2, 4));
+    add_fact(out, "alone", random_type(&kept));
     g_string_append(out, "}, \"kernels\": {");
     add_number(out, "unfused", ROLL_OF(dice, 0, 0, 5));
+    add_number(out, "norm_kept", ROLL_OF(&kept, 0, 6));
+    add_number(out, "glu_kept", ROLL_OF(&kept, 0, 2, 3));
     g_string_append(out, "}, \"logits\": {");
+    add_fact(out, "chunk_products", random_type(&kept));
     add_number(out, "fp32_bytes", ROLL_OF(dice, 0, 4));
     add_number(out, "gradient_bytes", ROLL_OF(dice, 0, 4));
     g_string_append(out, "}, \"tp\": {");

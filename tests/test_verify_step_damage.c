@@ -545,6 +545,8 @@ change_argument(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
             a->product.k--;
         else if (variant == 2 && a->product.experts > 1)
             a->product.experts--;
+        else if (variant == 3)
+            a->product.fp32 = !a->product.fp32;
         else
             return false;
         return true;

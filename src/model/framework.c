@@ -97,6 +97,9 @@ static const Row setting_rows[] = {
          "Whether buckets are copies in addition to the gradients of replicated weights."),
     FLAG("zero", "gather_overlap", zero_gather_overlap, 0,
          "Whether the weight all-gather of ZeRO-1 and 2 overlaps the next forward pass."),
+    CHOICE("states", "alone", states_alone, lh_state_type_names, LH_TYPE_FP32,
+           "activation: with one data-parallel rank nothing shards or casts the 16-bit parameters; "
+           "gradients and moments have their type, and there is no fp32 copy. fp32: as otherwise."),
     FLAG("states", "master", states_master, 1,
          "Whether the optimizer keeps an fp32 master copy of the weights."),
     CHOICE("states", "moments", states_moments, lh_moments_type_names, LH_STATE_FP32,
@@ -124,6 +127,12 @@ static const Row setting_rows[] = {
          "Bytes per element of the hidden state that a layer's unfused kernels (fused in other "
          "frameworks) write and keep for the backward pass; they are written and read in the "
          "forward pass, with twice that traffic in the backward pass."),
+    REAL("kernels", "norm_kept", kernels_norm_kept, BYTES_PER_MAX, 0,
+         "Bytes per element of its input that an RMS norm keeps for the backward pass beside input "
+         "and result; its traffic is that of the norm."),
+    REAL("kernels", "glu_kept", kernels_glu_kept, BYTES_PER_MAX, 0,
+         "Bytes per element of the inner width that act(gate) x up keeps for the backward pass "
+         "beside gate, up and result, likewise."),
     REAL("kernels", "loss", kernels_loss, BYTES_PER_MAX, 30,
          "Memory traffic of the loss, forward and backward, bytes per logit."),
     REAL("kernels", "optimizer", kernels_optimizer, BYTES_PER_MAX, 28,
@@ -154,6 +163,9 @@ static const Row setting_rows[] = {
          "Bytes of a logit's gradients held in addition to the others."),
     CHOICE("logits", "loss", logits_loss, lh_loss_names, LH_LOSS_EAGER,
            "Default of --loss: how the loss is computed, and whether in chunks with the head."),
+    CHOICE("logits", "chunk_products", logits_chunk_products, lh_state_type_names,
+           LH_TYPE_ACTIVATION,
+           "Type of the head's products in a chunked loss; fp32: without matrix units."),
     ROW("logits", "chunk_rows", logits_chunk_rows, LH_FIELD_UINT, .max = CHUNK_MAX_ROWS,
         .preset = 0,
         .description =

@@ -119,6 +119,7 @@ typedef struct {
     /* Per parameter that the rank updates; > 0: a copy made for the optimizer step. */
     double states_step_bytes;
     int states_checkpoint; /* LhCheckpoint: the default of scenarios */
+    int states_alone;      /* LhStateType: types of states with one data-parallel rank */
     int states_shard;      /* LhShard: the default of scenarios */
     /* Forward memory traffic of small kernels, bytes read and written per 16-bit element; the
      * backward pass has twice that. Loss and optimizer: traffic of the whole step. */
@@ -130,6 +131,7 @@ typedef struct {
     /* Per element of the hidden state, once per layer: written by other, unfused kernels for the
      * backward pass, and held until then (step/memory/liveness.c). */
     double kernels_unfused;
+    double kernels_norm_kept, kernels_glu_kept;
     double kernels_loss;      /* per logit */
     double kernels_optimizer; /* per parameter that the rank updates */
     /* Private: lh_framework_touched_bytes() with the states that this applies to. */
@@ -152,6 +154,7 @@ typedef struct {
     int logits_loss;                /* LhLoss: the default of scenarios */
     uint64_t
         logits_chunk_rows; /* of its chunks; 0: by the rule of the kind (step/memory/tiles.h) */
+    int logits_chunk_products; /* LhStateType: of the head's products of chunks (loss chunked) */
     /* Tensor parallelism with sequence parallelism, Megatron-LM's. */
     bool tp_overlap_gather;  /* the backward pass gathers x while dgrad runs */
     bool tp_overlap_scatter; /* the reduce-scatter of dx runs while wgrad runs */

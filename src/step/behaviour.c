@@ -72,6 +72,8 @@ lh_step_behaviour(const LhFramework *f, LhShard shard, LhDtype activation)
         .activation_traffic = (uint32_t)f->kernels_activation,
         .residual_traffic = (uint32_t)f->kernels_residual,
         .unfused_bytes = (uint32_t)f->kernels_unfused,
+        .norm_kept_bytes = (uint32_t)f->kernels_norm_kept,
+        .glu_kept_bytes = (uint32_t)f->kernels_glu_kept,
         .unfused_loss = unfused_loss(f),
         .loss_traffic = (uint32_t)f->kernels_loss,
         .optimizer_traffic = (uint32_t)lh_framework_optimizer_traffic(f),

@@ -98,6 +98,7 @@ product_args(const LhStepPlan *plan, const LhStepNode *node, uint32_t layer)
     args.product.m /= MAX(lh_step_tiles(plan, (LhStepTiling)node->tiling), 1);
     if (lh_step_rows((LhStepRole)node->operands[0].what).last)
         args.product.m = plan->params.module.attention.batch;
+    args.product.fp32 = node->matrix == LH_STEP_W_HEAD && plan->params.behaviour.head_fp32;
     return args;
 }
 

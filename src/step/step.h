@@ -71,6 +71,9 @@ typedef struct {
     uint32_t norm_traffic, rotary_traffic, glu_traffic, activation_traffic, residual_traffic;
     /* Per element of the hidden state, written and kept by each layer. */
     uint32_t unfused_bytes;
+    /* Kept by each layer: per element of the inputs of its RMS norms, and of the gated product. */
+    uint32_t norm_kept_bytes, glu_kept_bytes;
+    bool head_fp32;             /* the head's products are computed in fp32 */
     uint32_t unfused_loss;      /* per logit, in addition to the tables */
     uint32_t loss_traffic;      /* per logit */
     uint32_t optimizer_traffic; /* per parameter */

@@ -7,6 +7,7 @@
 
 #include "step/kernel_args.h"
 #include "step/lora.h"
+#include "step/memory/kept_beside.h"
 #include "step/memory/tiles.h"
 #include "step/sharding.h"
 
@@ -41,10 +42,10 @@ lh_step_new_role(LhStepRecorder *r, LhStepRole role, uint32_t layer)
         .what = (uint8_t)lh_step_role(r->plan, role),
         .layer = (uint16_t)layer,
     };
-    const LhStepBehaviour *b = &r->plan->params.behaviour;
-    const uint32_t unfused_bytes = role == LH_STEP_X1             ? b->unfused_bytes
-                                   : role == LH_STEP_DLOGITS_FP32 ? b->unfused_loss
-                                                                  : 0;
+    const uint64_t unfused_bytes = role == LH_STEP_X1 ? lh_step_layer_beside_bytes(r->plan, layer)
+                                   : role == LH_STEP_DLOGITS_FP32
+                                       ? r->plan->params.behaviour.unfused_loss
+                                       : 0;
     const LhStepTensor unfused = {
         .family = LH_STEP_OF_UNFUSED,
         .what = role == LH_STEP_X1 ? LH_STEP_W_NORM2 : LH_STEP_W_HEAD,

@@ -5,6 +5,7 @@
 #include "step/tensor_sizes.h"
 
 #include "step/lora.h"
+#include "step/memory/kept_beside.h"
 #include "step/step_private.h"
 
 #include "kernels/layer.h"
@@ -517,19 +518,19 @@ shape_of_rank(const LhStepPlan *plan, LhStepFamily family, uint32_t stage)
     }
 }
 
-/* Size given by the framework per element of the rank's rows, or per logit, rounded up to whole
- * elements. */
+/* Size given by the framework, of a layer or per logit, rounded up to whole elements. */
 static LhStepShape
 shape_of_unfused(const LhStepPlan *plan, const LhStepTensor *tensor)
 {
-    const LhStepBehaviour *b = &plan->params.behaviour;
     const bool of_loss = tensor->what == LH_STEP_W_HEAD;
     LhStepShape shape =
         lh_step_role_shape(plan, of_loss ? LH_STEP_DLOGITS_FP32 : LH_STEP_X1, tensor->layer);
-    const uint64_t each = lh_dtype_bytes(shape.dtype), count = shape.part_bytes / each;
+    const uint64_t each = lh_dtype_bytes(shape.dtype);
+    const uint64_t bytes =
+        of_loss ? shape.part_bytes / each * plan->params.behaviour.unfused_loss
+                : (lh_step_layer_beside_bytes(plan, tensor->layer) + shape.parts - 1) / shape.parts;
 
-    shape.part_bytes = (count * (of_loss ? b->unfused_loss : b->unfused_bytes) + each - 1) / each;
-    shape.part_bytes *= each;
+    shape.part_bytes = (bytes + each - 1) / each * each;
     return shape;
 }
 

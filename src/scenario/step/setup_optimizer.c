@@ -78,6 +78,17 @@ set_moments(const LhScenario *s, LhDtype dtype, LhFramework *framework, GError *
     return true;
 }
 
+void
+lh_setup_alone(LhFramework *f, uint32_t data_ranks)
+{
+    if (!lh_setup_is_alone(f, data_ranks))
+        return;
+    f->states_master = f->ddp_bucket_copies = false;
+    f->states_moments = LH_STATE_ACTIVATION;
+    f->states_gradient = f->ddp_gradient_reduce = LH_TYPE_ACTIVATION;
+    f->states_shard = LH_SHARD_DDP;
+}
+
 bool
 lh_setup_optimizer(const LhScenario *s, LhDtype dtype, LhFramework *framework, GError **error)
 {

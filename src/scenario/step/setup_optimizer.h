@@ -14,6 +14,17 @@
 bool lh_setup_optimizer(const LhScenario *scenario, LhDtype dtype, LhFramework *framework,
                         GError **error);
 
+/* Whether the states of a step with @data_ranks data- and context-parallel ranks have the type of
+ * the activations, since nothing shards or casts the parameters. */
+static inline bool
+lh_setup_is_alone(const LhFramework *framework, uint32_t data_ranks)
+{
+    return data_ranks == 1 && framework->states_alone == LH_TYPE_ACTIVATION;
+}
+
+/* Sets the types of such states in @framework. */
+void lh_setup_alone(LhFramework *framework, uint32_t data_ranks);
+
 #define LH_OPTIMIZER_FIELD(member, names, text)                                                    \
     {                                                                                              \
         .name = #member, .category = LH_ABOUT_TRAINED, .type = LH_FIELD_CHOICE,                    \

@@ -506,6 +506,10 @@ lh_setup_step_policy(LhSetupStep *step, LhShard shard, LhCheckpoint checkpoint)
     p->checkpoint = p->forward_only ? LH_CHECKPOINT_NONE : checkpoint;
     p->behaviour = lh_step_behaviour(step->framework, shard, p->module.attention.dtype);
     p->behaviour.clip = CLIP;
+    if (lh_setup_is_alone(step->framework, p->data_parallel * p->module.ranks))
+        p->behaviour.gradients_stay = false; /* they are made by the backward pass */
+    p->behaviour.head_fp32 =
+        step->framework->logits_chunk_products == LH_TYPE_FP32 && p->loss == LH_LOSS_CHUNKED;
     if (lh_step_loss_in_place(p))
         lh_step_fuse_loss(&p->behaviour);
 }
@@ -521,8 +525,10 @@ lh_setup_fill_step(LhSetup *setup, const LhStepSizes *sizes, GError **error)
     if (!lh_setup_check_prefill(s, error))
         return false;
     setup->framework = step->framework = load_framework(setup, sizes->tensor, error);
-    if (step->framework == NULL ||
-        !lh_setup_optimizer(s, setup->params.attention.dtype, step->framework, error))
+    if (step->framework == NULL)
+        return false;
+    lh_setup_alone(step->framework, sizes->data * sizes->context);
+    if (!lh_setup_optimizer(s, setup->params.attention.dtype, step->framework, error))
         return false;
     lh_constants_apply_framework(&s->constants, step->framework);
     step->model = *setup->model;

@@ -184,12 +184,18 @@ is_kept(const LhStepList *list, const LhStepTensor *tensor)
     return forward && last->does != LH_STEP_CALL_EXCHANGE && last->phase != LH_PHASE_FORWARD;
 }
 
+static bool
+is_family_beside(uint32_t family)
+{
+    return family == LH_STEP_OF_UNFUSED || family == LH_STEP_OF_HOST_UNFUSED;
+}
+
 /* Whether the tensor belongs to an unfused kernel: it has the live range of the tensor before it in
  * the list. */
 static bool
 is_beside(const LhStepTensor *tensor)
 {
-    return tensor->family == LH_STEP_OF_UNFUSED || tensor->family == LH_STEP_OF_HOST_UNFUSED;
+    return is_family_beside(tensor->family);
 }
 
 static void
@@ -277,6 +283,8 @@ lh_step_variant(const LhStepPlan *plan, LhStepFamily family, uint8_t what, uint3
     const uint32_t at = MIN(layer, plan->layers - 1);
     const bool dense = lh_step_is_dense(plan, at);
 
+    if (is_family_beside(family) && what == LH_STEP_W_NORM2)
+        return (LhStepVariant){ dense ? 0 : 1, dense ? "" : "_experts" };
     switch (family == LH_STEP_OF_ROLE || family == LH_STEP_OF_HOST || family == LH_STEP_OF_RESULT
                 ? role_depends((LhStepRole)what)
                 : weight_depends((LhStepWeight)what)) {

@@ -7,6 +7,7 @@
 #include "step/memory/offload_forms.h"
 
 #include "step/lora.h"
+#include "step/memory/kept_beside.h"
 #include "step/memory/recomputation.h"
 #include "step/step_private.h"
 
@@ -43,7 +44,7 @@ bytes_of(const Needs *n, LhStepRole role)
                                    .layer = (uint16_t)n->layer };
     uint64_t bytes = shape.parts * shape.part_bytes;
 
-    if (role == LH_STEP_X1 && n->plan->params.behaviour.unfused_bytes > 0) {
+    if (role == LH_STEP_X1 && lh_step_layer_beside_bytes(n->plan, n->layer) > 0) {
         const LhStepShape beside = lh_step_tensor_shape(n->plan, &unfused);
 
         bytes += beside.parts * beside.part_bytes;

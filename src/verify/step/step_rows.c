@@ -293,6 +293,8 @@ check_product_rows(LhStepValues *v, uint32_t g, const LhTableRow *row)
         { "experts", MAX(a->product.experts, 1), MAX(want.product.experts, 1) },
         { "batch", a->product.layout.batch, want.product.layout.batch },
         { "members", a->product.layout.members, want.product.layout.members },
+        { "fp32", a->product.fp32,
+          v->params->behaviour.head_fp32 && row->node->matrix == LH_STEP_W_HEAD },
     };
 
     return check_arguments(v, g, arguments, G_N_ELEMENTS(arguments));
