@@ -14,7 +14,7 @@
  * Their ops are read and compared, their allocs and frees are counted one by one, and all other
  * counts of the last period are added once per skipped period. The engine's clock and op numbers
  * continue as if the periods were not in the program; LhEngine.skipped_ps and LhSimRank.skipped_ops
- * hold what was skipped (docs/reference/model.md, "Folding and fast-forward").
+ * hold what was skipped (docs/internals/engine.md, "Fast-forward").
  */
 #pragma once
 

@@ -5,7 +5,7 @@
  * and, optionally, the load of links. Ops are written as they end, so memory does not grow with the
  * run.
  *
- * Formats (see docs/manual/using.md): Perfetto's protobuf and Chrome's JSON. Viewers count in
+ * Formats (see docs/manual/traces.md): Perfetto's protobuf and Chrome's JSON. Viewers count in
  * nanoseconds: the start and the end of every op are rounded down to one, and its picoseconds stand
  * beside them.
  */
