@@ -77,6 +77,18 @@ experts_fit(const LhKernelArgs *a)
            is_within(ELEMENTS_MAX, a->experts.rows, a->experts.width, a->experts.choices);
 }
 
+/* Flops of the largest product; elements of all slices. */
+static bool
+muon_fits(const LhKernelArgs *a)
+{
+    const LhProductShape m = lh_muon_matrices(a);
+    uint64_t rows;
+
+    return !__builtin_mul_overflow(m.matrices, m.rows, &rows) &&
+           is_within(CALL_MAX / 4, rows, m.rows, m.columns) &&
+           is_within(ELEMENTS_MAX, a->muon.rows, a->muon.width, a->muon.slices);
+}
+
 /* ---- elements that traffic applies to ---- */
 
 static uint64_t
@@ -234,6 +246,26 @@ const LhArgsRow lh_args_rows[LH_ARGS_KINDS] = {
         },
         .traffic = AT(optimizer.traffic),
         .traffic_elements = optimizer_count,
+    },
+    [LH_ARGS_MUON] = {
+        .members = (const LhArgMember[]){
+            NEEDED("rows", muon.rows),
+            NEEDED("width", muon.width),
+            ARG("experts", muon.experts),
+            ARG("halves", muon.halves),
+            ARG("slices", muon.slices),
+            ARG("replicas", muon.replicas),
+            ARG("slice", muon.slice),
+            ARG("by_rows", muon.by_rows),
+            ARG("a", muon.a),
+            ARG("b", muon.b),
+            ARG("c", muon.c),
+            ARG("factor", muon.factor),
+            END,
+        },
+        .fits = muon_fits,
+        .limited = "rows",
+        .limit = "a call may have at most 2^60 flops",
     },
     [LH_ARGS_COPY] = {
         .members = (const LhArgMember[]){

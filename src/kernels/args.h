@@ -50,6 +50,7 @@ typedef enum {
     LH_ARGS_HEADS,     /* between rows outside attention and tensors by heads */
     LH_ARGS_EXPERTS,   /* dispatch of rows to experts, and combine */
     LH_ARGS_OPTIMIZER, /* passes over the parameters of a shard */
+    LH_ARGS_MUON,      /* orthogonalisation of whole matrices */
     LH_ARGS_COPY,      /* copies between device and host */
     LH_ARGS_NONE,      /* placeholders for work outside the attention module */
     LH_ARGS_KINDS
@@ -129,6 +130,18 @@ typedef struct {
             double clip;      /* maximum norm of the gradients; 0: no clipping */
             uint32_t traffic; /* as above */
         } optimizer;
+        /* Matrices of a weight of `rows` x `width`, in `experts` blocks of rows (0 and 1: one) and
+         * `halves` blocks of columns (likewise): each block is a matrix. */
+        struct {
+            uint64_t rows, width;
+            uint32_t experts, halves;
+            /* Slices that are joined, of which `replicas` consecutive ones are the same (0 and 1:
+             * one): of each matrix's columns, or of its rows; and the rank's own one. */
+            uint32_t slices, replicas, slice;
+            bool by_rows;
+            double a, b, c; /* coefficients of the step */
+            double factor;  /* of the result */
+        } muon;
         struct {
             uint64_t bytes; /* of each operand */
             uint64_t

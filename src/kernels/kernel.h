@@ -98,11 +98,14 @@ typedef struct {
     LhElementRule element;
 } LhOperand;
 
-/* Result of a product of LH_ARGS_PRODUCT. */
+/* Result of a product of LH_ARGS_PRODUCT, then of LH_ARGS_MUON. */
 typedef enum {
     LH_PRODUCT_Y,  /* m x n, sums over k */
     LH_PRODUCT_DX, /* m x k, over n */
     LH_PRODUCT_DW, /* k x n, over m */
+    LH_PRODUCT_GRAM,       /* of a matrix with at most as many rows as columns: rows x rows */
+    LH_PRODUCT_SQUARE,     /* of that result */
+    LH_PRODUCT_POLYNOMIAL, /* of that result and the matrix */
 } LhProductResult;
 
 typedef struct {
@@ -129,7 +132,7 @@ typedef struct {
      * attention shape and the segments of the parts.
      */
     uint64_t (*operand_elements)(const LhKernelArgs *args, unsigned operand);
-    LhProductResult product; /* for LH_ARGS_PRODUCT */
+    LhProductResult product; /* for LH_COST_PRODUCT */
     bool linear;             /* linear attention only */
 } LhKernel;
 
@@ -182,12 +185,49 @@ typedef struct {
     uint64_t matrices, rows, columns, depth;
 } LhProductShape;
 
+/* Matrices of LH_ARGS_MUON as they are orthogonalised, with at most as many rows as columns;
+ * without depth. */
+static inline LhProductShape
+lh_muon_matrices(const LhKernelArgs *a)
+{
+    const uint64_t experts = a->muon.experts > 1 ? a->muon.experts : 1;
+    const uint64_t halves = a->muon.halves > 1 ? a->muon.halves : 1;
+    const uint64_t rows = a->muon.rows / experts, columns = a->muon.width / halves;
+
+    return (LhProductShape){ .matrices = experts * halves,
+                             .rows = rows < columns ? rows : columns,
+                             .columns = rows < columns ? columns : rows };
+}
+
+/* Number of different slices that LH_ARGS_MUON has of a weight. */
+static inline uint32_t
+lh_muon_cuts(const LhKernelArgs *a)
+{
+    const uint32_t replicas = a->muon.replicas > 1 ? a->muon.replicas : 1;
+
+    return a->muon.slices > replicas ? a->muon.slices / replicas : 1;
+}
+
+static inline LhProductShape
+lh_muon_product(const LhKernel *kernel, const LhKernelArgs *a)
+{
+    LhProductShape shape = lh_muon_matrices(a);
+
+    shape.depth = kernel->product == LH_PRODUCT_GRAM ? shape.columns : shape.rows;
+    if (kernel->product != LH_PRODUCT_POLYNOMIAL)
+        shape.columns = shape.rows;
+    return shape;
+}
+
 static inline LhProductShape
 lh_product_shape(const LhKernel *kernel, const LhKernelArgs *a)
 {
-    const uint64_t matrices = lh_product_matrices(a);
-    const uint64_t m = (a->product.m + matrices - 1) / matrices;
+    uint64_t matrices, m;
 
+    if (kernel->args == LH_ARGS_MUON)
+        return lh_muon_product(kernel, a);
+    matrices = lh_product_matrices(a);
+    m = (a->product.m + matrices - 1) / matrices;
     switch (kernel->product) {
     case LH_PRODUCT_DX:
         return (LhProductShape){ matrices, m, a->product.k, a->product.n };

@@ -15,11 +15,15 @@
 
 /* ---- a point that fits ---- */
 
-/* Bytes per parameter of Adam's two moments, at least. */
+/* Bytes per parameter of the optimizer's moments, at least: Muon has one. */
 static double
 moments_bytes(const LhSetup *setup)
 {
-    switch (setup->step != NULL ? setup->step->params.behaviour.moments : LH_MOMENTS_FP32) {
+    const LhStepParams *p = setup->step != NULL ? &setup->step->params : NULL;
+
+    if (p != NULL && p->muon.optimizer == LH_OPTIMIZER_MUON)
+        return p->behaviour.moments == LH_MOMENTS_16BIT ? 2 : 4;
+    switch (p != NULL ? p->behaviour.moments : LH_MOMENTS_FP32) {
     case LH_MOMENTS_8BIT:
         return 2;
     case LH_MOMENTS_16BIT:

@@ -93,6 +93,11 @@ typedef struct {
     int exp_avg_dtype;     /* LhExpAvg */
     uint64_t lora_rank;    /* 0: no LoRA */
     char *lora_targets;
+    int optimizer; /* LhOptimizer */
+    int muon_tp_mode, muon_scale_mode, muon_coefficient_type;
+    uint64_t muon_num_ns_steps;
+    double muon_momentum, muon_extra_scale_factor;
+    bool muon_nesterov;
     double jitter;
     uint64_t seed;
     GArray *straggler;  /* of LhStraggler */

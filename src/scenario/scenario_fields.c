@@ -457,6 +457,7 @@ static const LhField own_fields[] = {
       .description = "Micro-batches per data-parallel rank and step; default 1." },
     LH_STEP_MEMORY_FIELDS,
     LH_LORA_FIELDS,
+    LH_MUON_FIELDS,
     NUMBER_OR_ALL(cpu_offloading_num_layers, LH_ABOUT_MEMORY, "0",
                   "Layers of a step, the first ones of each pipeline chunk, whose activations "
                   "wait for the backward pass in host memory: a number, or all; default 0."),

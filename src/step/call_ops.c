@@ -137,6 +137,8 @@ own_args(const LhEmitter *e, const LhStepCall *call)
 
     if (call->starts)
         args.first = e->micro_batch == 0 || call->fresh;
+    if (lh_kernels[call->kernel]->args == LH_ARGS_MUON && args.muon.slices > 1)
+        args.muon.slice = place.tensor / args.muon.replicas;
     if (lh_kernels[call->kernel]->args == LH_ARGS_ROWS) {
         args.rows.first = place.tensor * lh_step_vocabulary(plan);
     } else if (lh_kernels[call->kernel]->args == LH_ARGS_HEADS) {
@@ -270,6 +272,10 @@ emit_call(LhEmitter *e, const LhStepList *list, const LhStepCall *call)
     e->phase = call->phase;
     e->layer = call->layer;
     e->micro_batch = (uint16_t)(e->marks[MARK_MICRO_BATCH] + call->micro_batch);
+    if (!lh_step_makes(e->program->plan, call, e->rank)) {
+        remember_absent(e, call);
+        return;
+    }
     switch (call->does) {
     case LH_STEP_CALL_COMPUTE:
         if (lh_step_place_of(e->program->plan, e->rank).tensor % call->replicas == 0)
@@ -437,6 +443,7 @@ form_of(const LhStepPlan *plan, const LhStepList *list, const LhStepCall *call, 
     hash = lh_mix(hash, (uint64_t)call->collective << 32 | (uint64_t)call->group << 24 |
                             (uint64_t)call->kind << 16 | (uint64_t)call->backward << 8 |
                             call->replicas);
+    hash = lh_mix(hash, (uint64_t)call->owners_first << 32 | call->owners);
     if (computes)
         hash = lh_kernel_args_mix(hash, lh_kernels[call->kernel]->args,
                                   &g_array_index(plan->args, LhKernelArgs, call->args));
@@ -519,6 +526,9 @@ visit_call(Forms *f, const LhStepList *list, guint i, uint32_t later)
     visit_on(f, f->first, list, call, micro_batch);
     if (f->last != f->first)
         visit_on(f, f->last, list, call, micro_batch);
+    if (call->owners > 0)
+        visit_on(f, f->first + call->owners_first * f->program->step->params.tensor_parallel, list,
+                 call, micro_batch);
     if (call->does == LH_STEP_CALL_MODULE && f->program->step->packs_count > 1)
         visit_packs(f, list, call);
 }

@@ -8,6 +8,8 @@
 
 #include "step/lora.h"
 #include "step/memory/recompute_forms.h"
+#include "step/muon/muon.h"
+#include "step/muon/muon_forms.h"
 #include "step/packs.h"
 #include "step/step_private.h"
 
@@ -108,7 +110,7 @@ lh_step_dense_flops(const LhProgram *program, uint32_t rank)
                          (lh_step_product_again(plan, w.weight, w.layer) ? 1U : 0U) +
                          again_in_tiles(plan, w.weight, head));
     }
-    return 2 * products * plan->params.micro_batches;
+    return 2 * products * plan->params.micro_batches + lh_muon_flops(plan, rank);
 }
 
 /* Adds the attention programs' closed forms over all layers of micro-batches that share a pack. */
@@ -431,7 +433,7 @@ lh_step_bytes_sent(const LhProgram *program, LhDimension dimension, uint32_t ran
 
     switch (dimension) {
     case LH_DIMENSION_TENSOR:
-        *bytes = tensor_sent(plan, stage_of(plan, rank));
+        *bytes = tensor_sent(plan, stage_of(plan, rank)) + lh_muon_tensor_sent(plan, rank);
         return true;
     case LH_DIMENSION_CONTEXT:
         return attention_claims(plan, LH_CLAIM_BYTES_SENT, rank, bytes);
@@ -439,7 +441,7 @@ lh_step_bytes_sent(const LhProgram *program, LhDimension dimension, uint32_t ran
         *bytes = pipeline_sent(plan, stage_of(plan, rank));
         return true;
     default:
-        *bytes = data_sent(plan, stage_of(plan, rank));
+        *bytes = data_sent(plan, stage_of(plan, rank)) + lh_muon_data_sent(plan, rank);
         return true;
     }
 }
@@ -497,7 +499,8 @@ lh_step_state_bytes(const LhProgram *program, uint32_t rank)
         if (!lh_step_is_trained(&plan->params, w.weight))
             continue;
         piece += piece_elements(plan, &w);
-        moments += moments_bytes(plan, piece_elements(plan, &w));
+        moments += moments_bytes(plan, piece_elements(plan, &w)) /
+                   (lh_muon_has(&plan->params, w.weight) ? 2 : 1); /* one of two */
     }
     weights = all * (shard == LH_SHARD_FSDP ? 1 : pieces) *
               lh_dtype_bytes(plan->params.module.attention.dtype);

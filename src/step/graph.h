@@ -254,6 +254,16 @@ typedef enum {
     LH_STEP_OF_MASTER,
     LH_STEP_OF_MOMENTS,
     LH_STEP_OF_SCALES, /* of 8-bit moments */
+    /* Muon: the state of a rank's piece, and what exists of one batch of matrices (muon/muon.h):
+     * the rank's pieces of all of them; all pieces of its slice of its own one; the slices of all
+     * tensor-parallel ranks; the matrices, their Gram matrices, and polynomials of these. */
+    LH_STEP_OF_MOMENTUM,
+    LH_STEP_OF_MUON_PIECES,
+    LH_STEP_OF_MUON_SLICE,
+    LH_STEP_OF_MUON_SLICES,
+    LH_STEP_OF_MUON_WHOLE,
+    LH_STEP_OF_MUON_GRAM,
+    LH_STEP_OF_MUON_POLYNOMIAL,
     LH_STEP_OF_STEP_COPY,
     LH_STEP_OF_FLAT_GRADIENT, /* all gradients of the model as one flat tensor, reduced at once */
     /* Kept by unfused kernels of a layer or the loss, not in the tables. */

@@ -239,6 +239,14 @@ lh_step_group(const LhStepPlan *plan, LhStepGroup group, uint32_t rank)
     return g;
 }
 
+bool
+lh_step_makes(const LhStepPlan *plan, const LhStepCall *call, uint32_t rank)
+{
+    const uint32_t ranks = plan->data_ranks, own = lh_step_place_of(plan, rank).data;
+
+    return call->owners == 0 || (own + ranks - call->owners_first) % ranks < call->owners;
+}
+
 LhDimension
 lh_step_dimension(const LhOp *op)
 {

@@ -3,6 +3,7 @@
 
 #include "step/lora.h"
 #include "step/memory/recomputation.h"
+#include "step/muon/muon.h"
 #include "step/packs.h"
 #include "step/pipeline/pipeline.h"
 
@@ -318,5 +319,5 @@ lh_step_check(const LhStepParams *p, GError **error)
     return check_forward_only(p, error) && check_model(p, error) &&
            check_tensor_parallel(p, error) && check_pipeline(p, error) &&
            lh_step_check_recomputation(p, error) && lh_step_check_packs(p, error) &&
-           check_offload(p, error) && lh_step_check_lora(p, error);
+           check_offload(p, error) && lh_step_check_lora(p, error) && lh_muon_check(p, error);
 }

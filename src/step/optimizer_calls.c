@@ -6,6 +6,8 @@
 #include "step/optimizer_calls.h"
 
 #include "step/lora.h"
+#include "step/muon/muon.h"
+#include "step/muon/muon_calls.h"
 #include "step/sharding.h"
 
 /* Location of a weight's gradient after all reductions. */
@@ -235,6 +237,8 @@ lh_step_record_optimizer(LhStepRecorder *r)
     add_up_shared(r);
     if (plan->params.behaviour.clip > 0)
         clip(r);
+    if (plan->params.muon.optimizer == LH_OPTIMIZER_MUON)
+        lh_muon_record(r, final_gradient);
     if (plan->params.behaviour.step_bytes > 0) {
         copy = lh_step_add_tensor(
             r, (LhStepTensor){ .family = LH_STEP_OF_STEP_COPY, .first = r->list->calls->len });
@@ -242,8 +246,10 @@ lh_step_record_optimizer(LhStepRecorder *r)
     for (uint32_t unit = 0; unit < lh_step_units(plan); unit++) {
         g_autoptr(GArray) weights = lh_step_trained_weights(r, unit);
 
-        for (guint i = 0; i < weights->len; i++)
-            add_adam(r, g_array_index(weights, LhStepHeld, i));
+        for (guint i = 0; i < weights->len; i++) {
+            if (!lh_muon_has(&plan->params, g_array_index(weights, LhStepHeld, i).weight))
+                add_adam(r, g_array_index(weights, LhStepHeld, i));
+        }
         if (gathers)
             gather_updated(r, unit);
     }

@@ -9,6 +9,7 @@
 #include "step/memory/liveness.h"
 #include "step/memory/offload.h"
 #include "step/memory/tiles.h"
+#include "step/muon/muon.h"
 #include "step/packs.h"
 #include "step/pipeline/repetition.h"
 #include "step/step_private.h"
@@ -150,6 +151,13 @@ static const char *const family_names[LH_STEP_FAMILIES] = {
     [LH_STEP_OF_MASTER] = "master",
     [LH_STEP_OF_MOMENTS] = "moments",
     [LH_STEP_OF_SCALES] = "scales",
+    [LH_STEP_OF_MOMENTUM] = "momentum",
+    [LH_STEP_OF_MUON_PIECES] = "muon_pieces",
+    [LH_STEP_OF_MUON_SLICE] = "muon_slice",
+    [LH_STEP_OF_MUON_SLICES] = "muon_slices",
+    [LH_STEP_OF_MUON_WHOLE] = "muon_x",
+    [LH_STEP_OF_MUON_GRAM] = "muon_a",
+    [LH_STEP_OF_MUON_POLYNOMIAL] = "muon_p",
     [LH_STEP_OF_CLOCK] = "clock",
     [LH_STEP_OF_STEP_COPY] = "step_copy",
     [LH_STEP_OF_FLAT_GRADIENT] = "flat_gradient",
@@ -336,14 +344,15 @@ fill(LhStepPlan *plan, LhStepUnits *units)
 }
 
 /* Sets the claimed bytes and flops, unless the attention schedule has no closed form. They are
- * equal for all ranks of a stage with the same part of the sequence and the same packs. */
+ * equal for all ranks of a stage with the same part of the sequence, the same packs and as many
+ * matrices to orthogonalise. */
 static void
 state_claims(LhProgram *program)
 {
     const LhStepPlan *plan = program->step;
     const uint32_t ranks = lh_program_ranks(program);
     g_autofree uint64_t *bytes = g_new0(uint64_t, ranks), *flops = g_new0(uint64_t, ranks);
-    const bool alike = lh_step_packs_alike(plan);
+    const bool alike = lh_step_packs_alike(plan) && lh_muon_is_even(plan);
     bool sends = true, computes = true;
 
     for (uint32_t rank = 0; rank < ranks; rank++) {
@@ -392,7 +401,8 @@ has_equal_pieces(const LhStepPlan *plan)
 
 /* Symmetries. Tensor-parallel ranks are equivalent unless some share key-value heads, except for
  * the first one, which also adds the squares of what all of them hold. Data-parallel ranks are
- * equivalent if their pieces are of equal size and they have the same packs. */
+ * equivalent if their pieces are of equal size, they orthogonalise as many matrices and have the
+ * same packs. */
 static LhSymmetry
 symmetry_of(const LhStepPlan *plan)
 {
@@ -402,7 +412,9 @@ symmetry_of(const LhStepPlan *plan)
     return (LhSymmetry){
         .row = shared ? 1 : p->tensor_parallel,
         .shift = p->tensor_parallel * p->module.ranks,
-        .shifts = has_equal_pieces(plan) && lh_step_packs_alike(plan) ? p->data_parallel : 1,
+        .shifts = has_equal_pieces(plan) && lh_muon_is_even(plan) && lh_step_packs_alike(plan)
+                      ? p->data_parallel
+                      : 1,
     };
 }
 
@@ -417,7 +429,8 @@ lh_step_new(const LhStepParams *params, GError **error)
     if (!lh_step_check(params, error))
         return NULL;
     plan = new_plan(params);
-    if (!lh_step_make_modules(plan, error) || !set_rows(plan, error)) {
+    if (!lh_step_make_modules(plan, error) || !set_rows(plan, error) ||
+        !lh_muon_check_pieces(plan, error)) {
         free_plan(plan);
         return NULL;
     }

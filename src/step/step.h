@@ -18,6 +18,7 @@
  *     kernel_args.c      arguments of the kernel that a row calls
  *     sharding.c         weights and gradients: which ranks hold, gather and reduce them
  *     optimizer_calls.c  the optimizer's calls
+ *     muon/              Muon: matrices, their ranks, calls
  *     sync_edges.c       what calls on different streams wait for
  *     call_ops.c         turns calls into ops of a rank
  *     formulas.c         parameters, flops and bytes, computed from the model alone
@@ -33,6 +34,7 @@
 #include "model/model.h"
 #include "model/recomputation.h"
 #include "sched/schedule.h"
+#include "step/muon/muon_params.h"
 
 /* Element type of each of Adam's two moments. */
 typedef enum {
@@ -163,6 +165,7 @@ typedef struct {
      * weights are frozen. 0: all weights are trained. */
     uint32_t lora_rank;
     uint32_t lora_targets; /* LhLoraTargets */
+    LhMuonParams muon;
     LhStepBehaviour behaviour;
     double learning_rate;
     /* Replaces the attention programs that the schedules would make; borrowed for the life of the

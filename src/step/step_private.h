@@ -132,6 +132,9 @@ typedef struct {
     uint8_t segment; /* of a kernel that converts between rows and heads */
     /* Only the first of this many consecutive tensor-parallel ranks makes the call. */
     uint32_t replicas;
+    /* Only this many data- and context-parallel ranks make the call, from `owners_first` on, modulo
+     * their number; 0: all. */
+    uint32_t owners_first, owners;
     bool open; /* collectives: more tensors may be added */
     /* Gathers of weights: calls with the same number belong together, from 1; 0: none. */
     uint32_t gather;
@@ -234,6 +237,8 @@ void lh_step_record_turns(LhStepPlan *plan, uint32_t stage, const GArray *turns,
 
 /* layer_info.c: the ranks of a group that @rank belongs to. */
 LhGroup lh_step_group(const LhStepPlan *plan, LhStepGroup group, uint32_t rank);
+/* layer_info.c: whether @rank is one of a call's owners. */
+bool lh_step_makes(const LhStepPlan *plan, const LhStepCall *call, uint32_t rank);
 
 /* tensor_sizes.c: for a tensor of any family. */
 LhStepShape lh_step_tensor_shape(const LhStepPlan *plan, const LhStepTensor *tensor);

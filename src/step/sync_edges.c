@@ -121,6 +121,8 @@ join(Clock *clock, const Clock *other)
 static bool
 may_be_absent(const LhStepCall *call)
 {
+    if (call->owners > 0)
+        return true;
     return call->does == LH_STEP_CALL_COMPUTE &&
            (call->replicas > 1 || lh_kernels[call->kernel]->args == LH_ARGS_OPTIMIZER);
 }

@@ -6,6 +6,8 @@
 
 #include "step/lora.h"
 #include "step/memory/kept_beside.h"
+#include "step/muon/muon.h"
+#include "step/muon/muon_calls.h"
 #include "step/step_private.h"
 
 #include "kernels/layer.h"
@@ -428,9 +430,9 @@ lh_step_piece_elements(const LhStepPlan *plan, LhStepWeight weight, uint32_t lay
 
 /* ---- tensors of the model and of the rank ---- */
 
-/* Trained parameters of the shard of one rank of this stage. */
+/* Trained parameters of the shard of one rank of this stage; @of_adam: that AdamW updates. */
 static uint64_t
-parameters_of_shard(const LhStepPlan *plan, uint32_t stage)
+parameters_of_shard(const LhStepPlan *plan, uint32_t stage, bool of_adam)
 {
     uint64_t sum = 0;
 
@@ -441,7 +443,8 @@ parameters_of_shard(const LhStepPlan *plan, uint32_t stage)
     }
     for (uint32_t layer = 0; layer < plan->layers; layer++) {
         for (unsigned w = 0; w < LH_STEP_W_LAYER && lh_step_stage_of(plan, layer) == stage; w++)
-            sum += !lh_step_is_trained(&plan->params, (LhStepWeight)w)
+            sum += !lh_step_is_trained(&plan->params, (LhStepWeight)w) ||
+                           (of_adam && lh_muon_has(&plan->params, (LhStepWeight)w))
                        ? 0
                        : lh_step_piece_elements(plan, (LhStepWeight)w, layer);
     }
@@ -497,15 +500,15 @@ shape_of_rank(const LhStepPlan *plan, LhStepFamily family, uint32_t stage)
                         parts * plan->params.micro_batches, plan->rows / parts);
     case LH_STEP_OF_STEP_COPY:
         return shape_of(LH_TENSOR_GRADIENT, LH_DTYPE_FP32, LH_CATEGORY_OPTIMIZER, 1,
-                        parameters_of_shard(plan, stage) * plan->params.behaviour.step_bytes / 4);
+                        parameters_of_shard(plan, stage, true) * plan->params.behaviour.step_bytes / 4);
     case LH_STEP_OF_GRADIENT_COPY:
         return shape_of(LH_TENSOR_GRADIENT, plan->params.module.attention.dtype,
                         LH_CATEGORY_GRADIENTS, 1,
-                        parameters_of_shard(plan, stage) * plan->params.behaviour.copy_bytes /
+                        parameters_of_shard(plan, stage, false) * plan->params.behaviour.copy_bytes /
                             lh_dtype_bytes(plan->params.module.attention.dtype));
     case LH_STEP_OF_FLAT_GRADIENT:
         return shape_of(LH_TENSOR_GRADIENT, lh_step_gradient_dtype(plan), LH_CATEGORY_COMMUNICATION,
-                        1, parameters_of_shard(plan, stage) * lh_step_pieces(plan));
+                        1, parameters_of_shard(plan, stage, false) * lh_step_pieces(plan));
     case LH_STEP_OF_OTHER:
         return shape_of(LH_TENSOR_NUMBERS, LH_DTYPE_FP32, LH_CATEGORY_OTHER, 1,
                         plan->params.behaviour.other_bytes / 4);
@@ -576,8 +579,11 @@ lh_step_tensor_shape(const LhStepPlan *plan, const LhStepTensor *tensor)
     case LH_STEP_OF_SCALES:
         return shape_of(LH_TENSOR_NUMBERS, LH_DTYPE_FP32, LH_CATEGORY_OPTIMIZER, 1,
                         lh_moment_scales(elements));
+    case LH_STEP_OF_MOMENTUM:
+        return shape_of(LH_TENSOR_MOMENTS, moments_dtype(plan), LH_CATEGORY_OPTIMIZER, 1, elements);
     case LH_STEP_OF_GRADIENT_SHARD:
-    default:
         return shape_of(LH_TENSOR_GRADIENT, gradient, LH_CATEGORY_GRADIENTS, 1, elements);
+    default:
+        return lh_muon_shape(plan, tensor);
     }
 }

@@ -188,6 +188,30 @@ check_moments(LhProof *proof, uint32_t g)
     return true;
 }
 
+/* Checks that blocks and slices of a weight divide it evenly, and that slices are of whole parts. */
+static bool
+check_muon(LhProof *proof, uint32_t g)
+{
+    const LhOp *op = &proof->ops[g];
+    const LhKernelArgs *a = &op->compute.args;
+    const uint32_t experts = MAX(a->muon.experts, 1), halves = MAX(a->muon.halves, 1);
+    const uint32_t slices = MAX(a->muon.slices, 1), replicas = MAX(a->muon.replicas, 1);
+    const uint64_t rows = a->muon.rows / experts, columns = a->muon.width / halves;
+    const uint32_t cuts = lh_muon_cuts(a);
+
+    if (a->muon.rows % experts != 0 || a->muon.width % halves != 0 || rows == 0 || columns == 0 ||
+        (slices > 1 && slices % replicas != 0) || (a->muon.by_rows ? rows : columns) % cuts != 0 ||
+        a->muon.slice >= cuts)
+        return MALFORMED(g, -1,
+                         "has %" G_GUINT64_FORMAT " x %" G_GUINT64_FORMAT
+                         " elements, which %u x %u matrices of %u slices do not divide",
+                         a->muon.rows, a->muon.width, experts, halves, slices);
+    if (op->compute.kernel == LH_KERNEL_ID_muon_join && op->compute.regions[0].count % slices != 0)
+        return MALFORMED(g, op->compute.regions[0].slot, "takes %u parts for %u slices",
+                         op->compute.regions[0].count, slices);
+    return true;
+}
+
 bool
 lh_form_check_layer_args(LhProof *proof, uint32_t g)
 {
@@ -206,6 +230,8 @@ lh_form_check_layer_args(LhProof *proof, uint32_t g)
         return check_expert_choices(proof, g);
     case LH_ARGS_OPTIMIZER:
         return check_moments(proof, g);
+    case LH_ARGS_MUON:
+        return check_muon(proof, g);
     default:
         return true;
     }

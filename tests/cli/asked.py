@@ -24,6 +24,7 @@ MODULE = ["--cluster", "dgx-a100-80g", "--schedule", "ring", "--ranks", "4", "--
 LINEAR = ["--cluster", "dgx-a100-80g", "--ranks", "4", "--seq-length", "4K", "--model", "tnl-1b"]
 STEP = ["--cluster", "dgx-a100-80g", "--schedule", "ring", "--ranks", "8", "--seq-length", "4K", "--model", "gpt3-125m",
         "--step", "--framework", "megatron-lm"]
+MUON = STEP + ["--optimizer", "muon"]
 STAGES = STEP + ["--pipeline-model-parallel-size", "2", "--num-micro-batches", "4", "--context-parallel-size", "2"]
 USP = ["--cluster", "dgx-a100-80g", "--ranks", "8", "--seq-length", "4K"]
 
@@ -88,6 +89,14 @@ FIELDS = {
     "main_params_dtype": (STEP, "fp32", "none"),
     "main_grads_dtype": (STEP, "fp32", "bf16"),
     "exp_avg_dtype": (STEP, "fp32", "8bit"),
+    "optimizer": (STEP, "adam", "muon"),
+    "muon_num_ns_steps": (MUON, "5", "6"),
+    "muon_tp_mode": (MUON + ["--tensor-model-parallel-size", "2"], "duplicated", "blockwise"),
+    "muon_momentum": (MUON, "0.9", "0.95"),
+    "muon_nesterov": (MUON, None, True),
+    "muon_scale_mode": (MUON, "spectral", "unit_rms_norm"),
+    "muon_extra_scale_factor": (MUON, "1", "0.2"),
+    "muon_coefficient_type": (MUON, "simple", "quintic"),
     "cpu_offloading_num_layers": (STEP, "1", "all"),
     "lora_rank": (STEP, "8", "16"),
     "lora_targets": (STEP + ["--lora-rank", "8"], "linear_qkv", "linear_fc1"),

@@ -17,6 +17,7 @@ const LhOptionSection lh_option_sections[LH_OPTION_CATEGORIES] = {
     [LH_ABOUT_STEP] = { "step", "Training step" },
     [LH_ABOUT_MEMORY] = { "memory", "Memory" },
     [LH_ABOUT_TRAINED] = { "trained", "Optimizer and trained weights" },
+    [LH_ABOUT_MUON] = { "muon", "Muon" },
     [LH_ABOUT_SIMULATION] = { "simulation", "Simulation" },
     [LH_ABOUT_SEARCH] = { "search", "Search" },
     [LH_ABOUT_PRICE] = { "price", "Time, price and energy" },

@@ -18,6 +18,7 @@ typedef enum {
     LH_ABOUT_STEP,
     LH_ABOUT_MEMORY,
     LH_ABOUT_TRAINED, /* what is trained, and in which types */
+    LH_ABOUT_MUON,    /* the choice of the optimizer, and Muon's options */
     LH_ABOUT_SIMULATION,
     LH_ABOUT_SEARCH,
     LH_ABOUT_PRICE,

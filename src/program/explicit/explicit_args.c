@@ -157,6 +157,9 @@ static const FormField form_fields[] = {
     FIELD(base, REAL),       FIELD(choices, UINT),    FIELD(learning_rate, REAL),
     FIELD(beta1, REAL),      FIELD(beta2, REAL),      FIELD(weight_decay, REAL),
     FIELD(clip, REAL),       FIELD(bytes, UINT),      FIELD(beside, UINT),
+    FIELD(halves, UINT),     FIELD(slices, UINT),     FIELD(replicas, UINT),
+    FIELD(slice, UINT),      FIELD(by_rows, FLAG),    FIELD(a, REAL),
+    FIELD(b, REAL),          FIELD(c, REAL),          FIELD(factor, REAL),
     FIELD(fp32, FLAG),
 };
 

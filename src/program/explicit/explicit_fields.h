@@ -65,6 +65,9 @@ typedef struct {
     uint64_t nq, nk, pairs, batch, heads, groups, head_dim;
     uint64_t m, n, k, elements; /* 0 if absent, like the next rows */
     uint64_t bytes, beside;
+    uint64_t halves, slices, replicas, slice;
+    double a, b, c, factor;
+    bool by_rows;
     uint64_t experts, choices, members, rows, width, vocabulary, first_row, count, tokens, start,
         traffic;
     double epsilon, base, learning_rate, beta1, beta2, weight_decay, clip;

@@ -19,6 +19,8 @@ static const char *const attention_names[] = { "softmax", "linear", NULL };
 #define CASE(kind, member, key, when, ...)                                                         \
     LH_FIELD_ROW(kind, LhCaseValues, member, key, when, __VA_ARGS__)
 
+static const char *const nesterov_names[] = { "no", "yes", NULL };
+
 const LhField lh_case_fields[] = {
     CASE(STRING, cluster, "cluster", ALWAYS, .description = "Name of the topology."),
     CASE(UINT, nodes, "nodes", ALWAYS, .min = 1, .max = -1, .description = "Nodes of the cluster."),
@@ -96,6 +98,23 @@ const LhField lh_case_fields[] = {
          .description = "Element type in which gradients are reduced."),
     CASE(CHOICE, exp_avg_dtype, "exp_avg_dtype", OR_NULL, .choices = lh_exp_avg_names,
          .description = "Element type of both of Adam's moments."),
+    CASE(CHOICE, optimizer, "optimizer", IF_ANY, .choices = lh_optimizer_names,
+         .description = "Optimizer of the matrices of layers, if it is not AdamW."),
+    CASE(UINT, muon_num_ns_steps, "muon_num_ns_steps", IF_ANY, .min = 1, .max = -1,
+         .description = "Newton-Schulz steps of Muon."),
+    CASE(CHOICE, muon_tp_mode, "muon_tp_mode", IF_ANY, .choices = lh_muon_tp_mode_names,
+         .description = "How Muon orthogonalises matrices that tensor-parallel ranks share."),
+    CASE(DOUBLE, muon_momentum, "muon_momentum", IF_ANY, .max = 1,
+         .description = "Decay rate of Muon's momentum."),
+    CASE(CHOICE, muon_nesterov, "muon_nesterov", IF_ANY, .choices = nesterov_names,
+         .description = "Whether Muon's update mixes momentum and gradient."),
+    CASE(CHOICE, muon_scale_mode, "muon_scale_mode", IF_ANY, .choices = lh_muon_scale_mode_names,
+         .description = "Factor of Muon's updates, by the shape of the matrix."),
+    CASE(DOUBLE, muon_extra_scale_factor, "muon_extra_scale_factor", IF_ANY, .max = -1,
+         .description = "Further factor of Muon's updates."),
+    CASE(CHOICE, muon_coefficient_type, "muon_coefficient_type", IF_ANY,
+         .choices = lh_muon_coefficient_names,
+         .description = "Coefficients of Muon's Newton-Schulz steps."),
     CASE(UINT, packs, "packs", OR_NULL, .min = 1, .max = -1,
          .description = "Packs of documents of the step: one for each micro-batch of each "
                         "data-parallel rank, or one for all; null for one attention module."),
@@ -218,6 +237,21 @@ fill_optimizer(LhCaseValues *v, const LhStepParams *p)
                                                         : LH_EXP_AVG_FP32;
 }
 
+static void
+fill_muon(LhCaseValues *v, const LhMuonParams *muon)
+{
+    const bool is = muon != NULL && muon->optimizer == LH_OPTIMIZER_MUON;
+
+    v->optimizer = is ? muon->optimizer : -1;
+    v->muon_tp_mode = is ? muon->tp_mode : -1;
+    v->muon_nesterov = is ? muon->nesterov : -1;
+    v->muon_scale_mode = is ? muon->scale_mode : -1;
+    v->muon_coefficient_type = is ? muon->coefficients : -1;
+    v->muon_num_ns_steps = is ? muon->steps : LH_FIELD_NO_UINT;
+    v->muon_momentum = is ? muon->momentum : (double)NAN;
+    v->muon_extra_scale_factor = is ? muon->extra_scale : (double)NAN;
+}
+
 /* Parallelism and options of a training step; nothing for an attention module. */
 static void
 fill_step(LhCaseValues *v, const LhSetup *setup)
@@ -240,6 +274,7 @@ fill_step(LhCaseValues *v, const LhSetup *setup)
     v->recompute_num_layers =
         p != NULL && p->recompute.layers > 0 ? p->recompute.layers : LH_FIELD_NO_UINT;
     fill_optimizer(v, p);
+    fill_muon(v, p != NULL ? &p->muon : NULL);
     v->loss = p != NULL && !p->forward_only ? lh_step_loss_text(p) : NULL;
     v->mlp_tile_rows = p != NULL ? p->mlp_tile_rows : LH_FIELD_NO_UINT;
     v->packs = p == NULL ? LH_FIELD_NO_UINT : p->packs != NULL ? p->packs_count : 1;

@@ -71,6 +71,10 @@ typedef struct {
     char *loss;
     uint64_t mlp_tile_rows;
     int main_params_dtype, main_grads_dtype, exp_avg_dtype;
+    /* NULL, -1, NaN without Muon. */
+    int optimizer, muon_tp_mode, muon_nesterov, muon_scale_mode, muon_coefficient_type;
+    uint64_t muon_num_ns_steps;
+    double muon_momentum, muon_extra_scale_factor;
     uint64_t packs;
     double micro_batch_imbalance, rank_imbalance;
     char *cpu_offloading_num_layers; /* owned; NULL: none */

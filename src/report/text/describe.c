@@ -138,6 +138,12 @@ lh_describe_optimizer(const LhStepParams *params, GString *out)
 {
     const LhStepBehaviour *b = &params->behaviour;
 
+    if (params->muon.optimizer == LH_OPTIMIZER_MUON) {
+        g_string_append_printf(out, ", Muon (%u Newton-Schulz steps", params->muon.steps);
+        if (params->tensor_parallel > 1)
+            g_string_append_printf(out, ", %s", lh_muon_tp_mode_names[params->muon.tp_mode]);
+        g_string_append(out, ")");
+    }
     if (b->moments != LH_MOMENTS_FP32)
         g_string_append_printf(out, ", %s moments",
                                b->moments == LH_MOMENTS_8BIT ? "8-bit" : "16-bit");

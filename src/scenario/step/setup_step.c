@@ -5,6 +5,7 @@
 #include "scenario/schedule_pairs.h"
 #include "scenario/setup_params.h"
 #include "scenario/step/setup_lora.h"
+#include "scenario/step/setup_muon.h"
 #include "scenario/step/setup_optimizer.h"
 #include "scenario/step/setup_packs.h"
 #include "scenario/step/setup_prefill.h"
@@ -555,7 +556,7 @@ lh_setup_fill_step(LhSetup *setup, const LhStepSizes *sizes, GError **error)
         return false;
     if (!set_micro_batches(s, sizes, p, error) || !lh_setup_packs(setup, error) ||
         !set_loss(s, step->framework, p, error) || !set_tiled_mlp(s, p, error) ||
-        !lh_setup_lora(s, p, error))
+        !lh_setup_lora(s, p, error) || !lh_setup_muon(s, p, error))
         return false;
     if (!set_offload(setup, p, error) ||
         !lh_setup_recomputation(s, step->framework, &checkpoint, &p->recompute, error))

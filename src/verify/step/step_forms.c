@@ -75,7 +75,7 @@ check_states(LhProof *proof, uint32_t rank)
         if (state.family == LH_STEP_OF_WEIGHT || state.family == LH_STEP_OF_WEIGHT_SHARD)
             weights += bytes;
         else if (state.family == LH_STEP_OF_MASTER || state.family == LH_STEP_OF_MOMENTS ||
-                 state.family == LH_STEP_OF_SCALES)
+                 state.family == LH_STEP_OF_SCALES || state.family == LH_STEP_OF_MOMENTUM)
             optimizer += bytes;
         else if (state.family == LH_STEP_OF_RESULT && state.role == LH_STEP_KV)
             cache += bytes;

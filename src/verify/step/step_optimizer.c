@@ -6,6 +6,9 @@
  */
 #include "verify/step/step_optimizer.h"
 
+#include "step/layer_info.h"
+#include "step/muon/muon.h"
+
 #include "verify/step/step_rows.h"
 #include "verify/step/step_values.h"
 
@@ -236,11 +239,15 @@ raise_state(LhStepValues *v, uint32_t g, uint32_t i, LhValueKind kind, const LhV
 
 /* Checks that the kernel updates what the step's optimizer does, with moments of its type. */
 static bool
-check_kernel(LhStepValues *v, uint32_t g, const AdamKernel *adam)
+check_kernel(LhStepValues *v, uint32_t g, const AdamKernel *adam, LhStepWeight weight)
 {
     const bool fp32 = v->params->module.attention.dtype == LH_DTYPE_FP32;
     const bool master = !fp32 && !v->params->behaviour.no_master;
 
+    if (lh_muon_has(v->params, weight)) {
+        FIND_VALUE(g, -1, "updates %s by AdamW, which is Muon's", lh_step_weight_name(weight));
+        return false;
+    }
     if (adam->master == master && adam->moments == v->params->behaviour.moments &&
         (adam->kernel == LH_KERNEL_ID_adam_fp32) ==
             (fp32 && v->params->behaviour.moments == LH_MOMENTS_FP32))
@@ -258,7 +265,7 @@ apply_adam(LhStepValues *v, uint32_t g)
     LhValue gradient;
 
     if (!take_gradient(v, g, true, &gradient) || !check_piece_count(v, g, &gradient) ||
-        !check_label(v, g, &gradient, LH_PHASE_OPTIMIZER) || !check_kernel(v, g, adam) ||
+        !check_label(v, g, &gradient, LH_PHASE_OPTIMIZER) || !check_kernel(v, g, adam, (LhStepWeight)gradient.what) ||
         !check_numbers(v, g) || !check_norm(v, g, NORM) ||
         !raise_state(v, g, i++, LH_VALUE_CLOCK, &gradient))
         return false;
@@ -304,4 +311,33 @@ lh_step_optimizer_apply(LhStepValues *v, uint32_t op)
     }
     if (!applied)
         lh_step_rows_write_suspect(v, op);
+}
+
+/* ---- for Muon ---- */
+
+bool
+lh_step_optimizer_takes_gradient(LhStepValues *v, uint32_t op, LhValue *gradient)
+{
+    return take_gradient(v, op, true, gradient) && check_piece_count(v, op, gradient) &&
+           check_label(v, op, gradient, LH_PHASE_OPTIMIZER);
+}
+
+bool
+lh_step_optimizer_has_norm(LhStepValues *v, uint32_t op, uint32_t operand)
+{
+    return check_norm(v, op, operand);
+}
+
+bool
+lh_step_optimizer_raises(LhStepValues *v, uint32_t op, uint32_t operand, LhValueKind kind,
+                         const LhValue *of)
+{
+    return raise_state(v, op, operand, kind, of);
+}
+
+bool
+lh_step_optimizer_finds_other(LhStepValues *v, uint32_t op, uint32_t operand, const LhValue *have,
+                              const char *needed)
+{
+    return find_other(v, op, operand, have, needed);
 }

@@ -12,6 +12,7 @@
 #include "verify/step/step_copies.h"
 #include "verify/step/step_modules.h"
 #include "verify/step/step_moves.h"
+#include "verify/step/step_muon.h"
 #include "verify/step/step_optimizer.h"
 #include "verify/step/step_rows.h"
 #include "verify/step/step_values.h"
@@ -25,6 +26,8 @@ apply(LhStepValues *v, uint32_t g)
         lh_step_modules_apply(v, g);
     else if (op->kind == LH_OP_COMPUTE && lh_step_copies_has(op))
         lh_step_copies_apply(v, g);
+    else if (op->kind == LH_OP_COMPUTE && lh_step_muon_has(op))
+        lh_step_muon_apply(v, g);
     else if (op->kind == LH_OP_COMPUTE && lh_step_optimizer_has(op))
         lh_step_optimizer_apply(v, g);
     else if (op->kind == LH_OP_COMPUTE)

@@ -299,6 +299,8 @@ weight_text(const LhStepValues *v, const LhValue *value)
         [LH_VALUE_WEIGHT] = "the weight",       [LH_VALUE_GRADIENT] = "the gradient of",
         [LH_VALUE_MASTER] = "the fp32 copy of", [LH_VALUE_MOMENTS] = "the moments of",
         [LH_VALUE_CLOCK] = "the clock of",      [LH_VALUE_SCALES] = "the scales of",
+        [LH_VALUE_MOMENTUM] = "the momentum of", [LH_VALUE_UPDATE] = "the update of",
+        [LH_VALUE_ORTHOGONAL] = "the orthogonal update of",
     };
     const char *name = lh_step_weight_name((LhStepWeight)value->what);
     g_autoptr(GString) text = g_string_new(NULL);
@@ -319,10 +321,30 @@ weight_text(const LhStepValues *v, const LhValue *value)
     return g_strdup(text->str);
 }
 
+/* Of Muon, between pieces. */
+static char *
+matrix_text(const LhStepValues *v, const LhValue *value)
+{
+    g_autofree char *slice = value->slice != LH_NONE && v->tensor > 1
+                                 ? g_strdup_printf(", tensor-parallel slice %u", value->slice)
+                                 : g_strdup("");
+
+    return g_strdup_printf("%s %s of layer %u%s after %u Newton-Schulz steps",
+                           value->kind == LH_VALUE_WHOLE  ? "the matrices"
+                           : value->kind == LH_VALUE_GRAM ? "the Gram matrices of"
+                                                          : "the polynomials of",
+                           lh_step_weight_name((LhStepWeight)value->what), value->layer, slice,
+                           value->micro_batch);
+}
+
 char *
 lh_proof_value_text(const LhStepValues *v, const LhValue *value)
 {
     switch (value->kind) {
+    case LH_VALUE_WHOLE:
+    case LH_VALUE_GRAM:
+    case LH_VALUE_POLYNOMIAL:
+        return matrix_text(v, value);
     case LH_VALUE_NOTHING:
         return g_strdup("nothing");
     case LH_VALUE_OWN:
@@ -358,6 +380,7 @@ state_value(const LhStepValues *v, const LhStepState *state, uint32_t rank)
         [LH_STEP_OF_WEIGHT] = LH_VALUE_WEIGHT, [LH_STEP_OF_WEIGHT_SHARD] = LH_VALUE_WEIGHT,
         [LH_STEP_OF_MASTER] = LH_VALUE_MASTER, [LH_STEP_OF_MOMENTS] = LH_VALUE_MOMENTS,
         [LH_STEP_OF_CLOCK] = LH_VALUE_CLOCK,   [LH_STEP_OF_SCALES] = LH_VALUE_SCALES,
+        [LH_STEP_OF_MOMENTUM] = LH_VALUE_MOMENTUM,
     };
     const bool whole = state->family == LH_STEP_OF_WEIGHT;
     const uint32_t own = v->pieces > 1 ? lh_step_values_place(v, rank).shard : 0;

@@ -21,6 +21,14 @@ typedef enum {
     LH_VALUE_MOMENTS,
     LH_VALUE_SCALES, /* of 8-bit moments */
     LH_VALUE_CLOCK,
+    /* Muon (step_muon.c): its state; pieces before and after; matrices, with the number of steps
+     * done as their micro-batch. */
+    LH_VALUE_MOMENTUM,
+    LH_VALUE_UPDATE,
+    LH_VALUE_ORTHOGONAL,
+    LH_VALUE_WHOLE,
+    LH_VALUE_GRAM,
+    LH_VALUE_POLYNOMIAL,
     LH_VALUE_TOKENS,
     LH_VALUE_TARGETS,
     LH_VALUE_LOSS,
