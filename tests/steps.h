@@ -36,6 +36,7 @@ typedef struct {
     unsigned documents; /* 0: one; 1: a pack for all micro-batches; 2: each has its own */
     uint64_t chunk_rows, tile_rows; /* of the loss, and of the MLP; 0: the rule of the kind, none */
     uint32_t rank, targets;         /* of LoRA; 0: none, all */
+    LhMuonParams muon;
     LhStepBehaviour behaviour;
 } TinyStep;
 
@@ -160,6 +161,7 @@ tiny_step(const TinyStep *tiny, GError **error)
         .offload_layers = tiny->offload,
         .lora_rank = tiny->rank,
         .lora_targets = tiny->targets != 0 ? tiny->targets : LH_LORA_ALL,
+        .muon = tiny->muon,
         .behaviour = tiny->behaviour,
         .learning_rate = 1e-2,
     };

@@ -2,10 +2,12 @@
 #include "execute/step_compare.h"
 
 #include "execute/step_moments.h"
+#include "execute/step_muon.h"
 #include "execute/step_rounding.h"
 #include "kernels/cpu/rows.h"
 #include "step/layer_info.h"
 #include "step/lora.h"
+#include "step/muon/muon.h"
 
 #include <math.h>
 
@@ -25,6 +27,9 @@ typedef struct {
 typedef struct {
     double *first, *second;
     double *low, *high; /* bounds of the first moments before they were rounded; NULL: fp32 */
+    /* Of Muon, in place of the first moments, once they have been compared: the update that they
+     * make; and the expected square of the error of one of its elements. */
+    double update_unit2;
 } Moments;
 
 typedef struct {
@@ -105,6 +110,12 @@ square_of(double x)
     return x * x;
 }
 
+static bool
+is_of_muon(const Comparison *c, LhStepWeight weight)
+{
+    return lh_muon_has(lh_step_params(c->program), weight);
+}
+
 /* Adds one disturbed step. */
 static void
 measure_step(Comparison *c, const LhModelNoise *noise)
@@ -122,7 +133,8 @@ measure_step(Comparison *c, const LhModelNoise *noise)
 
             lh_step_spread_add(&c->gradients[layer * LH_STEP_WEIGHTS + w],
                                lh_step_distance2(moved->first, t->first, count));
-            update2 += lh_step_distance2(moved->value, t->value, count);
+            if (!is_of_muon(c, (LhStepWeight)w))
+                update2 += lh_step_distance2(moved->value, t->value, count);
         }
     }
     lh_step_spread_add(&c->update_spread, update2);
@@ -184,13 +196,41 @@ compare_moments(const Comparison *c, const LhStepContents *at, const LhStepMomen
     }
 }
 
-/* Bounds of Adam's first update of a weight with these moments. */
+/* The same of Muon's momentum, the first moment. */
+static void
+compare_momentum(const Comparison *c, const LhStepContents *at, const LhStepMoments *found)
+{
+    const LhModelTensor *t = reference_of(c, at->state.weight, at->state.layer);
+    const Moments *all = moments_of(c, at->state.weight, at->state.layer);
+    SquareSums *sums = sums_of(c, at->state.weight, at->state.layer, GRADIENT);
+    uint64_t whole;
+
+    sums->there = true;
+    for (uint64_t i = 0; i < at->count; i++) {
+        LhStoredNumber first;
+        double error, e;
+
+        if (!lh_step_whole_element(at, at->first + i, &whole))
+            continue;
+        first = lh_step_moments_first(found, i);
+        all->first[whole] = first.value;
+        error = first.value - t->first[whole];
+        e = gradient_unit(c->n) * fabs(t->first[whole]);
+        sums->error2 += error * error;
+        sums->size2 += t->first[whole] * t->first[whole];
+        sums->unit2 += e * e + e * (first.high - first.low);
+    }
+}
+
+/* Bounds of the first update of a weight with these moments. */
 static LhStepBounds
-first_update(const Comparison *c, const Moments *m, uint64_t whole)
+first_update(const Comparison *c, const Moments *m, LhStepWeight weight, uint64_t whole)
 {
     const LhModelShape *s = &c->n->reference->shape;
     double update;
 
+    if (is_of_muon(c, weight))
+        return (LhStepBounds){ m->first[whole], m->first[whole] };
     if (m->low != NULL)
         return lh_step_moments_update(s, m->low[whole], m->high[whole]);
     update = -s->learning_rate * m->first[whole] / (1 - s->beta1) /
@@ -206,6 +246,20 @@ stored(const LhSlot *slot, double x)
 
     lh_element_put(&cell, lh_dtype_storage(slot->dtype), 0, x);
     return lh_element_get(&cell, lh_dtype_storage(slot->dtype), 0);
+}
+
+/* Weights without an fp32 copy that Muon updates, with errors whose expected square is @error2: as
+ * in compare_moments(), a few of them are rounded to the next number. */
+static void
+compare_direct_muon(const LhSlot *slot, double before, double found, double update, double error2,
+                    SquareSums *sums)
+{
+    const double error = found - stored(slot, before + update);
+    const double step = 2 * lh_step_roundoff(slot->dtype) * fabs(before + update);
+
+    sums->error2 += error * error;
+    sums->size2 += update * update;
+    sums->unit2 += error2 + sqrt(error2) * step;
 }
 
 /* Weights without an fp32 copy: exactly those between the bounds, rounded once. */
@@ -244,6 +298,7 @@ compare_weights(Comparison *c, const LhSlot *slot, const LhStepContents *at,
     const double *initial = lh_step_initial(c->n, at->state.weight, at->state.layer);
     const double u = lh_step_roundoff(slot->dtype);
     SquareSums *sums = sums_of(c, at->state.weight, at->state.layer, quantity);
+    const Moments *of = moments_of(c, at->state.weight, at->state.layer);
     uint64_t whole;
 
     sums->there = true;
@@ -259,7 +314,11 @@ compare_weights(Comparison *c, const LhSlot *slot, const LhStepContents *at,
             sums->error2 += (found - before) * (found - before);
             continue;
         }
-        moved = first_update(c, moments_of(c, at->state.weight, at->state.layer), whole);
+        moved = first_update(c, of, at->state.weight, whole);
+        if (direct && is_of_muon(c, at->state.weight)) {
+            compare_direct_muon(slot, before, found, moved.low, of->update_unit2, sums);
+            continue;
+        }
         if (direct) {
             compare_direct(slot, before, found, &moved, sums);
             continue;
@@ -267,8 +326,9 @@ compare_weights(Comparison *c, const LhSlot *slot, const LhStepContents *at,
         error = lh_step_bounds_apart((LhStepBounds){ found - before, found - before }, moved);
         sums->error2 += error * error;
         sums->size2 += moved.low * moved.low;
-        sums->unit2 += u * u * (before * before + ADAM_ROUNDINGS * moved.low * moved.low);
-        if (slot->dtype != LH_DTYPE_FP32)
+        sums->unit2 += u * u * (before * before + ADAM_ROUNDINGS * moved.low * moved.low) +
+                       of->update_unit2;
+        if (slot->dtype != LH_DTYPE_FP32 || is_of_muon(c, at->state.weight))
             continue;
         error = found - t->value[whole];
         c->update.there = true;
@@ -292,6 +352,10 @@ compare_part(Comparison *c, uint32_t rank, uint16_t slot, uint32_t part, bool we
         const LhStepMoments found = lh_step_moments(c->program, c->result, rank, slot, part, &at);
 
         compare_moments(c, &at, &found);
+    } else if (!weights && at.state.family == LH_STEP_OF_MOMENTUM) {
+        const LhStepMoments found = lh_step_moments(c->program, c->result, rank, slot, part, &at);
+
+        compare_momentum(c, &at, &found);
     } else if (!weights && at.state.family == LH_STEP_OF_LOSS)
         compare_number(data, c->n->reference->loss, &c->loss_error);
     else if (!weights && at.state.family == LH_STEP_OF_NORM && c->n->reference->shape.clip > 0)
@@ -429,7 +493,24 @@ make_moments(Comparison *c)
                 .low = rounded ? nobodys(count) : NULL,
                 .high = rounded ? nobodys(count) : NULL,
             };
-            c->parameters += is_trained(c, (LhStepWeight)w) ? (double)count : 0;
+            c->parameters +=
+                is_trained(c, (LhStepWeight)w) && !is_of_muon(c, (LhStepWeight)w) ? (double)count
+                                                                                  : 0;
+        }
+    }
+}
+
+/* Replaces momenta by the updates that they make. */
+static void
+make_updates(const Comparison *c)
+{
+    for (uint32_t layer = 0; layer < c->layers; layer++) {
+        for (unsigned w = 0; w < LH_STEP_W_LAYER; w++) {
+            Moments *m = moments_of(c, (LhStepWeight)w, layer);
+
+            if (is_of_muon(c, (LhStepWeight)w) &&
+                reference_of(c, (LhStepWeight)w, layer)->rows > 0)
+                m->update_unit2 = lh_step_muon_update(c->n, (LhStepWeight)w, layer, m->first);
         }
     }
 }
@@ -452,6 +533,7 @@ lh_step_compare(const LhStepNumerics *n, const LhRunResult *result, LhErrorRepor
     g_assert(result->whole && n->reference->clock == 1);
     make_moments(&c);
     compare_ranks(&c, false);
+    make_updates(&c);
     compare_ranks(&c, true);
     make_report(&c, report);
     if (!report->ok) {

@@ -5,6 +5,7 @@
 #include "base/rng.h"
 #include "base/saturate.h"
 #include "execute/step_moments.h"
+#include "execute/step_muon.h"
 #include "kernels/cpu/rows.h"
 #include "reference/reference.h"
 #include "step/layer_info.h"
@@ -61,9 +62,9 @@ packs_of(const LhStepParams *p, uint64_t sequences)
     return packs;
 }
 
-/* Shape of the model. The caller provides @layers, which the shape borrows. */
+/* Shape of the model. The caller provides @layers and @coefficients, which the shape borrows. */
 static LhModelShape
-shape_of(const LhProgram *program, LhModelLayer *layers)
+shape_of(const LhProgram *program, LhModelLayer *layers, double (*coefficients)[3])
 {
     const LhStepParams *p = lh_step_params(program);
     const LhModel *m = p->model;
@@ -98,6 +99,7 @@ shape_of(const LhProgram *program, LhModelLayer *layers)
         .adam_epsilon = LH_STEP_ADAM_EPSILON,
         .clip = p->behaviour.clip,
         .states = lh_step_model_states(program),
+        .muon = lh_step_model_muon(program, coefficients),
     };
 
     for (uint32_t i = 0; i < shape.layers_count; i++) {
@@ -117,7 +119,8 @@ lh_step_numerics_bytes(const LhProgram *program, unsigned threads)
 {
     g_autofree LhModelLayer *layers =
         g_new(LhModelLayer, lh_step_params(program)->model->num_layers);
-    const LhModelShape shape = shape_of(program, layers);
+    double coefficients[LH_MUON_STEPS_MAX][3];
+    const LhModelShape shape = shape_of(program, layers, coefficients);
     const LhAttention attention = { .batch = (uint32_t)shape.sequences,
                                     .seq_length = shape.tokens,
                                     .heads = (uint32_t)shape.heads,
@@ -305,7 +308,8 @@ lh_step_numerics_new(const LhProgram *program, uint64_t seed, bool new_tokens)
 {
     g_autofree LhModelLayer *layers =
         g_new(LhModelLayer, lh_step_params(program)->model->num_layers);
-    LhModelShape shape = shape_of(program, layers);
+    double coefficients[LH_MUON_STEPS_MAX][3];
+    LhModelShape shape = shape_of(program, layers, coefficients);
     g_autofree LhDocumentPack *packs = packs_of(lh_step_params(program), shape.sequences);
     LhStepNumerics *n = g_new0(LhStepNumerics, 1);
 

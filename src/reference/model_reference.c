@@ -3,6 +3,7 @@
 #include "reference/model_reference.h"
 
 #include "base/rng.h"
+#include "reference/model_muon.h"
 #include "reference/model_pass.h"
 #include "reference/model_states.h"
 
@@ -99,6 +100,12 @@ weight_shape(const LhModelShape *s, LhModelWeight weight, const LhModelLayer *la
     }
 }
 
+LhModelTensor
+lh_model_weight_shape(const LhModelShape *s, LhModelWeight weight, uint32_t layer)
+{
+    return weight_shape(s, weight, &s->layers[weight < LH_MODEL_OF_LAYER ? layer : 0]);
+}
+
 static LhModelTensor
 new_tensor(const LhModelShape *s, LhModelWeight weight, uint32_t layer)
 {
@@ -122,6 +129,8 @@ lh_model_reference_new(const LhModelShape *shape)
     r->shape = *shape;
     r->shape.layers =
         g_memdup2(shape->layers, shape->layers_count * sizeof(*shape->layers)); /* an owned copy */
+    r->shape.muon.coefficients =
+        g_memdup2(shape->muon.coefficients, shape->muon.steps * sizeof(*shape->muon.coefficients));
     r->shape.packs =
         g_memdup2(shape->packs, shape->packs != NULL ? shape->sequences * sizeof(*shape->packs)
                                                      : 0); /* likewise */
@@ -150,6 +159,7 @@ lh_model_reference_free(LhModelReference *r)
     g_free(r->tensors);
     g_free((void *)r->shape.layers);
     g_free((void *)r->shape.packs);
+    g_free((void *)r->shape.muon.coefficients);
     g_free(r);
 }
 
@@ -187,6 +197,37 @@ update(const LhModelReference *r, const LhModelTensor *t, double scale)
     lh_model_round_states(&s->states, t);
 }
 
+/* The momentum is the first moment. */
+static void
+update_by_muon(const LhModelReference *r, uint32_t i, double scale)
+{
+    const LhModelMuon *muon = &r->shape.muon;
+    const LhModelTensor *t = &r->tensors[i];
+    const uint64_t count = t->rows * t->columns;
+    g_autofree double *direction = g_new(double, MAX(count, 1));
+
+    for (uint64_t k = 0; k < count; k++) {
+        const double g = t->gradient[k] * scale;
+
+        t->first[k] = muon->momentum * t->first[k] + (1 - muon->momentum) * g;
+        direction[k] = muon->mixture * t->first[k] + (1 - muon->mixture) * g;
+    }
+    if (count > 0)
+        lh_model_muon_update(&r->shape, (LhModelWeight)(i % LH_MODEL_OF_LAYER),
+                             i / LH_MODEL_OF_LAYER, direction, NULL, direction);
+    for (uint64_t k = 0; k < count; k++)
+        t->value[k] -= r->shape.learning_rate * direction[k];
+    lh_model_round_states(&r->shape.states, t);
+}
+
+/* Whether Muon updates tensor @i. */
+static bool
+is_of_muon(const LhModelReference *r, uint32_t i)
+{
+    return i < r->shape.layers_count * LH_MODEL_OF_LAYER &&
+           lh_model_muon_has(&r->shape, (LhModelWeight)(i % LH_MODEL_OF_LAYER));
+}
+
 static void
 optimize(LhModelReference *r)
 {
@@ -202,7 +243,9 @@ optimize(LhModelReference *r)
     if (r->shape.clip > 0 && sqrt(r->squares) > r->shape.clip)
         scale = r->shape.clip / sqrt(r->squares);
     for (uint32_t i = 0; i < count; i++) {
-        if (is_trained(r, i))
+        if (is_of_muon(r, i))
+            update_by_muon(r, i, scale);
+        else if (is_trained(r, i))
             update(r, &r->tensors[i], scale);
     }
 }

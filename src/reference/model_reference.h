@@ -70,6 +70,22 @@ typedef struct {
     LhModelRounding weights, moments;
 } LhModelStates;
 
+/* Factor of Muon's update of a matrix from `in` to `out` features. */
+typedef enum {
+    LH_MODEL_SPECTRAL,      /* sqrt(max(in, out)) */
+    LH_MODEL_UNIT_RMS_NORM, /* sqrt(out / in) */
+    LH_MODEL_SHAPE_SCALING, /* that, but at least 1 */
+} LhModelMuonScale;
+
+/* Muon updates the matrices of layers; AdamW the other weights. */
+typedef struct {
+    uint32_t steps;                   /* of Newton-Schulz; 0: no Muon */
+    const double (*coefficients)[3];  /* [steps]; borrowed */
+    uint32_t slices;                  /* of a matrix, orthogonalised apart; 1: none */
+    LhModelMuonScale scale;
+    double momentum, mixture, extra_scale; /* mixture: share of the momentum in the update */
+} LhModelMuon;
+
 typedef struct {
     uint64_t hidden, heads, head_dim, ffn, vocabulary;
     const LhModelLayer *layers; /* borrowed */
@@ -92,6 +108,7 @@ typedef struct {
     double learning_rate, beta1, beta2, adam_epsilon;
     double clip; /* maximum norm of all gradients; 0: no clipping */
     LhModelStates states;
+    LhModelMuon muon;
 } LhModelShape;
 
 /* A weight, its gradient and its moments. */
@@ -138,6 +155,10 @@ lh_model_up_width(const LhModelShape *shape, uint64_t ffn)
 /* Creates a reference with all weights zero. Caller frees. */
 LhModelReference *lh_model_reference_new(const LhModelShape *shape);
 void lh_model_reference_free(LhModelReference *reference);
+
+/* Rows and columns of a weight of layer @layer, without numbers; 0 x 0: absent. */
+LhModelTensor lh_model_weight_shape(const LhModelShape *shape, LhModelWeight weight,
+                                    uint32_t layer);
 
 /* Returns a weight of layer @layer (ignored for weights outside layers). */
 LhModelTensor *lh_model_tensor(const LhModelReference *reference, LhModelWeight weight,
