@@ -489,10 +489,10 @@ change_optimizer(LhKernelArgs *a, uint32_t variant)
         return true;
     case 1:
         a->optimizer.learning_rate *= 2;
-        return true;
+        return a->optimizer.learning_rate > 0;
     case 2:
         a->optimizer.beta1 /= 2;
-        return true;
+        return a->optimizer.beta1 > 0;
     case 3:
         a->optimizer.clip += 1;
         return true;
@@ -517,6 +517,30 @@ change_rows(LhKernelArgs *a, LhKernelId kernel, uint32_t variant)
     else
         return false;
     return true;
+}
+
+static bool
+change_muon(LhKernelArgs *a, uint32_t variant)
+{
+    switch (variant) {
+    case 0:
+        a->muon.a += 1;
+        return true;
+    case 1:
+        a->muon.factor *= 2;
+        return true;
+    case 2:
+        a->muon.by_rows = !a->muon.by_rows;
+        return true;
+    case 3:
+        a->muon.slice = a->muon.slice == 0 ? 1 : 0;
+        return a->muon.slices > 1;
+    case 4:
+        a->muon.halves = 3 - a->muon.halves;
+        return true;
+    default:
+        return false;
+    }
 }
 
 static bool
@@ -550,6 +574,8 @@ change_argument(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
         else
             return false;
         return true;
+    case LH_ARGS_MUON:
+        return change_muon(a, variant);
     case LH_ARGS_COPY:
         if (variant == 0)
             a->copy.bytes /= 2;
@@ -1051,6 +1077,27 @@ static const struct {
                        .moments = LH_MOMENTS_16BIT,
                        .reduce_each = true,
                        .reshard = true } } },
+    { "muon",
+      { .schedule = "ring",
+        .tensor = 2,
+        .data = 3,
+        .layers = 2,
+        .groups = 1,
+        .shard = LH_SHARD_ZERO1,
+        .muon = { .optimizer = LH_OPTIMIZER_MUON, .steps = 2, .momentum = 0.9, .extra_scale = 1 },
+        .behaviour = { .clip = 1 } } },
+    { "muon of slices",
+      { .schedule = "zigzag",
+        .tensor = 2,
+        .context = 2,
+        .layers = 2,
+        .shard = LH_SHARD_FSDP,
+        .muon = { .optimizer = LH_OPTIMIZER_MUON,
+                  .tp_mode = LH_MUON_BLOCKWISE,
+                  .steps = 1,
+                  .momentum = 0.9,
+                  .extra_scale = 1 },
+        .behaviour = { .no_master = true, .moments = LH_MOMENTS_16BIT, .reshard = true } } },
     { "packs",
       { .schedule = "zigzag",
         .context = 2,

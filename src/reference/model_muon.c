@@ -2,6 +2,7 @@
 #include "reference/model_muon.h"
 
 #include "base/rng.h"
+#include "reference/model_math.h"
 
 #include <glib.h>
 #include <math.h>
@@ -76,52 +77,27 @@ disturb(Noise *n, double *numbers, uint64_t rows, uint64_t width)
 
 /* ---- Newton-Schulz ---- */
 
-/* c = a b^T, of rows of @depth numbers. */
-static void
-multiply(const double *a, uint64_t rows, const double *b, uint64_t columns, uint64_t depth,
-         double *c)
-{
-    for (uint64_t i = 0; i < rows; i++) {
-        for (uint64_t j = 0; j < columns; j++) {
-            double sum = 0;
-
-            for (uint64_t l = 0; l < depth; l++)
-                sum += a[i * depth + l] * b[j * depth + l];
-            c[i * columns + j] = sum;
-        }
-    }
-}
-
-/* y += p x, p with @rows rows and columns. */
-static void
-add_product(const double *p, const double *x, uint64_t rows, uint64_t columns, double *y)
-{
-    for (uint64_t i = 0; i < rows; i++) {
-        for (uint64_t l = 0; l < rows; l++) {
-            for (uint64_t j = 0; j < columns; j++)
-                y[i * columns + j] += p[i * rows + l] * x[l * columns + j];
-        }
-    }
-}
-
 /* x = a x + b (x x^T) x + c (x x^T)^2 x; at most as many rows as columns. */
 static void
 newton_schulz(double *x, uint64_t rows, uint64_t columns, const double of[3], Noise *noise)
 {
-    g_autofree double *gram = g_new(double, rows *rows), *p = g_new(double, rows *rows);
-    g_autofree double *y = g_new(double, rows *columns);
+    const LhMathProduct tall = { columns, rows, rows, 1 }, square = { rows, rows, rows, 1 };
+    const LhMathProduct wide = { rows, rows, columns, 1 };
+    g_autofree double *gram = g_new0(double, rows *rows), *p = g_new(double, rows *rows);
+    g_autofree double *y = g_new(double, rows *columns); /* first x, transposed */
 
-    multiply(x, rows, x, rows, columns, gram);
+    for (uint64_t i = 0; i < rows * columns; i++)
+        y[i % columns * rows + i / columns] = x[i];
+    lh_math_product_dw(&tall, y, y, gram);
     disturb(noise, gram, rows, rows);
-    multiply(gram, rows, gram, rows, rows, p); /* it is symmetric */
+    lh_math_product(&square, gram, gram, p);
     for (uint64_t i = 0; i < rows * rows; i++)
         p[i] = of[1] * gram[i] + of[2] * p[i];
     disturb(noise, p, rows, rows);
+    lh_math_product(&wide, p, x, y);
     for (uint64_t i = 0; i < rows * columns; i++)
-        y[i] = of[0] * x[i];
-    add_product(p, x, rows, columns, y);
-    disturb(noise, y, rows, columns);
-    memcpy(x, y, rows * columns * sizeof(double));
+        x[i] = of[0] * x[i] + y[i];
+    disturb(noise, x, rows, columns);
 }
 
 static double

@@ -7,6 +7,7 @@
 
 #include "base/mix.h"
 #include "step/memory/offload.h"
+#include "step/muon/muon_calls.h"
 #include "step/packs.h"
 #include "step/step_private.h"
 
@@ -276,12 +277,11 @@ emit_call(LhEmitter *e, const LhStepList *list, const LhStepCall *call)
         remember_absent(e, call);
         return;
     }
+    if (call->matrix != 0)
+        e->layer = (uint16_t)lh_muon_layer(e->program->plan, call, e->rank);
     switch (call->does) {
     case LH_STEP_CALL_COMPUTE:
-        if (lh_step_place_of(e->program->plan, e->rank).tensor % call->replicas == 0)
-            emit_compute(e, list, call);
-        else
-            remember_absent(e, call);
+        emit_compute(e, list, call);
         break;
     case LH_STEP_CALL_COLLECTIVE:
         emit_collective(e, list, call);

@@ -242,9 +242,12 @@ lh_step_group(const LhStepPlan *plan, LhStepGroup group, uint32_t rank)
 bool
 lh_step_makes(const LhStepPlan *plan, const LhStepCall *call, uint32_t rank)
 {
-    const uint32_t ranks = plan->data_ranks, own = lh_step_place_of(plan, rank).data;
+    const LhStepPlace place = lh_step_place_of(plan, rank);
+    const uint32_t ranks = plan->data_ranks;
 
-    return call->owners == 0 || (own + ranks - call->owners_first) % ranks < call->owners;
+    return place.tensor % call->replicas == 0 &&
+           (call->owners == 0 ||
+            (place.data + ranks - call->owners_first) % ranks < call->owners);
 }
 
 LhDimension

@@ -135,6 +135,9 @@ typedef struct {
     /* Only this many data- and context-parallel ranks make the call, from `owners_first` on, modulo
      * their number; 0: all. */
     uint32_t owners_first, owners;
+    /* LhStepWeight that Muon orthogonalises, on each rank that of another layer, the first one's on
+     * rank `owners_first`; 0: none. */
+    uint8_t matrix;
     bool open; /* collectives: more tensors may be added */
     /* Gathers of weights: calls with the same number belong together, from 1; 0: none. */
     uint32_t gather;
@@ -237,7 +240,7 @@ void lh_step_record_turns(LhStepPlan *plan, uint32_t stage, const GArray *turns,
 
 /* layer_info.c: the ranks of a group that @rank belongs to. */
 LhGroup lh_step_group(const LhStepPlan *plan, LhStepGroup group, uint32_t rank);
-/* layer_info.c: whether @rank is one of a call's owners. */
+/* layer_info.c: whether @rank, of its stage, makes a call. */
 bool lh_step_makes(const LhStepPlan *plan, const LhStepCall *call, uint32_t rank);
 
 /* tensor_sizes.c: for a tensor of any family. */

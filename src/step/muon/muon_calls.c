@@ -6,6 +6,7 @@
  */
 #include "step/muon/muon_calls.h"
 
+#include "step/memory/liveness.h"
 #include "step/muon/muon.h"
 
 /* Tensors of a batch. */
@@ -68,10 +69,10 @@ add_owners_call(const Muon *m, LhStepCallKind does, LhStepStream stream, const L
 {
     LhStepCall *call = lh_step_add_call(m->r, does, stream, batch->layer);
 
-    if (batch->count < pieces(m)) {
-        call->owners_first = batch->first;
+    call->matrix = (uint8_t)batch->weight;
+    call->owners_first = batch->first;
+    if (batch->count < pieces(m))
         call->owners = batch->count;
-    }
     return call;
 }
 
@@ -119,29 +120,43 @@ lh_muon_shape(const LhStepPlan *plan, const LhStepTensor *tensor)
     }
 }
 
+uint32_t
+lh_muon_layer(const LhStepPlan *plan, const LhStepCall *call, uint32_t rank)
+{
+    const LhStepPlace place = lh_step_place_of(plan, rank);
+    const LhStepVariant variant =
+        lh_step_variant(plan, LH_STEP_OF_WEIGHT, call->matrix, call->layer);
+    const LhMuonBatch batch = { .weight = (LhStepWeight)call->matrix, .variant = variant.number };
+    const uint32_t ranks = lh_step_pieces(plan);
+    uint32_t before = ranks == 1 ? 0 : (place.data + ranks - call->owners_first) % ranks;
+    uint32_t layer = call->layer;
+
+    for (; before > 0; before--)
+        layer = lh_muon_next(plan, &batch, place.stage, layer + 1);
+    return layer;
+}
+
 /* ---- pieces ---- */
 
 static LhKernelArgs
 optimizer_args(const Muon *m, LhStepHeld w)
 {
-    const LhStepParams *p = &m->r->plan->params;
     const LhStepMatrix matrix = lh_step_matrix(m->r->plan, w.weight, w.layer);
 
-    return (LhKernelArgs){ .optimizer = { .count = matrix.rows * matrix.columns,
-                                          .learning_rate = p->learning_rate,
-                                          .beta1 = p->muon.momentum,
-                                          .beta2 = lh_muon_mixture(&p->muon),
-                                          .clip = p->behaviour.clip } };
+    return (LhKernelArgs){ .optimizer.count = matrix.rows * matrix.columns };
 }
 
 static void
 add_momentum(const Muon *m, LhStepHeld w, LhStepUse update)
 {
     const LhStepPlan *plan = m->r->plan;
-    const LhKernelArgs args = optimizer_args(m, w);
+    LhKernelArgs args = optimizer_args(m, w);
     LhStepCall *call =
         lh_step_add_call(m->r, LH_STEP_CALL_COMPUTE, LH_STEP_STREAM_COMPUTE, w.layer);
 
+    args.optimizer.beta1 = plan->params.muon.momentum;
+    args.optimizer.beta2 = lh_muon_mixture(&plan->params.muon);
+    args.optimizer.clip = plan->params.behaviour.clip;
     call->kernel = plan->params.behaviour.moments == LH_MOMENTS_16BIT
                        ? LH_KERNEL_ID_muon_momentum16
                        : LH_KERNEL_ID_muon_momentum;
@@ -164,7 +179,7 @@ add_update(const Muon *m, LhStepHeld w, LhStepUse update)
         lh_step_add_call(m->r, LH_STEP_CALL_COMPUTE, LH_STEP_STREAM_COMPUTE, w.layer);
 
     weight.own_piece = !sharded && plan->params.shard != LH_SHARD_DDP;
-    args.optimizer.beta1 = args.optimizer.beta2 = args.optimizer.clip = 0;
+    args.optimizer.learning_rate = plan->params.learning_rate;
     call->kernel = master ? LH_KERNEL_ID_muon_update : LH_KERNEL_ID_muon_update_direct;
     lh_step_set_args(m->r, call, &args);
     lh_step_add_use(m->r, call, update);

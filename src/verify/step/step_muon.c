@@ -90,6 +90,7 @@ check_momentum_call(LhStepValues *v, uint32_t g)
     if (!a->first && is_equal(a->optimizer.beta1, p->muon.momentum) &&
         is_equal(a->optimizer.beta2, lh_muon_mixture(&p->muon)) &&
         is_equal(a->optimizer.clip, p->behaviour.clip) &&
+        is_equal(a->optimizer.learning_rate, 0) &&
         narrow == (p->behaviour.moments == LH_MOMENTS_16BIT))
         return true;
     FIND_VALUE(g, -1, "resets its momentum, or uses another type or other hyperparameters than the "
@@ -128,7 +129,9 @@ check_update_call(LhStepValues *v, uint32_t g, const LhValue *update)
 
     if (a->optimizer.count == count && !a->first &&
         is_equal(a->optimizer.learning_rate, v->params->learning_rate) &&
-        is_equal(a->optimizer.weight_decay, 0) && op->layer == update->layer &&
+        is_equal(a->optimizer.weight_decay, 0) && is_equal(a->optimizer.clip, 0) &&
+        is_equal(a->optimizer.beta1, 0) && is_equal(a->optimizer.beta2, 0) &&
+        op->layer == update->layer && op->phase == LH_PHASE_OPTIMIZER &&
         master == (op->compute.kernel == LH_KERNEL_ID_muon_update))
         return true;
     FIND_VALUE(g, -1,
@@ -179,11 +182,12 @@ check_matrices(LhStepValues *v, uint32_t g, const LhValue *value, uint32_t step)
 
     if (want.muon.slices > 1)
         want.muon.slice = own_slice(v, g, value);
-    if (op->phase == LH_PHASE_OPTIMIZER &&
+    if (op->phase == LH_PHASE_OPTIMIZER && op->layer == value->layer &&
         lh_kernel_args_equal(LH_ARGS_MUON, &op->compute.args, &want))
         return true;
     FIND_VALUE(g, -1,
-               "is called for other matrices, slices or coefficients than those of %s of layer %u",
+               "is called for, or labelled with, other matrices, slices or coefficients than those "
+               "of %s of layer %u",
                lh_step_weight_name(weight), value->layer);
     return false;
 }
