@@ -44,7 +44,7 @@ row_width(const Run *r, unsigned operand)
 {
     const LhTensorKind kind = r->kernel->operands[operand].kind;
 
-    if (r->kernel->args == LH_ARGS_PRODUCT)
+    if (r->kernel->cost == LH_COST_PRODUCT)
         return lh_product_shape(r->kernel, &r->c->args).columns;
     if (r->kernel->args != LH_ARGS_ATTENTION || is_stat(kind))
         return 1;

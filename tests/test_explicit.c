@@ -101,6 +101,8 @@ check_args(LhArgsKind kind, const LhKernelArgs *a, const LhKernelArgs *b)
         ck_assert_mem_eq(&a->experts, &b->experts, sizeof(a->experts));
     else if (kind == LH_ARGS_OPTIMIZER)
         ck_assert_mem_eq(&a->optimizer, &b->optimizer, sizeof(a->optimizer));
+    else if (kind == LH_ARGS_MUON)
+        ck_assert(lh_kernel_args_equal(kind, a, b));
 }
 
 static void

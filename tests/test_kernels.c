@@ -174,6 +174,7 @@ START_TEST(kernels_count_the_layer_exactly)
     const LhKernelArgs stated = { .rows = { 6, 4, .traffic = 10 } };
     const LhKernelArgs padded = { .rows = { 6, 4, .vocabulary = 9, .tokens = 6 } };
     const LhKernelArgs heads = { .to_heads = { 3, 0, 1, 1e4, { 2, 1 }, 4, 2, 8 } };
+    const LhKernelArgs muon = { .muon = { 6, 4, 2, 2, 2, 1 } };
     const LhKernelArgs shard = { .optimizer = { 24 } }, shards = { .optimizer = { 513 } };
     LhKernelArgs first = product, first_rows = rows, added, plain = heads, first_count = count;
 
@@ -243,6 +244,16 @@ START_TEST(kernels_count_the_layer_exactly)
     /* Two scales, read and written. */
     check("adam_moments8", shard, 25 * 24, (2 + 8 + 4 + 2) * 24 + 4 + 8 + 16);
     check("adam_direct_moments8", shard, 25 * 24, (2 + 4 + 4) * 24 + 4 + 8 + 16);
+    /* Two experts of 3 x 2 and 3 x 2, as 4 matrices of 2 x 3, in two slices. */
+    check("muon_join", muon, 3 * 24, 2 * (24 + 24));
+    check("muon_gram", muon, 2 * 2 * 24, 2 * (24 + 16));
+    check("muon_square", muon, (2 * 2 + 3) * 16, 2 * (16 + 16));
+    check("muon_step", muon, (2 * 2 + 2) * 24, 2 * (16 + 24 + 24));
+    check("muon_split", muon, 12, 2 * (24 + 12));
+    check("muon_momentum", shard, 7 * 24, (2 + 8 + 2) * 24 + 4);
+    check("muon_momentum16", shard, 7 * 24, (2 + 4 + 2) * 24 + 4);
+    check("muon_update", shard, 4 * 24, (2 + 8 + 2) * 24);
+    check("muon_update_direct", shard, 4 * 24, (2 + 4) * 24);
     check("adam_direct_moments8", shards, 25 * 513, (2 + 4 + 4) * 513 + 4 + 8 + 3 * 16);
 }
 END_TEST
@@ -317,6 +328,17 @@ set_member(LhKernelArgs *a, LhArgsKind kind, unsigned which, uint8_t value)
         MEMBER(LH_ARGS_OPTIMIZER, optimizer.weight_decay),
         MEMBER(LH_ARGS_OPTIMIZER, optimizer.clip),
         MEMBER(LH_ARGS_OPTIMIZER, optimizer.traffic),
+        MEMBER(LH_ARGS_MUON, muon.rows),
+        MEMBER(LH_ARGS_MUON, muon.width),
+        MEMBER(LH_ARGS_MUON, muon.experts),
+        MEMBER(LH_ARGS_MUON, muon.halves),
+        MEMBER(LH_ARGS_MUON, muon.slices),
+        MEMBER(LH_ARGS_MUON, muon.replicas),
+        MEMBER(LH_ARGS_MUON, muon.slice),
+        MEMBER(LH_ARGS_MUON, muon.a),
+        MEMBER(LH_ARGS_MUON, muon.b),
+        MEMBER(LH_ARGS_MUON, muon.c),
+        MEMBER(LH_ARGS_MUON, muon.factor),
         MEMBER(LH_ARGS_COPY, copy.bytes),
         MEMBER(LH_ARGS_COPY, copy.beside),
 #undef MEMBER
@@ -330,6 +352,8 @@ set_member(LhKernelArgs *a, LhArgsKind kind, unsigned which, uint8_t value)
         a->reversed = value != 0;
     if (kind == LH_ARGS_ROWS && which == 1)
         a->rows.adds = value != 0;
+    if (kind == LH_ARGS_MUON && which == 1)
+        a->muon.by_rows = value != 0;
     if (which < 3)
         return true;
     for (size_t i = 0; i < G_N_ELEMENTS(members); i++) {
@@ -383,7 +407,8 @@ START_TEST(kernels_arguments_go_by_member)
         while (set_member(&args, kind, members, 0))
             members++;
         for (unsigned i = 0; i < members; i++) {
-            if ((i == 1 && kind != LH_ARGS_ATTENTION && kind != LH_ARGS_ROWS) ||
+            if ((i == 1 && kind != LH_ARGS_ATTENTION && kind != LH_ARGS_ROWS &&
+                 kind != LH_ARGS_MUON) ||
                 (i == 2 && kind != LH_ARGS_ATTENTION))
                 continue; /* this kind has no such member */
             ck_assert_msg(hash_of(kind, 0, (int)i) != plain, "kind %d, member %u", k, i);

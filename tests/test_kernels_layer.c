@@ -1073,6 +1073,7 @@ START_TEST(layer_kernels_refuse_other_sizes)
         [LH_ARGS_HEADS] = { .to_heads = { 4, 0, 1, 100, { 1, 2 }, 4, 2, 4 } },
         [LH_ARGS_EXPERTS] = { .experts = { 4, 4, 2, 1 } },
         [LH_ARGS_OPTIMIZER] = { .optimizer = { 8, 1, 0.9, 0.9 } },
+        [LH_ARGS_MUON] = { .muon = { 4, 4, 1, 1, 1, 1, 0, false, 1, 1, 1, 1 } },
     };
     unsigned refused = 0;
 

@@ -14,6 +14,7 @@
 #include "framework_config/megatron/megatron_context.h"
 #include "framework_config/megatron/megatron_keys.h"
 #include "framework_config/megatron/megatron_model.h"
+#include "framework_config/megatron/megatron_muon.h"
 #include "framework_config/megatron/megatron_policies.h"
 #include "framework_config/megatron/megatron_recomputation.h"
 #include "framework_config/megatron/megatron_words.h"
@@ -183,7 +184,8 @@ megatron_take(LhConfig *c, GError **error)
            lh_config_megatron_take_recomputation(c, error) &&
            lh_config_megatron_take_sharding(c, error) &&
            lh_config_megatron_take_pipeline(c, error) && take_precision(c, error) &&
-           take_loss(c, error) && take_states(c, error) && take_ranks(c, error);
+           take_loss(c, error) && take_states(c, error) &&
+           lh_config_megatron_take_optimizer(c, error) && take_ranks(c, error);
 }
 
 /* ---- writing a way of training ---- */

@@ -5,6 +5,7 @@
 #include "framework_config/common/config_settings.h"
 #include "framework_config/common/config_values.h"
 #include "framework_config/deepspeed/deepspeed.h"
+#include "framework_config/megatron/megatron_muon.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -115,7 +116,7 @@ lh_config_megatron_take_sharding(LhConfig *c, GError **error)
     if (torch)
         shard = LH_SHARD_FSDP;
     else if (!megatron)
-        shard = distributed ? LH_SHARD_ZERO1 : LH_SHARD_DDP;
+        shard = distributed || lh_config_megatron_is_dist_muon(c) ? LH_SHARD_ZERO1 : LH_SHARD_DDP;
     if (!read_stage(c, &stage, error))
         return false;
     if (stage >= 0)
