@@ -6,9 +6,6 @@
 #include "execute/execute.h"
 #include "execute/step_compare.h"
 #include "execute/step_numerics.h"
-#include "program/live.h"
-#include "program/work.h"
-#include "recording.h"
 #include "run_tests.h"
 #include "share.h"
 #include "step/formulas.h"
@@ -103,8 +100,6 @@ is_proven(const LhProgram *program)
 {
     g_autoptr(LhVerdict) verdict = lh_verify(program);
 
-    for (guint i = 0; g_getenv("SHOW") != NULL && i < verdict->findings->len; i++)
-        g_printerr("%s\n", g_array_index(verdict->findings, LhFinding, i).message);
     return verdict->findings_total == 0;
 }
 
@@ -155,18 +150,209 @@ START_TEST(runs_equal_fp64)
         if (!test_takes_of(k, 7))
             continue;
         compare(&tiny, NULL, &report);
-        for (uint32_t i = 0; i < report.rows_count; i++) {
-            if (g_getenv("SHOW") != NULL)
-                g_printerr("step %u: dtype %d %s: rel %g in units %g on the mean and %g at worst\n", k, (int)tiny.dtype,
-                          report.rows[i].name, report.rows[i].rel_l2, report.rows[i].mean, report.rows[i].row);
-            else
+        for (uint32_t i = 0; i < report.rows_count; i++)
             ck_assert_msg(report.rows[i].ok, "step %u: %s: in units %g on the mean and %g at worst",
                           k, report.rows[i].name, report.rows[i].mean, report.rows[i].row);
-        }
-        if (g_getenv("SHOW") == NULL)
         ck_assert(report.ok);
     }
 }
 END_TEST
 
-LH_TEST_MAIN("step_muon", steps_are_proven, runs_equal_fp64)
+/* Does nothing, or leaves out a matrix: of the first call of @kernel on layer 1. */
+typedef struct {
+    LhKernelId kernel;
+    gint hits; /* atomic */
+} Omitted;
+
+static enum lh_status
+call_omitting(void *data, uint32_t rank, const LhOp *op, const LhPlaceOfWork *at,
+              const LhCall *call)
+{
+    Omitted *omitted = data;
+
+    (void)rank;
+    if (op->compute.kernel == omitted->kernel && op->layer == 1) {
+        g_atomic_int_inc(&omitted->hits);
+        return LH_STATUS_OK;
+    }
+    return at->device->call(at->state, op->compute.kernel, call, at->stream);
+}
+
+START_TEST(omissions_are_beyond_the_gates)
+{
+    static const char *const kernels[] = { "muon_momentum", "muon_join",  "muon_gram",
+                                           "muon_square",   "muon_step",  "muon_split",
+                                           "muon_update",   "muon_momentum16",
+                                           "muon_update_direct" };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(kernels); i++) {
+        const bool other = i >= 7; /* kernels of other types of states */
+        Omitted omitted = { .kernel = lh_kernel_find(kernels[i]) };
+        const LhRunHooks hooks = { .data = &omitted, .call = call_omitting };
+        const TinyStep tiny = { .schedule = "zigzag",
+                                .data = 2,
+                                .tensor = 2,
+                                .shard = (LhShard)(i % LH_SHARDS),
+                                .muon = MUON(.nesterov = true),
+                                .behaviour = { .no_master = other,
+                                               .moments = other ? LH_MOMENTS_16BIT
+                                                                : LH_MOMENTS_FP32 } };
+        g_auto(LhErrorReport) report = { 0 };
+
+        if (!test_takes_of(i, 5))
+            continue;
+        compare(&tiny, &hooks, &report);
+        ck_assert_msg(omitted.hits > 0, "%s: has no target", kernels[i]);
+        ck_assert_msg(!report.ok, "%s: within the gates", kernels[i]);
+    }
+}
+END_TEST
+
+/* Momenta are read back, and mixed with gradients: losses of several steps are those of fp64. */
+START_TEST(momenta_are_carried_on)
+{
+    for (unsigned k = 0; k < 4; k++) {
+        TinyStep tiny = { .schedule = "zigzag",
+                          .tensor = 2,
+                          .data = 2,
+                          .shard = (LhShard)k,
+                          .muon = MUON(.nesterov = k % 2 == 0) };
+        g_autoptr(LhScenario) scenario = lh_scenario_new();
+        g_autoptr(LhSetup) setup = NULL;
+        g_autoptr(LhProgram) program = NULL;
+        g_autoptr(LhExecuted) executed = NULL;
+        g_autoptr(GError) error = NULL;
+        const LhExecuteParams params = {
+            .backend = &lh_backend_cpu, .steps = 5, .new_tokens = true, .repeat = 1
+        };
+
+        if (!test_takes_of(k, 3))
+            continue;
+        tiny.dtype = k % 2 == 0 ? LH_DTYPE_FP32 : LH_DTYPE_BF16;
+        program = program_of(&tiny);
+        scenario->ranks = lh_program_ranks(program);
+        scenario->seed = SEED;
+        setup = lh_setup_new(scenario, &error);
+        ck_assert_msg(setup != NULL, "%s", error != NULL ? error->message : "");
+        executed = lh_execute_program(setup, program, &params, &error);
+        ck_assert_msg(executed != NULL, "%s", error != NULL ? error->message : "");
+        for (uint32_t i = 0; i < executed->errors.rows_count; i++)
+            ck_assert_msg(executed->errors.rows[i].ok, "%u: %s: in units %g on the mean", k,
+                          executed->errors.rows[i].name, executed->errors.rows[i].mean);
+        ck_assert_msg(lh_executed_ok(executed), "%u", k);
+        ck_assert(executed->peak_bytes.equal && executed->flops.equal);
+    }
+}
+END_TEST
+
+/* ---- closed forms by hand ---- */
+
+/* Hidden size 64, MLP of 192: 12 elements of q, 2 x 12 of kv and so on, in units of 64 x 64. */
+START_TEST(states_and_flops_are_counted)
+{
+    const uint64_t h = 64, f = 192, layers = 5;
+    const uint64_t muon = layers * (4 * h * h + 3 * h * f);
+    /* r = 64 everywhere: q, k, v and out are square, gate, up and down are 64 x 192 */
+    const uint64_t square = 6 * h * h * h + 3 * h * h + 2 * h * h;
+    const uint64_t wide = 4 * h * h * f + 2 * h * h * h + 3 * h * h + 2 * h * f;
+
+    for (unsigned shard = 0; shard < LH_SHARDS; shard++) {
+        const uint64_t pieces = shard == LH_SHARD_DDP ? 1 : 2;
+        TinyStep tiny = { .schedule = "zigzag",
+                          .data = 2,
+                          .layers = (uint32_t)layers,
+                          .shard = (LhShard)shard };
+        g_autoptr(LhProgram) adam = program_of(&tiny), program = NULL;
+        uint64_t more = 0;
+
+        tiny.muon = (LhMuonParams)MUON(.nesterov = false);
+        program = program_of(&tiny);
+        ck_assert_uint_eq(lh_step_state_bytes(adam, 0).optimizer -
+                              lh_step_state_bytes(program, 0).optimizer,
+                          4 * muon / pieces);
+        for (uint32_t rank = 0; rank < 2; rank++)
+            more += lh_step_dense_flops(program, rank) - lh_step_dense_flops(adam, rank);
+        ck_assert_uint_eq(more, 5 * layers * (4 * square + 3 * wide) * (2 / pieces));
+        /* rank 0 has 3 of q, 2 of kv, 3 of out, 2 of up and 3 of down */
+        if (pieces == 2)
+            ck_assert_uint_eq(lh_step_dense_flops(program, 0) - lh_step_dense_flops(adam, 0),
+                              5 * (10 * square + 7 * wide));
+    }
+}
+END_TEST
+
+/* ---- options ---- */
+
+static LhSetup *
+setup_of(const char *members, GError **error)
+{
+    g_autofree char *text = g_strdup_printf("{\"schema\": \"longhaul.scenario/1\", \"step\": true, "
+                                            "\"schedule\": [\"zigzag\"], \"ranks\": 2%s}",
+                                            members);
+    static LhScenario *scenario;
+
+    lh_scenario_free(scenario);
+    scenario = lh_scenario_parse("s.json", text, strlen(text), error);
+    return scenario != NULL ? lh_setup_new(scenario, error) : NULL;
+}
+
+static void
+check_refusal(const char *members, const char *message)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(LhSetup) setup = setup_of(members, &error);
+    g_autoptr(LhProgram) program = NULL;
+
+    if (setup != NULL)
+        program = lh_step_new(&setup->step->params, &error);
+    ck_assert_msg(program == NULL, "%s", members);
+    ck_assert_msg(strstr(error->message, message) != NULL, "%s", error->message);
+}
+
+START_TEST(options_are_read_or_refused)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(LhSetup) adam = setup_of("", &error);
+    g_autoptr(LhSetup) setup =
+        setup_of(", \"optimizer\": \"muon\", \"muon_num_ns_steps\": 6, \"muon_momentum\": 0.5, "
+                 "\"muon_nesterov\": true, \"muon_scale_mode\": \"unit_rms_norm\", "
+                 "\"muon_extra_scale_factor\": 0.2, \"muon_tp_mode\": \"blockwise\", "
+                 "\"muon_coefficient_type\": \"polar_express\"",
+                 &error);
+    const LhMuonParams *m;
+
+    ck_assert_msg(setup != NULL && adam != NULL, "%s", error != NULL ? error->message : "");
+    m = &setup->step->params.muon;
+    ck_assert(m->optimizer == LH_OPTIMIZER_MUON && m->steps == 6 && m->nesterov);
+    ck_assert(m->momentum == 0.5 && m->extra_scale == 0.2);
+    ck_assert(m->scale_mode == LH_MUON_UNIT_RMS_NORM && m->tp_mode == LH_MUON_BLOCKWISE);
+    ck_assert_int_eq(m->coefficients, LH_MUON_POLAR_EXPRESS);
+    ck_assert_int_eq(adam->step->params.muon.optimizer, LH_OPTIMIZER_ADAM);
+    check_refusal(", \"muon_num_ns_steps\": 5", "needs the optimizer muon");
+    check_refusal(", \"muon_nesterov\": true, \"optimizer\": \"adam\"", "needs the optimizer muon");
+    check_refusal(", \"optimizer\": \"muon\", \"lora_rank\": 4", "of which LoRA trains none");
+    check_refusal(", \"optimizer\": \"muon\", \"dtype\": \"fp16\"", "allowed element types: bf16");
+    check_refusal(", \"optimizer\": \"muon\", \"exp_avg_dtype\": \"8bit\"", "no 8-bit form");
+    check_refusal(", \"optimizer\": \"muon\", \"pass\": \"fwd\"", "has no optimizer");
+    check_refusal(", \"optimizer\": \"muon\", \"muon_num_ns_steps\": 101", "100");
+}
+END_TEST
+
+/* A matrix with fewer elements than leave each rank a piece. */
+START_TEST(tiny_matrices_are_refused)
+{
+    const TinyStep tiny = { .schedule = "zigzag",
+                            .data = 100,
+                            .experts = 2,
+                            .shard = LH_SHARD_ZERO1,
+                            .muon = MUON(.nesterov = false) };
+    g_autoptr(GError) error = NULL;
+
+    ck_assert_ptr_null(tiny_step(&tiny, &error));
+    ck_assert_ptr_nonnull(strstr(error->message, "leave some of 100 ranks without any"));
+}
+END_TEST
+
+LH_TEST_MAIN("step_muon", steps_are_proven, runs_equal_fp64, omissions_are_beyond_the_gates,
+             momenta_are_carried_on, states_and_flops_are_counted, options_are_read_or_refused,
+             tiny_matrices_are_refused)

@@ -283,6 +283,21 @@ agree(const LhProgram *program, const LhOpenControl *control, GError **error)
                               digest, error);
 }
 
+/* There are no CUDA kernels of Muon. */
+static bool
+check_optimizer(const LhProgram *program, const LhBackend *backend, GError **error)
+{
+    const LhStepParams *p = lh_step_params(program);
+
+    if (p == NULL || p->muon.optimizer != LH_OPTIMIZER_MUON || backend->device->host_memory)
+        return true;
+    g_set_error(error, LH_ERROR, LH_ERROR_NO,
+                "Muon has no kernels for GPUs, which backend %s needs; steps with --optimizer muon "
+                "run on backends cpu, mpi and tcp",
+                backend->name);
+    return false;
+}
+
 static bool
 execute(LhExecuted *executed, const LhSetup *setup, const LhExecuteParams *params, GError **error)
 {
@@ -297,7 +312,8 @@ execute(LhExecuted *executed, const LhSetup *setup, const LhExecuteParams *param
     };
     bool ok;
 
-    if (!lh_execute_way(setup, params->backend, &run.collectives, error))
+    if (!lh_execute_way(setup, params->backend, &run.collectives, error) ||
+        !check_optimizer(executed->program, params->backend, error))
         return false;
     if (!check_proof(executed, setup, verdict, error) ||
         !check_queues(executed, verdict, params->backend, error) ||
