@@ -907,12 +907,19 @@ START_TEST(offload)
         { .schedule = "zigzag", .context = 2, .layers = 6, .experts = 4, .shared = 1, .dense = 1 },
         { .schedule = "lasp", .context = 2, .layers = 6, .linear = true, .gate = true },
     };
+    static const LhRecompute some[] = { { 0 },
+                                        { 0, 2, LH_RECOMPUTE_UNIFORM },
+                                        { 0, 4, LH_RECOMPUTE_UNIFORM },
+                                        { 0, 3, LH_RECOMPUTE_BLOCK },
+                                        { 0, 2, LH_RECOMPUTE_EVERY } };
     const unsigned ways = LH_CHECKPOINTS * 2;
 
     for (unsigned i = 0; i < G_N_ELEMENTS(tiny) * ways; i++) {
         TinyStep one = tiny[i / ways];
 
         one.checkpoint = (LhCheckpoint)(i % LH_CHECKPOINTS);
+        if (one.checkpoint == LH_CHECKPOINT_LAYER)
+            one.recompute = some[i / LH_CHECKPOINTS % G_N_ELEMENTS(some)];
         one.offload = i / LH_CHECKPOINTS % 2 == 0 ? 5 : LH_STEP_OFFLOAD_ALL;
         one.shard = (LhShard)((i + i / ways) % LH_SHARDS);
         one.dtype = i % 3 == 0 ? LH_DTYPE_FP32 : LH_DTYPE_BF16;

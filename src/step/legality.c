@@ -262,10 +262,6 @@ check_offload(const LhStepParams *p, GError **error)
                      : lh_step_stages(p) > 1 ? "a pipeline stage has"
                                              : "the model has";
 
-    if (p->offload_layers > 0 && p->recompute.layers > 0)
-        return lh_program_refuse(error,
-                                 "layers that --recompute-method chooses cannot be offloaded; "
-                                 "recompute all layers, modules of them, or nothing");
     if (p->offload_layers <= layers || p->offload_layers == LH_STEP_OFFLOAD_ALL)
         return true;
     return lh_program_refuse(error,

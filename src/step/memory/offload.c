@@ -5,12 +5,16 @@
  * Megatron-LM: on streams of their own, a layer at a time. The device's copy is released at the end
  * of the next layer's forward pass, where kernels wait for the copy; it comes back while the
  * backward pass of the next layer runs. So at most two layers' tensors are on the device. The last
- * layer of a chunk has no next layer: kernels wait for its copies at once.
+ * layer of a chunk has no next layer: kernels wait for its copies at once. Layers that are
+ * recomputed together keep the input of the first of them alone; it comes back while the backward
+ * pass of the layers behind them runs.
  *
  * A pass over a recorded list: which tensors are kept follows from where they are used, whatever
  * the policy of recomputation.
  */
 #include "step/memory/offload.h"
+
+#include "step/memory/recomputation.h"
 
 /* Calls and tensors of a list; groups are layers of micro-batches. */
 typedef struct {
@@ -257,17 +261,32 @@ begins_chunk(const LhStepPlan *plan, uint32_t layer)
     return layer == 0 || ends_chunk(plan, layer - 1);
 }
 
-/* Appends what comes before the backward pass of a group: the return of the layer below, which the
- * backward pass covers, after that of a chunk's last layer. */
+/* Whether a chunk ends with the layers that are recomputed together from @first on. */
+static bool
+ends_chunk_from(const LhStepPlan *plan, uint32_t first)
+{
+    uint32_t last = first;
+
+    while (!ends_chunk(plan, last) && lh_step_recomputed_from(plan, last + 1) == first)
+        last++;
+    return ends_chunk(plan, last);
+}
+
+/* Appends what comes before the backward pass of a group: the return of what the layers below need,
+ * which the backward pass covers, after that of a chunk's last layers. Layers that are recomputed
+ * together begin with the first of them. */
 static void
 add_returns(const Offload *o, uint32_t group)
 {
     const uint32_t layer = group % o->plan->layers;
 
-    if (ends_chunk(o->plan, layer))
+    if (lh_step_recomputed_from(o->plan, layer) != layer)
+        return;
+    if (ends_chunk_from(o->plan, layer))
         add_call(o, group, LH_STEP_CALL_COPY, LH_STEP_STREAM_FROM_HOST);
     if (!begins_chunk(o->plan, layer))
-        add_call(o, group - 1, LH_STEP_CALL_COPY, LH_STEP_STREAM_FROM_HOST);
+        add_call(o, group - layer + lh_step_recomputed_from(o->plan, layer - 1), LH_STEP_CALL_COPY,
+                 LH_STEP_STREAM_FROM_HOST);
 }
 
 /* Appends what comes after the forward pass of a group. */

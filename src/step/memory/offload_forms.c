@@ -9,6 +9,7 @@
 #include "step/lora.h"
 #include "step/memory/kept_beside.h"
 #include "step/memory/recomputation.h"
+#include "step/memory/recompute_forms.h"
 #include "step/step_private.h"
 
 /* What the backward pass of a layer takes from its forward pass, as far as it is known. */
@@ -121,7 +122,7 @@ close_needs(Needs *n, bool wanted[LH_STEP_ROLES])
             n->known[role] = more = true;
             if (keeps(n, (LhStepRole)role))
                 n->bytes += bytes_of(n, (LhStepRole)role);
-            else
+            else if (role != LH_STEP_X) /* that is kept for the layer before, or made by it */
                 add_inputs(n, (LhStepRole)role, wanted);
         }
     }
@@ -155,7 +156,7 @@ lh_step_layer_kept_bytes(const LhProgram *program, uint32_t layer)
             module->backward->slots[i].role == LH_SLOT_INPUT)
             wanted[module->backward_roles[i]] = true;
     }
-    if (n.plan->params.checkpoint >= LH_CHECKPOINT_LAYER) /* all of the layer is repeated */
+    if (n.plan->params.checkpoint == LH_CHECKPOINT_REMAT || lh_step_layer_again(n.plan, layer))
         wanted[lh_step_role(n.plan, LH_STEP_M)] = true;
     close_needs(&n, wanted);
     return n.bytes;

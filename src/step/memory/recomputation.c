@@ -104,6 +104,12 @@ lh_step_kept(const LhStepPlan *plan, uint32_t layer)
     return kept & ~(plan->params.behaviour.gather_again ? GATHERED : 0);
 }
 
+uint32_t
+lh_step_recomputed_from(const LhStepPlan *plan, uint32_t layer)
+{
+    return layers_with(plan, layer).first;
+}
+
 /* ---- recording ---- */
 
 /* Calls all of the layers again, including their last products. Under FSDP a layer is gathered for

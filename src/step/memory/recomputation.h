@@ -10,6 +10,9 @@
 #define LH_STEP_KEPT_BITS 64
 uint64_t lh_step_kept(const LhStepPlan *plan, uint32_t layer);
 
+/* The first of the layers that are recomputed together with @layer; itself if there are none. */
+uint32_t lh_step_recomputed_from(const LhStepPlan *plan, uint32_t layer);
+
 /* Records what runs again as a whole before the layer's backward pass; what its rows read beyond
  * that follows when they read it (lh_step_need()). */
 void lh_step_call_again(LhStepRecorder *r, uint32_t layer);

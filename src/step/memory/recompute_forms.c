@@ -13,9 +13,8 @@ before_in_chunk(const LhStepPlan *plan, uint32_t layer)
     return layer - lh_step_chunk_begins(&plan->params, lh_step_chunk_of(plan, layer));
 }
 
-/* Whether all of the layer is recomputed. */
-static bool
-is_whole(const LhStepPlan *plan, uint32_t layer)
+bool
+lh_step_layer_again(const LhStepPlan *plan, uint32_t layer)
 {
     const LhRecompute *recompute = &plan->params.recompute;
 
@@ -80,7 +79,7 @@ lh_step_product_again(const LhStepPlan *plan, LhStepWeight weight, uint32_t laye
     case LH_STEP_W_KV:
         if (plan->params.checkpoint == LH_CHECKPOINT_REMAT)
             return takes_rows(plan, layer) || plan->kinds[layer] == LH_STEP_LINEAR;
-        return is_whole(plan, layer);
+        return lh_step_layer_again(plan, layer);
     case LH_STEP_W_UP:
     case LH_STEP_W_DOWN:
         if (shared_again(plan, layer))
@@ -94,14 +93,14 @@ lh_step_product_again(const LhStepPlan *plan, LhStepWeight weight, uint32_t laye
         G_GNUC_FALLTHROUGH;
     default:
         return weight < LH_STEP_W_LAYER &&
-               (plan->params.checkpoint == LH_CHECKPOINT_REMAT || is_whole(plan, layer));
+               (plan->params.checkpoint == LH_CHECKPOINT_REMAT || lh_step_layer_again(plan, layer));
     }
 }
 
 bool
 lh_step_attention_again(const LhStepPlan *plan, uint32_t layer)
 {
-    return names_module(plan, LH_RECOMPUTE_CORE_ATTN) || is_whole(plan, layer);
+    return names_module(plan, LH_RECOMPUTE_CORE_ATTN) || lh_step_layer_again(plan, layer);
 }
 
 /* ---- tensor parallelism ---- */
@@ -118,7 +117,8 @@ lh_step_moves_again(const LhStepPlan *plan, uint32_t layer)
 {
     const LhStepParams *p = &plan->params;
     const bool tiled = p->mlp_tile_rows > 0 && lh_step_matrix(plan, LH_STEP_W_UP, layer).rows > 0;
-    const bool remat = p->checkpoint == LH_CHECKPOINT_REMAT, whole = is_whole(plan, layer);
+    const bool remat = p->checkpoint == LH_CHECKPOINT_REMAT,
+               whole = lh_step_layer_again(plan, layer);
     const bool norms = names_module(plan, LH_RECOMPUTE_LAYERNORM);
     const bool mlp = mlp_again(plan, layer), q = lh_step_product_again(plan, LH_STEP_W_Q, layer);
     const bool n1 = lh_step_is_read_again(p, LH_STEP_N1_FULL);

@@ -7,6 +7,9 @@
 
 #include "step/graph.h"
 
+/* Whether all of the layer is recomputed, with its last product. */
+bool lh_step_layer_again(const LhStepPlan *plan, uint32_t layer);
+
 /* Whether the product with @weight, or attention's forward pass, is computed again. */
 bool lh_step_product_again(const LhStepPlan *plan, LhStepWeight weight, uint32_t layer);
 bool lh_step_attention_again(const LhStepPlan *plan, uint32_t layer);
