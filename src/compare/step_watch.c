@@ -10,7 +10,8 @@ dimension_of(const LhOp *op)
 {
     const LhDimension dimension = lh_step_dimension(op);
 
-    if (lh_op_is_host_copy(op))
+    /* Copies, and kernels on the host's CPU: the device has the step's own on the first stream. */
+    if (op->kind == LH_OP_COMPUTE && op->module == 0 && op->stream != LH_STEP_STREAM_COMPUTE)
         return LH_EXPOSED_OFFLOAD;
     return (uint8_t)(dimension < LH_DIMENSIONS ? (int)dimension : LH_EXPOSED_DIMENSIONS);
 }

@@ -6,7 +6,7 @@
 
 #include "program/program.h"
 
-#define LH_CURSOR_MARKS 32
+#define LH_CURSOR_MARKS 40
 
 /* Position of a generator in the program of one rank. */
 typedef struct {

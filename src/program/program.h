@@ -55,7 +55,7 @@ typedef struct {
     LhDtype dtype;     /* of the main tensor (acc: of o); statistics are always fp32 */
     uint32_t head_dim; /* for tensors by heads; inputs and outputs have the program's */
     bool by_heads;     /* an input or output saved between the passes by heads: see saved_group */
-    bool on_host;      /* in host memory, which only copies between device and host touch */
+    bool on_host;      /* in host memory: a temporary slot or a state */
     LhCategory category;
     uint32_t parts;
     uint32_t first_cell; /* index of its first part among all parts of a rank */
@@ -229,6 +229,16 @@ static inline const LhProgram *
 lh_program_of_op(const LhProgram *program, const LhOp *op)
 {
     return lh_program_embeds(program, op) ? program->modules[op->module - 1] : program;
+}
+
+/* Whether a kernel runs on the host's CPU: that is where its operands are, unless it is a copy
+ * between the two memories. */
+static inline bool
+lh_op_on_cpu(const LhProgram *program, const LhOp *op)
+{
+    return op->kind == LH_OP_COMPUTE && op->compute.regions_count > 0 &&
+           program->slots[op->compute.regions[0].slot].on_host &&
+           lh_kernels[op->compute.kernel]->args != LH_ARGS_COPY;
 }
 
 /* Creates an empty program for @params, whose documents it copies. The caller adds the

@@ -22,7 +22,7 @@ start_compute(LhEngine *e, LhSimRank *rank, LhNode *node, uint32_t id)
 {
     const LhTime time = lh_time_from_ps(node->work_ps / rank->speed);
 
-    if (lh_node_is_host_copy(node)) {
+    if (lh_node_is_of_host(node)) {
         lh_host_copy_start(e, rank, node, id);
         return;
     }

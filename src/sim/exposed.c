@@ -91,7 +91,9 @@ judge(LhExposed *x)
     const LhExposedOp *op = op_at(x, id);
 
     if (!op->computes) {
-        const LhLateOp late = { .end_ps = op->end_ps, .id = id, .dimension = op->dimension };
+        const LhLateOp late = {
+            .end_ps = op->end_ps, .id = id, .dimension = op->dimension, .of_host = op->of_host
+        };
 
         if (op->dimension < LH_EXPOSED_DIMENSIONS && op->end_ps > x->busy_until_ps)
             g_array_append_val(x->late, late);
@@ -113,6 +115,24 @@ judge_complete(LhExposed *x)
 }
 
 void
+lh_exposed_close(LhExposed *x)
+{
+    LhTime end_ps = x->busy_until_ps;
+    uint8_t dimension = 0;
+
+    for (guint i = 0; x->late != NULL && i < x->late->len; i++) {
+        const LhLateOp *late = &g_array_index(x->late, LhLateOp, i);
+
+        if (!late->of_host || late->end_ps <= end_ps)
+            continue;
+        end_ps = late->end_ps;
+        dimension = late->dimension;
+    }
+    if (end_ps > x->busy_until_ps)
+        x->exposed_ps[dimension] += end_ps - x->busy_until_ps;
+}
+
+void
 lh_exposed_issue(LhExposed *x, const LhProgram *program, const LhOp *op, uint8_t dimension)
 {
     const bool on_stream = lh_op_on_stream(op);
@@ -124,6 +144,7 @@ lh_exposed_issue(LhExposed *x, const LhProgram *program, const LhOp *op, uint8_t
     next = op_at(x, x->next++);
     next->start_ps = next->end_ps = 0;
     next->computes = on_stream && program->streams[op->stream].kind == LH_STREAM_COMPUTE;
+    next->of_host = op->kind == LH_OP_COMPUTE && !next->computes;
     next->done = !on_stream;
     next->dimension = dimension;
     next->after_count = next->computes ? op->after_count : 0;

@@ -18,14 +18,17 @@ typedef struct {
     uint8_t after_count;
     uint8_t dimension; /* that it communicates for; LH_EXPOSED_DIMENSIONS: none */
     bool computes;     /* runs on a compute stream */
+    bool of_host;      /* as in LhLateOp */
     bool done;
 } LhExposedOp;
 
-/* A judged op that communicated beyond the end of all kernels judged so far. */
+/* A judged op that communicated, or worked on the host, beyond the end of all kernels judged so
+ * far. */
 typedef struct {
     LhTime end_ps;
     uint32_t id;
     uint8_t dimension;
+    bool of_host; /* a copy, or a kernel on the host's CPU */
 } LhLateOp;
 
 /* Of one rank. */
@@ -53,6 +56,10 @@ lh_exposed_start(LhExposed *exposed, uint32_t id, LhTime now)
 }
 
 void lh_exposed_end(LhExposed *exposed, uint32_t id, LhTime now);
+
+/* All ops have ended. The time behind the last kernel until the last copy, or kernel on the host's
+ * CPU, is exposed, too. */
+void lh_exposed_close(LhExposed *exposed);
 
 /* Mixes the state into @hash, with ids and times relative to @issued and @now: equal for states
  * from which the same ops expose the same. */

@@ -65,6 +65,7 @@ issue_compute(LhEngine *e, LhSimRank *rank, LhNode *node, const LhOp *op, bool r
 
     node->flops = lh_op_flops(op);
     node->kernel = (uint8_t)op->compute.kernel;
+    node->on_cpu = lh_op_on_cpu(e->program, op);
     node->occupancy = 1;
     if (p->compute_time != NULL)
         time = p->compute_time(p->compute_time_data, r, op);
@@ -73,9 +74,9 @@ issue_compute(LhEngine *e, LhSimRank *rank, LhNode *node, const LhOp *op, bool r
     else
         time = lh_cost_compute(&e->cost, e->program, op, &node->occupancy);
     node->work_ps = (double)time;
-    if (!lh_op_is_host_copy(op))
+    if (!lh_node_is_of_host(node))
         node->work_ps *= lh_sim_variation(p, r, op->id);
-    if (e->slowdown != NULL && !lh_op_is_host_copy(op))
+    if (e->slowdown != NULL && !lh_node_is_of_host(node))
         node->work_ps *= e->slowdown[r];
     node->work_ps *= lh_engine_time_share(e, r, op->id + rank->skipped_ops, op, &e->buffer);
     e->results[r].flops += node->flops;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Copies between device and host. The device's copy engines run them beside kernels and without
- * SMs, one in each direction, in the order of their stream. While a rank computes nothing because
- * its next kernel waits for a copy, its time counts as exposed communication over PCIe. Not
- * modelled: memory bandwidth that copies take from kernels, and messages that take the same PCIe
- * links.
+ * SMs, one in each direction, in the order of their stream. Likewise kernels on the host's CPU,
+ * which take no part of the link. While a rank computes nothing because its next kernel waits for
+ * either, or because none is left, its time counts as exposed communication over PCIe. Not
+ * modelled: memory bandwidth that copies take from kernels or from the CPU, and messages that take
+ * the same PCIe links.
  */
 #include "sim/sim_private.h"
 
@@ -17,7 +18,7 @@ take_copies(LhEngine *e, const LhSimRank *rank, LhNode *running[LH_STREAMS_MAX])
     for (; busy != 0; busy &= busy - 1) {
         LhNode *node = lh_node(&rank->nodes, lh_queue(rank, lh_first_stream(busy))->head);
 
-        if (node->state != LH_NODE_RUNNING || !lh_node_is_host_copy(node))
+        if (node->state != LH_NODE_RUNNING || !lh_node_is_of_host(node) || node->on_cpu)
             continue;
         node->work_ps -= (double)(e->now - node->updated_ps) * node->rate;
         node->work_ps = MAX(node->work_ps, 0);
@@ -52,6 +53,9 @@ lh_host_copy_start(LhEngine *e, LhSimRank *rank, LhNode *node, uint32_t id)
     rank->copying++;
     if (lh_time_from_ps(node->work_ps) == 0)
         lh_engine_complete(e, rank, id);
+    else if (node->on_cpu)
+        lh_heap_set(&e->heap, lh_queue_index(e, rank, node->stream),
+                    e->now + lh_time_from_ps(node->work_ps));
     else
         share_link(e, rank);
 }
@@ -75,7 +79,7 @@ node_waits(const LhSimRank *rank, const LhNode *node, bool *others)
     for (uint32_t i = 0; i < node->after_count; i++) {
         if (lh_node_is_done(&rank->nodes, node->after[i]))
             continue;
-        if (lh_node_is_host_copy(lh_node(&rank->nodes, node->after[i])))
+        if (lh_node_is_of_host(lh_node(&rank->nodes, node->after[i])))
             copies = true;
         else
             *others = true;
@@ -88,6 +92,12 @@ lh_host_copy_is_awaited(LhEngine *e, LhSimRank *rank, bool *alone)
 {
     uint32_t streams = e->compute_streams & lh_open_streams(rank);
     bool copies = false, others = false;
+
+    /* No kernel is left, or none before the host has seen the end of all that it has issued. */
+    if (rank->copying > 0 && streams == 0 && (rank->ended || rank->gate != LH_NO_NODE)) {
+        *alone = rank->communicating == rank->copying;
+        return true;
+    }
 
     for (; rank->copying > 0 && streams != 0; streams &= streams - 1) {
         const uint32_t head = lh_next_op(e, rank, lh_first_stream(streams));

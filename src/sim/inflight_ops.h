@@ -55,6 +55,7 @@ typedef struct {
     uint32_t step;
     uint16_t layer, micro_batch;
     uint8_t phase;
+    bool on_cpu; /* lh_op_on_cpu() */
     uint16_t module;
     uint32_t cause; /* cause of its start, for LhPathRecorder */
     uint64_t flops;

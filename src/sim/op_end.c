@@ -111,7 +111,7 @@ lh_engine_complete(LhEngine *e, LhSimRank *rank, uint32_t id)
     } else {
         rank->waiting |= (uint16_t)(1u << node->stream);
     }
-    if (lh_node_is_host_copy(node)) {
+    if (lh_node_is_of_host(node)) {
         lh_host_copy_end(e, rank);
     } else if (node->kind == LH_OP_COMPUTE) {
         if (--rank->computing > 0) {

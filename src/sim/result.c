@@ -459,6 +459,10 @@ summarise_exposed(const LhEngine *e, LhSimResult *result)
 {
     const uint32_t stride = e->params->exposed_stride;
 
+    for (uint32_t r = 0; e->exposed != NULL && r < e->ranks_count; r++) {
+        if (e->exposed[r] != NULL)
+            lh_exposed_close(e->exposed[r]);
+    }
     for (uint32_t r = 0; stride > 0 && r < e->ranks_count; r += stride) {
         const LhExposed *exposed = e->exposed[lh_engine_like(e, r)];
 

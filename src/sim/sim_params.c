@@ -13,8 +13,11 @@ lh_sim_begin_cost(LhCost *cost, const LhSimParams *params)
     cost->framework = params->framework;
     cost->trust = lh_call_trust(params->framework);
     cost->serving = params->serving;
-    if (params->network != NULL && params->network->topology != NULL)
+    if (params->network != NULL && params->network->topology != NULL) {
         cost->host_link = &params->network->topology->host_link;
+        cost->host_cpu = &params->network->topology->host_cpu;
+        cost->node_ranks = MAX(params->network->topology->gpus_per_node, 1);
+    }
 }
 
 double

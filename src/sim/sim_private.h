@@ -381,19 +381,21 @@ lh_share_hold(LhEngine *e, LhSimRank *rank, int32_t ctas)
         lh_share_change(e, rank, ctas);
 }
 
-/* host_copies.c: copies between device and host, whose nodes are of kind LH_OP_COMPUTE */
+/* host_copies.c: copies between device and host, and kernels on the host's CPU, whose nodes are of
+ * kind LH_OP_COMPUTE */
 
 static inline bool
-lh_node_is_host_copy(const LhNode *node)
+lh_node_is_of_host(const LhNode *node)
 {
-    return node->kind == LH_OP_COMPUTE && lh_kernels[node->kernel]->cost == LH_COST_HOST_LINK;
+    return node->kind == LH_OP_COMPUTE &&
+           (node->on_cpu || lh_kernels[node->kernel]->cost == LH_COST_HOST_LINK);
 }
 
-/* Copy @id of @rank starts; a copy has ended. */
+/* Copy or kernel @id of @rank starts; one has ended. */
 void lh_host_copy_start(LhEngine *e, LhSimRank *rank, LhNode *node, uint32_t id);
 void lh_host_copy_end(LhEngine *e, LhSimRank *rank);
 
-/* Whether a kernel that is next on its stream waits for a copy; @alone: and for nothing else. */
+/* Whether a kernel that is next on its stream waits for one; @alone: and for nothing else. */
 bool lh_host_copy_is_awaited(LhEngine *e, LhSimRank *rank, bool *alone);
 
 /* transfers.c: what messages of exchanges and hops of collectives share */

@@ -16,7 +16,7 @@ take_running(LhEngine *e, const LhSimRank *rank, LhNode *running[LH_STREAMS_MAX]
     for (; busy != 0; busy &= busy - 1) {
         LhNode *node = lh_node(&rank->nodes, lh_queue(rank, lh_first_stream(busy))->head);
 
-        if (node->kind != LH_OP_COMPUTE || lh_node_is_host_copy(node))
+        if (node->kind != LH_OP_COMPUTE || lh_node_is_of_host(node))
             continue;
         node->work_ps -= (double)(e->now - node->updated_ps) * node->rate;
         node->work_ps = MAX(node->work_ps, 0);

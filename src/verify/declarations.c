@@ -176,8 +176,9 @@ lh_form_check_slot(LhProof *proof, const LhSlot *slot)
         return DECLARATION("has a slot %s of kind %s as its state; states are weights and tensors "
                            "that belong to them",
                            slot->name, lh_tensor_names[slot->kind]);
-    if (slot->on_host && slot->role != LH_SLOT_TEMP)
-        return DECLARATION("has its %s slot %s in host memory; only temporary slots may be there",
+    if (slot->on_host && slot->role != LH_SLOT_TEMP && slot->role != LH_SLOT_STATE)
+        return DECLARATION("has its %s slot %s in host memory; only temporary slots and states may "
+                           "be there",
                            lh_role_names[slot->role], slot->name);
     if (slot->by_heads && program->saved_group == 0)
         return DECLARATION("has a slot %s by heads, but no saved_group", slot->name);

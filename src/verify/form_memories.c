@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Form of what lies in host memory: only copies between device and host touch it, and each copies
- * whole parts from one memory to the other.
+ * Form of what lies in host memory: copies between device and host, each of whole parts, and
+ * kernels of the optimizer whose operands are all there, which the host's CPU runs.
  */
 #include "verify/verify_private.h"
 
@@ -30,14 +30,27 @@ check_memory(LhProof *proof, uint32_t g, const LhRegion *region, bool host)
                      memory_name(slot->on_host), memory_name(host));
 }
 
+/* Whether the CPU has the kernel. */
+static bool
+is_of_cpu(LhKernelId kernel)
+{
+    return lh_kernels[kernel]->args == LH_ARGS_OPTIMIZER || kernel == LH_KERNEL_ID_accumulate;
+}
+
 bool
 lh_form_check_memories(LhProof *proof, uint32_t g)
 {
     const LhOp *op = &proof->ops[g];
+    const bool on_cpu = lh_op_on_cpu(proof->program, op);
 
+    if (on_cpu && !is_of_cpu((LhKernelId)op->compute.kernel))
+        return MALFORMED(g, op->compute.regions[0].slot,
+                         "takes slot %s, which is in host memory, where only kernels of the "
+                         "optimizer run",
+                         slot_of(proof, &op->compute.regions[0])->name);
     for (uint32_t i = 0; i < op->compute.regions_count; i++) {
         const bool host = (op->compute.kernel == LH_KERNEL_ID_to_host && i == 1) ||
-                          (op->compute.kernel == LH_KERNEL_ID_from_host && i == 0);
+                          (op->compute.kernel == LH_KERNEL_ID_from_host && i == 0) || on_cpu;
 
         if (!check_memory(proof, g, &op->compute.regions[i], host))
             return false;

@@ -20,6 +20,8 @@ drop_links(LhTopology *t)
     }
     if (t->host_link.bandwidth == 0)
         t->host_link = lh_topology_nothing.host_link;
+    if (t->host_cpu.bandwidth == 0)
+        t->host_cpu = lh_topology_nothing.host_cpu;
     if (t->nics_per_node == 0) {
         t->nic = lh_topology_nothing.nic;
         t->nic_of_gpu = t->slower_nodes = NULL;

@@ -142,8 +142,8 @@ static const LhField slot_fields[] = {
           "True for an input or output that is saved between the passes by heads: it holds all "
           "segments of saved_group ranks for the rank's slices of the heads." },
     { AT(LhFormSlot, on_host, BOOL),
-      .description = "True for a temporary slot in host memory, which only the kernels to_host and "
-                     "from_host touch." },
+      .description = "True for a temporary slot or a state in host memory: to_host and from_host "
+                     "copy it, and the host's CPU runs kernels of the optimizer on it." },
     END,
 };
 

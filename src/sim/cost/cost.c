@@ -468,6 +468,19 @@ copy_seconds(LhCost *cost, uint64_t bytes)
     return lh_host_link_seconds(link, bytes);
 }
 
+/* On a rank's share of the CPUs of its node, with as many other ranks. */
+static double
+cpu_seconds(LhCost *cost, const LhProgram *program, uint64_t bytes)
+{
+    const LhHostCpu *cpu = cost->host_cpu;
+
+    if (cpu == NULL || cpu->bandwidth <= 0)
+        return 0;
+    use(cost, cpu->from.provenance);
+    return (double)bytes * (double)MIN(cost->node_ranks, lh_program_ranks(program)) /
+           cpu->bandwidth;
+}
+
 /* Sets @rounding if it affects the result. */
 static double
 device_seconds(LhCost *cost, const LhOp *op, uint32_t element_bytes, double *rounding)
@@ -506,7 +519,9 @@ timed_call(LhCost *cost, const LhProgram *program, const LhOp *op)
 {
     const LhKernelId kernel = op->compute.kernel;
     const LhProvenance provenance = cost->provenance;
+    const bool on_cpu = lh_op_on_cpu(program, op);
     LhCallOperands operands = { .kernel = kernel,
+                                .on_cpu = on_cpu,
                                 .element_bytes = lh_dtype_bytes(lh_op_activation(program, op)) };
     LhRecentCall *call;
     bool known;
@@ -521,7 +536,10 @@ timed_call(LhCost *cost, const LhProgram *program, const LhOp *op)
         cost->op_error = 0;
         cost->op_judged = false;
         call->rounding = 1;
-        call->seconds = device_seconds(cost, op, operands.element_bytes, &call->rounding);
+        call->seconds = on_cpu ? cpu_seconds(cost, program,
+                                             lh_kernels[kernel]->memory_bytes(
+                                                 &op->compute.args, operands.element_bytes))
+                               : device_seconds(cost, op, operands.element_bytes, &call->rounding);
         call->error = cost->op_error;
         call->judged = cost->op_judged;
         call->provenance = (uint8_t)cost->provenance;

@@ -62,6 +62,8 @@ typedef struct {
     double judged_s;             /* time of ops with op_judged */
     LhExtrapolation beyond;
     const LhHostLink *host_link;  /* for copies between device and host; NULL: they are free */
+    const LhHostCpu *host_cpu;    /* for kernels on the host's CPU; likewise */
+    uint64_t node_ranks;          /* that share it, at most */
     const LhFramework *framework; /* for work around attention calls; NULL: none */
     LhCallTrust trust;            /* of that work */
     LhCallHistory calls;
@@ -93,11 +95,13 @@ LhTime lh_cost_compute(LhCost *cost, const LhProgram *program, const LhOp *op, d
 /* Adds an op to the sums. lh_cost_compute() has done so for its own. */
 void lh_cost_count(LhCost *cost, const LhOpSeconds *op);
 
-/* Whether an op copies between device and host, on the device's copy engines. */
+/* Whether an op copies between device and host, on the device's copy engines, or runs on the host's
+ * CPU. */
 static inline bool
-lh_op_is_host_copy(const LhOp *op)
+lh_op_is_of_host(const LhProgram *program, const LhOp *op)
 {
-    return op->kind == LH_OP_COMPUTE && lh_kernels[op->compute.kernel]->cost == LH_COST_HOST_LINK;
+    return op->kind == LH_OP_COMPUTE &&
+           (lh_kernels[op->compute.kernel]->cost == LH_COST_HOST_LINK || lh_op_on_cpu(program, op));
 }
 
 /* Whether an op only represents work issued elsewhere. */

@@ -27,6 +27,14 @@ typedef struct {
     int latency_provenance;
 } LhHostLink;
 
+/* The CPUs of a node, which update the parameters whose optimizer states are in host memory. That
+ * is bound by their memory; every rank of the node is taken to have an equal share. */
+typedef struct {
+    /* Bytes/s of memory traffic of all of a node's CPUs; 0: not known. */
+    double bandwidth; /* nocheck:unit: named as in the file */
+    LhEvidence from;
+} LhHostCpu;
+
 /* Seconds of a copy of @bytes, alone in its direction, and without a copy in the other one. */
 static inline double
 lh_host_link_seconds(const LhHostLink *link, uint64_t bytes)

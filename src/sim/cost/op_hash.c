@@ -16,7 +16,8 @@ mix_region(uint64_t hash, const LhProgram *program, LhRegion region)
     const LhSlot *slot = &program->slots[region.slot];
 
     hash = lh_mix(hash, lh_region_bytes(program, region));
-    return lh_mix(hash, (uint64_t)region.count << 32 | slot->parts) ^ (uint64_t)slot->dtype;
+    return lh_mix(hash, (uint64_t)region.count << 32 | slot->parts) ^
+           ((uint64_t)slot->on_host << 8 | (uint64_t)slot->dtype);
 }
 
 static uint64_t

@@ -13,6 +13,7 @@ typedef struct _LhRecentCalls LhRecentCalls;
 typedef struct {
     uint32_t kernel;           /* LhKernelId */
     uint32_t element_bytes;    /* > 0 */
+    uint32_t on_cpu;           /* 1: lh_op_on_cpu() */
     uint32_t q_parts, k_parts; /* of attention: parts of the queries and of the keys; else 0 */
 } LhCallOperands;
 

@@ -336,7 +336,7 @@ run_on_stream(Walk *walk, const LhOp *op, LhTime issued_ps)
         once_ps = only_first_ps(walk, op, takes_ps);
         add_op(walk, op, takes_ps, once_ps);
         add_watched(walk, op, takes_ps - once_ps);
-        if (lh_op_is_host_copy(op))
+        if (lh_op_is_of_host(walk->least->params->program, op))
             return start_ps + takes_ps;
         walk->sms_ps[op->stream] += (LhTime)((double)takes_ps * occupancy);
         add_busy(walk, op, LH_LEAST_SMS, (LhTime)((double)takes_ps * occupancy),

@@ -168,6 +168,7 @@ const LhTopology lh_topology_nothing = {
     .pcie = NO_LINK,
     .nic = NO_LINK,
     .host_link = { .from.provenance = -1, .latency_provenance = -1 },
+    .host_cpu.from.provenance = -1,
     .switch_latency_ps = -1,
 };
 

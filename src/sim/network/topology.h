@@ -80,6 +80,7 @@ typedef struct {
     LhLinkClass pcie;       /* bandwidth 0: GPUs reach their NIC through the scale-up link */
     LhPcieTree tree;        /* everything above the GPUs' own PCIe links */
     LhHostLink host_link;   /* bandwidth 0: none, so that nothing can be offloaded */
+    LhHostCpu host_cpu;     /* bandwidth 0: not known, so that no optimizer can be offloaded */
     uint64_t host_memory;   /* bytes of a node's hosts that offload may use; 0: not known */
     uint64_t nics_per_node; /* at most gpus_per_node; 0 only for a single node */
     GArray *nic_of_gpu; /* of uint64_t: the NIC of each GPU; NULL: GPU i uses NIC i * NICs / GPUs */

@@ -205,6 +205,15 @@ static const LhField host_link_fields[] = {
     { .name = NULL },
 };
 
+static const LhField host_cpu_fields[] = {
+    BANDWIDTH("bandwidth", host_cpu.bandwidth, LH_FIELD_REQUIRED,
+              "Memory bandwidth of all CPUs of the node together, as programs reach it. Ranks of "
+              "the node share it evenly."),
+    LH_FIELDS_EVIDENCE(LhTopology, host_cpu.from, LH_FIELD_REQUIRED, LH_TOPOLOGY_TEXT_MAX,
+                       "the bandwidth", "the number comes"),
+    { .name = NULL },
+};
+
 static const LhField node_fields[] = {
     COUNT("gpus", gpus_per_node, LH_FIELD_REQUIRED, 1, LH_NICS_MAX, "GPUs per node."),
     COUNT("hosts", hosts, 0, 1, LH_NICS_MAX,
@@ -217,6 +226,9 @@ static const LhField node_fields[] = {
     OBJECT("host_link", 0, host_link_fields,
            "Link from each GPU to the memory of its host, which offload takes; if absent, nothing "
            "can be offloaded."),
+    OBJECT("host_cpu", 0, host_cpu_fields,
+           "CPUs of the node, which run an optimizer whose states are in host memory; if absent, "
+           "no optimizer can be offloaded."),
     { .name = "host_memory",
       .type = LH_FIELD_UNIT,
       .offset = offsetof(LhTopology, host_memory),
