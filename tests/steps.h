@@ -22,6 +22,8 @@ typedef struct {
     LhCheckpoint checkpoint;
     LhRecompute recompute;
     uint32_t offload; /* layers of a chunk */
+    double optimizer_offload;
+    bool overlap_copies, offload_param;
     LhDtype dtype;
     uint32_t heads;  /* 0: 8, or 16 on many ranks */
     uint32_t groups; /* key-value heads; 0: as many as heads */
@@ -159,6 +161,10 @@ tiny_step(const TinyStep *tiny, GError **error)
         .loss_chunk_rows = tiny->chunk_rows,
         .mlp_tile_rows = tiny->tile_rows,
         .offload_layers = tiny->offload,
+        .optimizer_offload = tiny->optimizer_offload,
+        .overlap_optimizer_copies = tiny->overlap_copies,
+        .gradients_leave = tiny->optimizer_offload > 0 && tiny->shard >= LH_SHARD_ZERO2,
+        .offload_param = tiny->offload_param,
         .lora_rank = tiny->rank,
         .lora_targets = tiny->targets != 0 ? tiny->targets : LH_LORA_ALL,
         .muon = tiny->muon,

@@ -8,9 +8,14 @@
 #include "execute/execute.h"
 #include "execute/step_compare.h"
 #include "execute/step_numerics.h"
+#include "kernels/sizes.h"
 #include "run_tests.h"
 #include "share.h"
+#include "step/layer_info.h"
+#include "step/state_contents.h"
 #include "steps.h"
+#include "verify/verify.h"
+#include "verifying.h"
 
 #include <math.h>
 #include <string.h>
@@ -27,7 +32,8 @@ text_of(const TinyStep *t)
         "%s tp %u cp %u dp %u pp %u chunks %u gpipe %d layers %u m %u batch %u "
         "%s %s %s%s%s%s%s%s, groups %u, window %u, "
         "vocabulary %u, %u of %u experts, %u shared, %u dense, loss %s of %u, "
-        "tiles of %u, modules %x, layers %u by method %d, documents %u, rank %u of %u",
+        "tiles of %u, modules %x, layers %u by method %d, documents %u, rank %u of %u, optimizer "
+        "offloaded %g%s%s",
         t->schedule, t->tensor, t->context, t->data, t->stages, t->chunks,
         t->order == LH_PIPELINE_GPIPE, t->layers, t->micro_batches, t->batch,
         lh_dtype_names[t->dtype], lh_shard_names[t->shard], lh_checkpoint_names[t->checkpoint],
@@ -36,7 +42,8 @@ text_of(const TinyStep *t)
         (unsigned)t->vocabulary, t->choices, t->experts, t->shared, t->dense,
         lh_loss_names[t->loss], (unsigned)t->chunk_rows, (unsigned)t->tile_rows,
         t->recompute.modules, t->recompute.layers, t->recompute.method, t->documents, t->rank,
-        t->targets);
+        t->targets, t->optimizer_offload, t->overlap_copies ? " with overlap" : "",
+        t->offload_param ? ", parameters" : "");
 }
 
 static LhProgram *
@@ -930,7 +937,162 @@ START_TEST(offload)
 }
 END_TEST
 
-LH_TEST_MAIN("step_run", policies_and_shardings, offload, models, experts, tiles, adapters, packs,
-             schedules, pipelines, recomputation, faults_are_beyond_the_gates, behaviours,
-             small_vocabularies_are_refused, one_rank_and_eight_learn_the_same,
+/* ---- offload of optimizer states and weights ---- */
+
+/* The part of @result that holds what @like says; NULL: none. */
+static const unsigned char *
+find_state(const LhProgram *program, const LhRunResult *result, uint32_t rank,
+           const LhStepState *like, uint64_t *bytes)
+{
+    for (uint32_t slot = 0; slot < program->slots_count; slot++) {
+        for (uint32_t part = 0; part < program->slots[slot].parts; part++) {
+            LhStepState at;
+
+            if (program->slots[slot].role != LH_SLOT_STATE ||
+                !lh_step_state_at(program->step, rank, slot, part, &at))
+                break;
+            if (at.family != like->family || at.weight != like->weight || at.layer != like->layer ||
+                at.part != like->part)
+                continue;
+            *bytes = program->slots[slot].part_bytes;
+            return lh_run_output(result, program, rank, (uint16_t)slot, part);
+        }
+    }
+    return NULL;
+}
+
+/* Bytes of a part of a state, without its padding. */
+static uint64_t
+state_bytes(const LhProgram *program, uint32_t rank, uint32_t slot, uint32_t part)
+{
+    const uint32_t each = lh_dtype_bytes(program->slots[slot].dtype);
+    LhStepContents c;
+
+    ck_assert(lh_step_contents(program, rank, (uint16_t)slot, part, &c));
+    switch (c.state.family) {
+    case LH_STEP_OF_MOMENTS:
+        return 2 * c.count * each;
+    case LH_STEP_OF_SCALES:
+        return lh_moment_scales(c.count) * each;
+    default:
+        return c.count * each;
+    }
+}
+
+/* Checks that @other holds what @plain does, which has every state on the device; weights may be in
+ * host memory alone. */
+static void
+check_equal_states(const TinyStep *tiny, const LhProgram *plain, const LhRunResult *of_plain,
+                   const LhProgram *other, const LhRunResult *of_other)
+{
+    g_autofree char *text = text_of(tiny);
+
+    for (uint32_t rank = 0; rank < of_plain->ranks_count; rank++) {
+        for (uint32_t slot = 0; slot < plain->slots_count; slot++) {
+            for (uint32_t part = 0; part < plain->slots[slot].parts; part++) {
+                const unsigned char *there;
+                LhStepState at;
+                uint64_t bytes = 0;
+
+                if (plain->slots[slot].role != LH_SLOT_STATE ||
+                    !lh_step_state_at(plain->step, rank, slot, part, &at) ||
+                    at.family == LH_STEP_OF_GRADIENT || at.family == LH_STEP_OF_GRADIENT_SHARD ||
+                    (at.weight == LH_STEP_WEIGHTS && at.family != LH_STEP_OF_LOSS))
+                    break;
+                if (tiny->offload_param &&
+                    (at.family == LH_STEP_OF_WEIGHT || at.family == LH_STEP_OF_WEIGHT_SHARD))
+                    at.family = LH_STEP_OF_HOST_WEIGHT;
+                there = find_state(other, of_other, rank, &at, &bytes);
+                ck_assert_msg(
+                    there != NULL && bytes == plain->slots[slot].part_bytes &&
+                        memcmp(there, lh_run_output(of_plain, plain, rank, (uint16_t)slot, part),
+                               state_bytes(plain, rank, slot, part)) == 0,
+                    "%s: another %s of %s, layer %u, part %u on rank %u", text,
+                    plain->slots[slot].name,
+                    at.weight < LH_STEP_WEIGHTS ? lh_step_weight_name(at.weight) : "the rank",
+                    at.layer, at.part, rank);
+            }
+        }
+    }
+}
+
+/* Runs @tiny with its optimizer on the host and without; results are equal bit for bit, whatever
+ * the timing, unless the norm, or gradients of several micro-batches on one rank, are summed in
+ * another way. */
+static void
+check_host_states(const TinyStep *tiny, unsigned seed)
+{
+    TinyStep without = *tiny;
+    const LhRunHooks hooks = { .data = GUINT_TO_POINTER(seed), .pause = pause_randomly };
+    const bool early = tiny->shard >= LH_SHARD_ZERO2;
+    const bool alone = MAX(tiny->data, 1) * MAX(tiny->context, 1) == 1 && tiny->micro_batches > 1;
+    const bool apart = tiny->optimizer_offload < 1 && tiny->behaviour.clip > 0;
+    g_autoptr(LhProgram) other = program_of(tiny), plain = NULL;
+    g_autoptr(LhStepNumerics) numerics = lh_step_numerics_new(other, SEED, false);
+    LhStepLoad load = { .numerics = numerics };
+    g_autoptr(LhRunResult) of_other = NULL, of_plain = NULL;
+    g_autoptr(LhVerdict) verdict = lh_verify(other);
+    g_autofree char *text = text_of(tiny);
+
+    ck_assert_msg(verdict->findings_total == 0, "%s: %s", text, first_message(verdict));
+    of_other = run(other, &load, &hooks);
+    without.optimizer_offload = 0;
+    without.offload_param = false;
+    plain = program_of(&without);
+    of_plain = run_first(&without, NULL);
+    if (!early || (!alone && !apart))
+        check_equal_states(tiny, plain, of_plain, other, of_other);
+    check(tiny);
+}
+
+START_TEST(host_states)
+{
+    static const TinyStep tiny[] = {
+        { .schedule = "zigzag", .micro_batches = 2 },
+        { .schedule = "zigzag", .context = 2, .data = 2, .micro_batches = 2 },
+        { .schedule = "ring", .tensor = 2, .data = 3, .groups = 2, .vocabulary = 61 },
+        { .schedule = "zigzag", .stages = 2, .data = 2, .layers = 4, .micro_batches = 3 },
+        { .schedule = "ring",
+          .stages = 2,
+          .tensor = 2,
+          .data = 2,
+          .layers = 2,
+          .tied = true,
+          .micro_batches = 2 },
+        { .schedule = "zigzag",
+          .stages = 2,
+          .chunks = 2,
+          .layers = 4,
+          .micro_batches = 2,
+          .tied = true },
+        { .schedule = "zigzag", .context = 2, .experts = 4, .dense = 1, .layers = 3 },
+        { .schedule = "lasp", .context = 2, .data = 4, .linear = true, .gate = true },
+        { .schedule = "zigzag", .data = 2, .rank = 2, .layers = 3 },
+    };
+    static const double shares[] = { 1, 0.5, 1, 0.01, 1, 0.9 };
+    const unsigned ways = 24;
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(tiny) * ways; i++) {
+        TinyStep one = tiny[i / ways];
+
+        one.shard = (LhShard)(i % LH_SHARDS);
+        one.optimizer_offload = shares[i / LH_SHARDS % G_N_ELEMENTS(shares)];
+        one.overlap_copies = i / LH_SHARDS % 2 != 0;
+        one.offload_param =
+            one.shard == LH_SHARD_FSDP && one.optimizer_offload >= 1 && i / LH_SHARDS % 3 != 0;
+        one.offload = i % 5 == 0 ? 1 : 0;
+        one.checkpoint = (LhCheckpoint)(i % 3 % LH_CHECKPOINTS);
+        one.dtype = i % 3 == 0 ? LH_DTYPE_FP32 : LH_DTYPE_BF16;
+        one.behaviour = behaviour_of(i * 389 % BEHAVIOURS);
+        one.behaviour.no_master = i % 4 == 3 && one.dtype != LH_DTYPE_FP32;
+        one.behaviour.moments = (LhMoments)(one.dtype == LH_DTYPE_FP32 ? 0 : i % LH_MOMENTS);
+        if (test_takes(i))
+            check_host_states(&one, i + 1);
+    }
+}
+END_TEST
+
+LH_TEST_MAIN("step_run", policies_and_shardings, offload, host_states, models, experts, tiles,
+             adapters, packs, schedules, pipelines, recomputation, faults_are_beyond_the_gates,
+             behaviours, small_vocabularies_are_refused, one_rank_and_eight_learn_the_same,
              states_are_carried_on, counts_agree, delays_change_nothing)

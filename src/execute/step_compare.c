@@ -345,8 +345,9 @@ compare_part(Comparison *c, uint32_t rank, uint16_t slot, uint32_t part, bool we
 
     if (!lh_step_contents(c->program, rank, slot, part, &at))
         return;
-    if (weights && (at.state.family == LH_STEP_OF_MASTER || at.state.family == LH_STEP_OF_WEIGHT ||
-                    at.state.family == LH_STEP_OF_WEIGHT_SHARD))
+    if (weights &&
+        (at.state.family == LH_STEP_OF_MASTER || at.state.family == LH_STEP_OF_WEIGHT ||
+         at.state.family == LH_STEP_OF_WEIGHT_SHARD || at.state.family == LH_STEP_OF_HOST_WEIGHT))
         compare_weights(c, &c->program->slots[slot], &at, data);
     else if (!weights && at.state.family == LH_STEP_OF_MOMENTS) {
         const LhStepMoments found = lh_step_moments(c->program, c->result, rank, slot, part, &at);

@@ -460,7 +460,7 @@ lh_step_load(void *load_data, uint32_t rank, uint16_t slot, uint32_t part, unsig
     else if (load->last != NULL)
         memcpy(data, lh_run_output(load->last, program, rank, slot, part), s->part_bytes);
     else if (c.state.family == LH_STEP_OF_WEIGHT || c.state.family == LH_STEP_OF_WEIGHT_SHARD ||
-             c.state.family == LH_STEP_OF_MASTER)
+             c.state.family == LH_STEP_OF_HOST_WEIGHT || c.state.family == LH_STEP_OF_MASTER)
         load_weight(load, s, &c, data);
 }
 

@@ -187,7 +187,8 @@ emit_compute(LhEmitter *e, const LhStepList *list, const LhStepCall *call)
             return;
         }
     }
-    id = lh_emit_compute(e, call->stream, call->kernel, &args);
+    id = lh_emit_compute(e, lh_step_stream_index(e->program->plan, call->stream), call->kernel,
+                         &args);
 
     for (uint32_t i = 0; i < call->uses_count; i++) {
         const LhRegion region = region_of(e, list, &lh_step_uses(list, call)[i]);
@@ -242,6 +243,21 @@ emit_exchange(LhEmitter *e, const LhStepList *list, const LhStepCall *call)
     remember(e, call, id);
 }
 
+/* Whether a copy is of a piece of a weight that has no elements on the rank. */
+static bool
+is_of_no_elements(const LhEmitter *e, const LhStepList *list, const LhStepCall *call)
+{
+    const LhStepPlan *plan = e->program->plan;
+    const LhStepTensor *tensor = used_tensor(list, lh_step_uses(list, call));
+    LhStepMatrix matrix;
+
+    if (!call->of_shard)
+        return false;
+    matrix = lh_step_matrix(plan, (LhStepWeight)tensor->what, tensor->layer);
+    return own_elements(plan, matrix.rows * matrix.columns, lh_step_place_of(plan, e->rank).data) ==
+           0;
+}
+
 /* Emits a copy for each tensor. Later calls wait for the last one, the first one for others. */
 static void
 emit_copies(LhEmitter *e, const LhStepList *list, const LhStepCall *call)
@@ -290,7 +306,10 @@ emit_call(LhEmitter *e, const LhStepList *list, const LhStepCall *call)
         emit_exchange(e, list, call);
         break;
     case LH_STEP_CALL_COPY:
-        emit_copies(e, list, call);
+        if (is_of_no_elements(e, list, call))
+            remember_absent(e, call);
+        else
+            emit_copies(e, list, call);
         break;
     case LH_STEP_CALL_RELEASE:
         break;

@@ -7,8 +7,8 @@
 #include "step/formulas.h"
 
 #include "step/lora.h"
+#include "step/memory/host_state_forms.h"
 #include "step/memory/recompute_forms.h"
-#include "step/muon/muon.h"
 #include "step/muon/muon_forms.h"
 #include "step/packs.h"
 #include "step/step_private.h"
@@ -338,10 +338,8 @@ tensor_sent(const LhStepPlan *plan, uint32_t stage)
            replicas_sent(plan, stage);
 }
 
-/* Number of times FSDP gathers a weight. Without resharding, weights in a pipeline stay gathered
- * from the first micro-batch to the last. */
-static uint64_t
-gathers(const LhStepPlan *plan, const Weights *w)
+uint64_t
+lh_step_gathers(const LhStepPlan *plan, LhStepWeight weight, uint32_t layer)
 {
     const LhStepBehaviour *b = &plan->params.behaviour;
     const uint64_t m = plan->params.micro_batches, halves = b->halves ? 2 : 0;
@@ -350,14 +348,13 @@ gathers(const LhStepPlan *plan, const Weights *w)
 
     if (b->unit_is_model)
         return pipeline ? 1 : m;
-    if (w->weight >= LH_STEP_W_LAYER) /* a tied head gathers the embedding's matrix again */
-        return w->weight == LH_STEP_W_EMBED && plan->model.tied_embeddings && !pipeline ? 2 * m : m;
+    if (weight >= LH_STEP_W_LAYER) /* a tied head gathers the embedding's matrix again */
+        return weight == LH_STEP_W_EMBED && plan->model.tied_embeddings && !pipeline ? 2 * m : m;
     if (pipeline && !b->reshard)
         return 1 + (forward_only ? halves / 2 : halves) * m;
     if (forward_only)
         return m * (1 + halves / 2);
-    return m *
-           (1 + halves + (b->reshard ? 1 : 0) + (lh_step_weights_again(plan, w->layer) ? 1 : 0));
+    return m * (1 + halves + (b->reshard ? 1 : 0) + (lh_step_weights_again(plan, layer) ? 1 : 0));
 }
 
 /* Bytes sent for the norm of all gradients, over all ranks that hold distinct parts. */
@@ -390,7 +387,7 @@ data_sent(const LhStepPlan *plan, uint32_t stage)
         const bool trained = lh_step_is_trained(p, w.weight);
 
         if (p->shard == LH_SHARD_FSDP)
-            bytes += (d - 1) * piece * weight * gathers(plan, &w);
+            bytes += (d - 1) * piece * weight * lh_step_gathers(plan, w.weight, w.layer);
         if (!trained || p->forward_only)
             continue;
         if (p->shard == LH_SHARD_DDP)
@@ -448,29 +445,6 @@ lh_step_bytes_sent(const LhProgram *program, LhDimension dimension, uint32_t ran
 
 /* ---- states ---- */
 
-/* Bytes per parameter of an fp32 copy. */
-static uint64_t
-master_bytes(const LhStepPlan *plan)
-{
-    const bool fp32 = plan->params.module.attention.dtype == LH_DTYPE_FP32;
-
-    return fp32 || plan->params.behaviour.no_master ? 0 : 4;
-}
-
-/* Bytes of both moments of a piece: 8, 4, or 2 (1 + 4 / 256) per parameter. */
-static uint64_t
-moments_bytes(const LhStepPlan *plan, uint64_t piece)
-{
-    switch (plan->params.behaviour.moments) {
-    case LH_MOMENTS_8BIT:
-        return 2 * (piece + 4 * ((piece + 255) / 256));
-    case LH_MOMENTS_16BIT:
-        return 4 * piece;
-    default:
-        return 8 * piece;
-    }
-}
-
 /* Keys and values of a rank's own tokens: all layers of its stage, all micro-batches. With more
  * tensor-parallel ranks than key-value heads, each has one. */
 static uint64_t
@@ -491,25 +465,25 @@ lh_step_state_bytes(const LhProgram *program, uint32_t rank)
     const LhShard shard = plan->params.shard;
     const uint64_t pieces = lh_step_pieces(plan);
     Weights w = { .plan = plan, .stage = stage_of(plan, rank) };
-    uint64_t all = 0, piece = 0, moments = 0; /* of all weights; of those that are trained */
+    const LhStepHostStates host = lh_step_host_states(program, rank);
+    uint64_t all = 0, piece = 0; /* of all weights; of those that are trained */
     uint64_t weights;
 
     while (next_weight(&w)) {
         all += piece_elements(plan, &w);
-        if (!lh_step_is_trained(&plan->params, w.weight))
-            continue;
-        piece += piece_elements(plan, &w);
-        moments += moments_bytes(plan, piece_elements(plan, &w)) /
-                   (lh_muon_has(&plan->params, w.weight) ? 2 : 1); /* one of two */
+        if (lh_step_is_trained(&plan->params, w.weight))
+            piece += piece_elements(plan, &w);
     }
-    weights = all * (shard == LH_SHARD_FSDP ? 1 : pieces) *
-              lh_dtype_bytes(plan->params.module.attention.dtype);
+    weights = plan->params.offload_param ? 0
+                                         : all * (shard == LH_SHARD_FSDP ? 1 : pieces) *
+                                               lh_dtype_bytes(plan->params.module.attention.dtype);
     if (plan->params.forward_only)
         return (LhStepStateBytes){ .weights = weights, .cache = cache_bytes(plan, w.stage) };
     return (LhStepStateBytes){
         .weights = weights,
         .gradients = piece * (shard >= LH_SHARD_ZERO2 ? 1 : pieces) * gradient_bytes(plan),
-        .optimizer = piece * master_bytes(plan) + moments,
+        .optimizer = host.device_optimizer,
+        .host = host.weights + host.optimizer,
     };
 }
 

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "base/wide.h"
+#include "step/graph.h"
 #include "step/parameter_counts.h"
 #include "step/step.h"
 
@@ -32,6 +33,10 @@ bool lh_step_attention_flops(const LhProgram *program, uint32_t rank, uint64_t *
 bool lh_step_bytes_sent(const LhProgram *program, LhDimension dimension, uint32_t rank,
                         uint64_t *bytes);
 
+/* Number of times that a weight is gathered under FSDP, or copied in from the host. Without
+ * resharding, weights in a pipeline stay gathered from the first micro-batch to the last. */
+uint64_t lh_step_gathers(const LhStepPlan *plan, LhStepWeight weight, uint32_t layer);
+
 /*
  * Bytes of weights, gradients and optimizer state that a rank holds permanently, counted as in the
  * ZeRO paper: 2 + 2 + 12 bytes per parameter, or a share of these; fewer with 16- or 8-bit moments
@@ -41,6 +46,7 @@ bool lh_step_bytes_sent(const LhProgram *program, LhDimension dimension, uint32_
  */
 typedef struct {
     uint64_t weights, gradients, optimizer;
+    uint64_t host; /* weights and optimizer state in host memory, which the others leave out */
     uint64_t cache;
 } LhStepStateBytes;
 LhStepStateBytes lh_step_state_bytes(const LhProgram *program, uint32_t rank);

@@ -264,6 +264,9 @@ typedef enum {
     LH_STEP_OF_MUON_WHOLE,
     LH_STEP_OF_MUON_GRAM,
     LH_STEP_OF_MUON_POLYNOMIAL,
+    LH_STEP_OF_HOST_WEIGHT, /* the rank's piece in host memory; and of its gradient ... */
+    LH_STEP_OF_HOST_GRADIENT,
+    LH_STEP_OF_HOST_GRADIENT_SUM, /* ... before it is added to that of earlier micro-batches */
     LH_STEP_OF_STEP_COPY,
     LH_STEP_OF_FLAT_GRADIENT, /* all gradients of the model as one flat tensor, reduced at once */
     /* Kept by unfused kernels of a layer or the loss, not in the tables. */
@@ -280,5 +283,6 @@ typedef enum {
     LH_STEP_OF_RESULT,
     LH_STEP_OF_HOST,         /* copy of a role's tensor in host memory */
     LH_STEP_OF_HOST_UNFUSED, /* likewise of LH_STEP_OF_UNFUSED, which moves with it */
+    LH_STEP_OF_HOST_NORM,    /* likewise of LH_STEP_OF_NORM */
     LH_STEP_FAMILIES
 } LhStepFamily;

@@ -168,6 +168,8 @@ layer_at(const LhStepPlan *plan, const LhStepClass *c, uint32_t stage, uint32_t 
     for (uint32_t layer = 0; layer < plan->layers; layer++) {
         if (lh_step_stage_of(plan, layer) == stage &&
             lh_step_variant(plan, (LhStepFamily)c->family, c->what, layer).number == c->variant &&
+            lh_step_has_on_host(plan, (LhStepFamily)c->family, stage, c->what, layer) ==
+                c->on_host &&
             before++ == instance)
             return layer;
     }
@@ -246,8 +248,7 @@ lh_step_makes(const LhStepPlan *plan, const LhStepCall *call, uint32_t rank)
     const uint32_t ranks = plan->data_ranks;
 
     return place.tensor % call->replicas == 0 &&
-           (call->owners == 0 ||
-            (place.data + ranks - call->owners_first) % ranks < call->owners);
+           (call->owners == 0 || (place.data + ranks - call->owners_first) % ranks < call->owners);
 }
 
 LhDimension

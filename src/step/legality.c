@@ -271,6 +271,26 @@ check_offload(const LhStepParams *p, GError **error)
 }
 
 static bool
+check_host_states(const LhStepParams *p, GError **error)
+{
+    if (p->optimizer_offload < 0 || p->optimizer_offload > 1)
+        return lh_program_refuse(error,
+                                 "a share of %g of the optimizer cannot be offloaded; allowed: 0 "
+                                 "to 1",
+                                 p->optimizer_offload);
+    if (p->offload_param && p->optimizer_offload < 1)
+        return lh_program_refuse(error, "weights are in host memory only with all of the "
+                                        "optimizer: give --optimizer-cpu-offload, whole");
+    if (p->offload_param && p->shard != LH_SHARD_FSDP)
+        return lh_program_refuse(error, "weights are in host memory only if they are sharded: give "
+                                        "--shard fsdp");
+    if (p->gradients_leave && p->shard < LH_SHARD_ZERO2)
+        return lh_program_refuse(error, "gradients leave for host memory early only if they are "
+                                        "reduced to shards: zero2 or fsdp");
+    return true;
+}
+
+static bool
 has_linear(const LhModel *m)
 {
     for (guint i = 0; i < m->layers->len; i++) {
@@ -293,9 +313,9 @@ check_forward_only(const LhStepParams *p, GError **error)
                                         "token");
     if (p->packs != NULL || p->module.mask.documents_count > 0)
         return lh_program_refuse(error, "a forward pass alone does not support packed documents");
-    if (p->lora_rank > 0 || p->offload_layers > 0)
+    if (p->lora_rank > 0 || p->offload_layers > 0 || p->optimizer_offload > 0)
         return lh_program_refuse(error, "a forward pass alone has no adapters to train, and no "
-                                        "activations to offload");
+                                        "activations or optimizer states to offload");
     if (p->shard != LH_SHARD_DDP && p->shard != LH_SHARD_FSDP)
         return lh_program_refuse(error, "a forward pass alone has no gradients and optimizer "
                                         "states to share: ddp or fsdp");
@@ -315,5 +335,6 @@ lh_step_check(const LhStepParams *p, GError **error)
     return check_forward_only(p, error) && check_model(p, error) &&
            check_tensor_parallel(p, error) && check_pipeline(p, error) &&
            lh_step_check_recomputation(p, error) && lh_step_check_packs(p, error) &&
-           check_offload(p, error) && lh_step_check_lora(p, error) && lh_muon_check(p, error);
+           check_offload(p, error) && check_host_states(p, error) && lh_step_check_lora(p, error) &&
+           lh_muon_check(p, error);
 }

@@ -6,6 +6,7 @@
 #include "step/optimizer_calls.h"
 
 #include "step/lora.h"
+#include "step/memory/host_states.h"
 #include "step/muon/muon.h"
 #include "step/muon/muon_calls.h"
 #include "step/sharding.h"
@@ -51,20 +52,39 @@ optimizer_args(const LhStepPlan *plan, LhStepHeld w)
     };
 }
 
+/* Whether the gradient is on the host before the optimizer runs. */
+static bool
+has_left(const LhStepRecorder *r, LhStepHeld w)
+{
+    return lh_step_gradient_leaves(r->plan, r->stage, w.weight, w.layer);
+}
+
+static LhStepUse
+host_gradient(LhStepRecorder *r, LhStepHeld w)
+{
+    return (LhStepUse){ .tensor = *lh_step_weight_place(r, LH_STEP_OF_HOST_GRADIENT, w),
+                        .count = 1,
+                        .reads = true };
+}
+
 static void
 add_norm(LhStepRecorder *r, LhStepHeld w, bool first)
 {
-    const uint32_t norm = lh_step_staying(r, LH_STEP_OF_NORM);
+    const bool left = has_left(r, w);
+    const uint32_t norm = lh_step_staying(r, left ? LH_STEP_OF_HOST_NORM : LH_STEP_OF_NORM);
     const LhStepMatrix matrix = lh_step_matrix(r->plan, w.weight, w.layer);
     LhKernelArgs args = optimizer_args(r->plan, w);
-    LhStepCall *call = lh_step_add_call(r, LH_STEP_CALL_COMPUTE, LH_STEP_STREAM_COMPUTE, w.layer);
+    LhStepCall *call = lh_step_add_call(
+        r, LH_STEP_CALL_COMPUTE, left ? LH_STEP_STREAM_CPU : LH_STEP_STREAM_COMPUTE, w.layer);
 
     args.optimizer.traffic = 0;
     args.first = first;
+    if (r->plan->host_states != NULL) /* the sum may just have come; calls before may be absent */
+        call->behind = LH_STEP_BEHIND(left ? LH_STEP_STREAM_TO_HOST : LH_STEP_STREAM_FROM_HOST);
     call->kernel = LH_KERNEL_ID_grad_norm;
     call->replicas = matrix.replicas;
     lh_step_set_args(r, call, &args);
-    lh_step_add_use(r, call, final_gradient(r, w));
+    lh_step_add_use(r, call, left ? host_gradient(r, w) : final_gradient(r, w));
     lh_step_add_use(r, call,
                     (LhStepUse){ .tensor = norm, .count = 1, .reads = !first, .writes = true });
 }
@@ -78,6 +98,9 @@ add_all_reduce(LhStepRecorder *r, LhStepStream stream, LhStepGroup group, LhStep
     use.reads = use.writes = true;
     call->collective = LH_COLL_ALL_REDUCE;
     call->group = (uint8_t)group;
+    /* The norm may just have come back from the host; calls that add to it may be absent. */
+    if (r->plan->host_states != NULL)
+        call->behind = LH_STEP_BEHIND(LH_STEP_STREAM_FROM_HOST);
     lh_step_add_use(r, call, use);
     lh_step_add_use(r, call, use);
 }
@@ -115,32 +138,57 @@ first_of_norm(const LhStepRecorder *r)
                          lh_step_chunk_begins(p, r->stage) };
 }
 
-/* Sums the squares of all gradients. If several ranks hold a gradient, the first of them adds
- * it. */
+/* Adds the squares of gradients that are on the host, or on the device. */
+static bool
+add_norms(LhStepRecorder *r, LhStepHeld first, bool left)
+{
+    bool any = false;
+
+    for (uint32_t unit = 0; unit < lh_step_units(r->plan); unit++) {
+        g_autoptr(GArray) weights = lh_step_trained_weights(r, unit);
+
+        for (guint i = 0; i < weights->len; i++) {
+            const LhStepHeld w = g_array_index(weights, LhStepHeld, i);
+
+            if (has_left(r, w) != left || w.weight == LH_STEP_W_EMBED ||
+                (w.weight == first.weight && w.layer == first.layer))
+                continue;
+            if (!any && has_left(r, first) != left)
+                lh_step_copy_norm(r, left);
+            add_norm(r, w, false);
+            any = true;
+        }
+    }
+    return any;
+}
+
+/* Sums the squares of all gradients. If several ranks hold a gradient, the first of them adds it.
+ * Some gradients may be on the host, where their squares are added up; the sum over ranks is taken
+ * on the device. */
 static void
 clip(LhStepRecorder *r)
 {
     const LhStepPlan *plan = r->plan;
     const bool sharded = plan->params.shard != LH_SHARD_DDP;
     const LhStepHeld first = first_of_norm(r);
+    bool on_host = has_left(r, first), there = false;
 
     add_norm(r, first, true);
-    for (uint32_t unit = 0; unit < lh_step_units(plan); unit++) {
-        g_autoptr(GArray) weights = lh_step_trained_weights(r, unit);
-
-        for (guint i = 0; i < weights->len; i++) {
-            const LhStepHeld w = g_array_index(weights, LhStepHeld, i);
-
-            if (w.weight != LH_STEP_W_EMBED && (w.weight != first.weight || w.layer != first.layer))
-                add_norm(r, w, false);
-        }
-    }
+    add_norms(r, first, on_host);
+    if (add_norms(r, first, !on_host))
+        on_host = !on_host;
+    if (on_host)
+        lh_step_copy_norm(r, false);
     if (sharded)
         add_up(r, LH_STEP_OF_NORM, LH_STEP_GROUP_ALL);
     else if (lh_step_stages(&plan->params) > 1)
         add_up(r, LH_STEP_OF_NORM, LH_STEP_GROUP_MODEL);
     else if (plan->params.tensor_parallel > 1)
         add_up(r, LH_STEP_OF_NORM, LH_STEP_GROUP_TENSOR);
+    else
+        there = on_host;
+    if (plan->host_states != NULL && !there)
+        lh_step_copy_norm(r, true);
     lh_step_add_call(r, LH_STEP_CALL_SYNC, LH_STEP_STREAM_COMPUTE, 0);
 }
 
@@ -171,35 +219,69 @@ add_state(LhStepRecorder *r, LhStepCall *call, LhStepFamily family, LhStepHeld w
                                  .writes = true });
 }
 
+/* The weight that is updated: all of it, the rank's piece or shard, or that on the host. */
+static LhStepUse
+updated_weight(LhStepRecorder *r, LhStepHeld w, bool on_cpu)
+{
+    const LhStepPlan *plan = r->plan;
+    const bool master = lh_step_has_master(plan), sharded = lh_step_is_sharded(plan);
+    const LhStepFamily family = on_cpu    ? LH_STEP_OF_HOST_WEIGHT
+                                : sharded ? LH_STEP_OF_WEIGHT_SHARD
+                                          : LH_STEP_OF_WEIGHT;
+    const bool stays = !on_cpu || !master || lh_step_fetches(plan);
+
+    return (LhStepUse){ .tensor = lh_step_weight_tensor(r, family, w, stays),
+                        .count = 1,
+                        .reads = !master,
+                        .writes = true,
+                        .own_piece = !on_cpu && !sharded && plan->params.shard != LH_SHARD_DDP };
+}
+
 static void
-add_adam(LhStepRecorder *r, LhStepHeld w)
+add_step(LhStepRecorder *r, LhStepHeld w, bool on_cpu)
 {
     const LhStepPlan *plan = r->plan;
     const bool master = lh_step_has_master(plan);
-    const bool sharded = lh_step_is_sharded(plan);
-    const LhStepFamily family = sharded ? LH_STEP_OF_WEIGHT_SHARD : LH_STEP_OF_WEIGHT;
-    const bool piece = !sharded && plan->params.shard != LH_SHARD_DDP;
-    const LhKernelArgs args = optimizer_args(plan, w);
-    LhStepCall *call = lh_step_add_call(r, LH_STEP_CALL_COMPUTE, LH_STEP_STREAM_COMPUTE, w.layer);
+    const LhStepFamily norm = on_cpu ? LH_STEP_OF_HOST_NORM : LH_STEP_OF_NORM;
+    LhKernelArgs args = optimizer_args(plan, w);
+    LhStepCall *call = lh_step_add_call(
+        r, LH_STEP_CALL_COMPUTE, on_cpu ? LH_STEP_STREAM_CPU : LH_STEP_STREAM_COMPUTE, w.layer);
 
+    if (on_cpu)
+        args.optimizer.traffic = plan->params.behaviour.cpu_optimizer_traffic;
+    if (plan->host_states != NULL && !plan->params.overlap_optimizer_copies)
+        call->behind = LH_STEP_BEHIND(LH_STEP_STREAM_TO_HOST);
     call->kernel = adam_kernel(plan);
     lh_step_set_args(r, call, &args);
-    lh_step_add_use(r, call, final_gradient(r, w));
-    lh_step_add_use(
-        r, call,
-        (LhStepUse){ .tensor = lh_step_staying(r, LH_STEP_OF_NORM), .count = 1, .reads = true });
+    lh_step_add_use(r, call, on_cpu ? host_gradient(r, w) : final_gradient(r, w));
+    lh_step_add_use(r, call,
+                    (LhStepUse){ .tensor = lh_step_staying(r, norm), .count = 1, .reads = true });
     add_state(r, call, LH_STEP_OF_CLOCK, w);
     if (master)
         add_state(r, call, LH_STEP_OF_MASTER, w);
     add_state(r, call, LH_STEP_OF_MOMENTS, w);
     if (plan->params.behaviour.moments == LH_MOMENTS_8BIT)
         add_state(r, call, LH_STEP_OF_SCALES, w);
-    lh_step_add_use(r, call,
-                    (LhStepUse){ .tensor = lh_step_weight_tensor(r, family, w, true),
-                                 .count = 1,
-                                 .reads = !master,
-                                 .writes = true,
-                                 .own_piece = piece });
+    lh_step_add_use(r, call, updated_weight(r, w, on_cpu));
+}
+
+static bool
+is_on_cpu(const LhStepRecorder *r, LhStepHeld w)
+{
+    return lh_step_is_host_state(r->plan, r->stage, w.weight, w.layer);
+}
+
+static void
+add_adam(LhStepRecorder *r, LhStepHeld w)
+{
+    if (!is_on_cpu(r, w))
+        add_step(r, w, false);
+}
+
+static void
+add_cpu_adam(LhStepRecorder *r, LhStepHeld w)
+{
+    add_step(r, w, true);
 }
 
 /* All-gathers the weights, of which each rank has updated its piece. */
@@ -229,6 +311,7 @@ lh_step_record_optimizer(LhStepRecorder *r)
     const LhStepPlan *plan = r->plan;
     const bool gathers = plan->data_ranks > 1 && (plan->params.shard == LH_SHARD_ZERO1 ||
                                                   plan->params.shard == LH_SHARD_ZERO2);
+    const bool on_cpu = plan->host_states != NULL;
     uint32_t copy = LH_STEP_NONE;
 
     r->phase = LH_PHASE_OPTIMIZER;
@@ -243,6 +326,8 @@ lh_step_record_optimizer(LhStepRecorder *r)
         copy = lh_step_add_tensor(
             r, (LhStepTensor){ .family = LH_STEP_OF_STEP_COPY, .first = r->list->calls->len });
     }
+    if (on_cpu)
+        lh_step_copy_gradients(r);
     for (uint32_t unit = 0; unit < lh_step_units(plan); unit++) {
         g_autoptr(GArray) weights = lh_step_trained_weights(r, unit);
 
@@ -250,9 +335,11 @@ lh_step_record_optimizer(LhStepRecorder *r)
             if (!lh_muon_has(&plan->params, g_array_index(weights, LhStepHeld, i).weight))
                 add_adam(r, g_array_index(weights, LhStepHeld, i));
         }
-        if (gathers)
+        if (gathers && !on_cpu)
             gather_updated(r, unit);
     }
+    if (on_cpu)
+        lh_step_update_on_cpu(r, add_cpu_adam, gathers ? gather_updated : NULL);
     if (copy != LH_STEP_NONE)
         g_array_index(r->list->tensors, LhStepTensor, copy).last = r->list->calls->len - 1;
 }

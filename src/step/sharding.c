@@ -7,6 +7,7 @@
 #include "step/sharding.h"
 
 #include "step/lora.h"
+#include "step/memory/host_states.h"
 
 #define GLOBALS (LH_STEP_WEIGHTS - LH_STEP_W_LAYER)
 
@@ -162,7 +163,9 @@ lh_step_reduces_each(const LhStepPlan *plan)
     /* Chunks are at different micro-batches, so the whole model is never at the end of one. */
     const bool never = b->unit_is_model && lh_step_chunks(&plan->params) > 1;
 
-    return plan->params.shard >= LH_SHARD_ZERO2 &&
+    const bool alone = plan->data_ranks == 1 && plan->params.gradients_leave;
+
+    return (plan->params.shard >= LH_SHARD_ZERO2 || alone) &&
            ((b->reduce_each && !never) || plan->params.micro_batches == 1);
 }
 
@@ -207,6 +210,28 @@ lh_step_close_collective(LhStepRecorder *r)
         g_array_index(r->list->calls, LhStepCall, r->list->calls->len - 1).open = false;
 }
 
+/* Copies weights in from the host: the shards for a gather, or whole weights where nothing is
+ * sharded. */
+static void
+fetch(LhStepRecorder *r, const GArray *weights, uint32_t number)
+{
+    const LhStepFamily family =
+        lh_step_is_sharded(r->plan) ? LH_STEP_OF_WEIGHT_SHARD : LH_STEP_OF_WEIGHT;
+
+    for (guint i = 0; i < weights->len && lh_step_fetches(r->plan); i++) {
+        const LhStepHeld w = g_array_index(weights, LhStepHeld, i);
+
+        lh_step_fetch(r, w, lh_step_weight_tensor(r, family, w, false), number);
+    }
+}
+
+/* Whether weights are on the device only around their use. */
+static bool
+come_and_go(const LhStepPlan *plan)
+{
+    return lh_step_is_sharded(plan) || lh_step_fetches(plan);
+}
+
 static void
 gather(LhStepRecorder *r, uint32_t unit)
 {
@@ -215,7 +240,8 @@ gather(LhStepRecorder *r, uint32_t unit)
     const LhStepCollective c = { LH_STEP_STREAM_GATHER, unit_of(r->plan, unit).first,
                                  LH_COLL_ALL_GATHER, LH_STEP_GROUP_DATA, ++r->gathers };
 
-    for (guint i = 0; i < weights->len; i++) {
+    fetch(r, weights, c.gather);
+    for (guint i = 0; i < weights->len && lh_step_is_sharded(r->plan); i++) {
         const LhStepHeld w = g_array_index(weights, LhStepHeld, i);
         const LhStepUse send = { .tensor =
                                      lh_step_weight_tensor(r, LH_STEP_OF_WEIGHT_SHARD, w, true),
@@ -226,6 +252,8 @@ gather(LhStepRecorder *r, uint32_t unit)
                                     .writes = true };
 
         lh_step_add_collective(r, &c, &send, &receive);
+        if (lh_step_fetches(r->plan)) /* each gather has a copy of its own */
+            *lh_step_weight_place(r, LH_STEP_OF_WEIGHT_SHARD, w) = LH_STEP_NONE;
     }
     lh_step_close_collective(r);
 }
@@ -235,7 +263,7 @@ lh_step_weight(LhStepRecorder *r, LhStepWeight weight, uint32_t layer)
 {
     const LhStepHeld w = held(r->plan, weight, layer);
 
-    if (!lh_step_is_sharded(r->plan))
+    if (!come_and_go(r->plan))
         return lh_step_weight_tensor(r, LH_STEP_OF_WEIGHT, w, true);
     if (*lh_step_weight_place(r, LH_STEP_OF_WEIGHT, w) == LH_STEP_NONE)
         gather(r, unit_number(r->plan, w));
@@ -248,7 +276,7 @@ lh_step_drop_weights(LhStepRecorder *r, LhStepWeight any, uint32_t layer)
     const uint32_t unit = unit_number(r->plan, held(r->plan, any, layer));
     g_autoptr(GArray) weights = lh_step_unit_weights(r, unit);
 
-    if (!lh_step_is_sharded(r->plan) || r->plan->params.behaviour.unit_is_model)
+    if (!come_and_go(r->plan) || r->plan->params.behaviour.unit_is_model)
         return;
     for (guint i = 0; i < weights->len; i++)
         *lh_step_weight_place(r, LH_STEP_OF_WEIGHT, g_array_index(weights, LhStepHeld, i)) =
@@ -333,9 +361,11 @@ accumulate(LhStepRecorder *r, const GArray *weights)
         const LhKernelArgs args = {
             .elements.count = lh_step_piece_elements(r->plan, w.weight, w.layer),
         };
-        LhStepCall *call =
-            lh_step_add_call(r, LH_STEP_CALL_COMPUTE, LH_STEP_STREAM_COMPUTE, w.layer);
+        LhStepCall *call;
 
+        if (lh_step_gradient_leaves(r->plan, r->stage, w.weight, w.layer))
+            continue; /* added up on the CPU */
+        call = lh_step_add_call(r, LH_STEP_CALL_COMPUTE, LH_STEP_STREAM_COMPUTE, w.layer);
         call->kernel = LH_KERNEL_ID_accumulate;
         call->starts = true;
         lh_step_set_args(r, call, &args);
@@ -370,6 +400,12 @@ reduce(LhStepRecorder *r, uint32_t unit)
         reduce_data(r, weights, layer);
     if (flat != LH_STEP_NONE)
         g_array_index(r->list->tensors, LhStepTensor, flat).last = r->list->calls->len - 1;
+    if (lh_step_reduces_each(r->plan) || r->last)
+        lh_step_leave(r, weights,
+                      r->plan->data_ranks == 1 ? LH_STEP_OF_GRADIENT
+                      : accumulates(r->plan)   ? LH_STEP_OF_GRADIENT_SUM
+                                               : LH_STEP_OF_GRADIENT_SHARD,
+                      accumulates(r->plan));
     if (r->plan->data_ranks > 1 && accumulates(r->plan))
         accumulate(r, weights);
     for (guint i = 0; i < weights->len && lh_step_reduces_each(r->plan); i++)

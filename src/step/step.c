@@ -6,6 +6,7 @@
 
 #include "step/formulas.h"
 #include "step/legality.h"
+#include "step/memory/host_states.h"
 #include "step/memory/liveness.h"
 #include "step/memory/offload.h"
 #include "step/memory/tiles.h"
@@ -57,6 +58,7 @@ free_plan(void *data)
     g_free(plan->stages);
     g_free(plan->kinds);
     g_free(plan->dense);
+    g_free(plan->host_states);
     g_free(plan);
 }
 
@@ -107,6 +109,10 @@ new_plan(const LhStepParams *p)
     plan->data_ranks = p->module.ranks * p->data_parallel;
     if (plan->data_ranks == 1)
         plan->params.shard = LH_SHARD_DDP;
+    /* Alone, a rank has no shards: either all gradients leave, or none does. */
+    if (plan->data_ranks == 1 &&
+        (p->optimizer_offload < 1 || (p->model->tied_embeddings && lh_step_stages(p) > 1)))
+        plan->params.gradients_leave = false;
     plan->stages = g_new0(LhStepStage, lh_step_stages(p));
     set_layers(plan, p);
     lh_step_take_packs(plan);
@@ -158,6 +164,9 @@ static const char *const family_names[LH_STEP_FAMILIES] = {
     [LH_STEP_OF_MUON_WHOLE] = "muon_x",
     [LH_STEP_OF_MUON_GRAM] = "muon_a",
     [LH_STEP_OF_MUON_POLYNOMIAL] = "muon_p",
+    [LH_STEP_OF_HOST_WEIGHT] = "host.w",
+    [LH_STEP_OF_HOST_GRADIENT] = "host.g",
+    [LH_STEP_OF_HOST_GRADIENT_SUM] = "host.gr",
     [LH_STEP_OF_CLOCK] = "clock",
     [LH_STEP_OF_STEP_COPY] = "step_copy",
     [LH_STEP_OF_FLAT_GRADIENT] = "flat_gradient",
@@ -169,6 +178,7 @@ static const char *const family_names[LH_STEP_FAMILIES] = {
     [LH_STEP_OF_NORM] = "grad_norm",
     [LH_STEP_OF_OTHER] = "other",
     [LH_STEP_OF_HOST_UNFUSED] = "host.unfused",
+    [LH_STEP_OF_HOST_NORM] = "host.grad_norm",
 };
 
 /* "saved.x", "host.x", "w.norm1", "w.kv_lin", "w.head@3": family, role or weight, variant of the
@@ -191,8 +201,9 @@ slot_name(const LhStepClass *c)
         g_string_printf(name, "%s%s%s", c->kept && !lh_step_is_on_host(c->family) ? "saved." : "",
                         family_names[c->family], c->what == LH_STEP_W_HEAD ? "_loss" : "");
     else
-        g_string_printf(name, "%s.%s%s", family_names[c->family],
-                        lh_step_weight_name((LhStepWeight)c->what), c->name);
+        g_string_printf(
+            name, "%s%s.%s%s", c->on_host && !lh_step_is_on_host(c->family) ? "host." : "",
+            family_names[c->family], lh_step_weight_name((LhStepWeight)c->what), c->name);
     if (c->stage != LH_STEP_NONE)
         g_string_append_printf(name, "@%u", c->stage);
     return g_string_free(name, FALSE);
@@ -215,10 +226,12 @@ declare(LhStepPlan *plan, LhProgram *program)
     lh_program_add_stream(program, "scatter", LH_STREAM_COMM);
     if (lh_step_stages(&plan->params) > 1)
         lh_program_add_stream(program, "pipe", LH_STREAM_COMM);
-    if (plan->params.offload_layers > 0) {
+    if (plan->params.offload_layers > 0 || plan->host_states != NULL) {
         lh_program_add_stream(program, "to_host", LH_STREAM_COMM);
         lh_program_add_stream(program, "from_host", LH_STREAM_COMM);
     }
+    if (plan->host_states != NULL)
+        lh_program_add_stream(program, "cpu", LH_STREAM_COMM);
     for (guint i = 0; i < plan->classes->len; i++) {
         const uint32_t ranks = (uint32_t)lh_step_stage_ranks(&plan->params);
         LhStepClass *c = &g_array_index(plan->classes, LhStepClass, i);
@@ -231,7 +244,7 @@ declare(LhStepPlan *plan, LhProgram *program)
                                                    .role = slot_role(c),
                                                    .dtype = c->shape.dtype,
                                                    .head_dim = c->shape.head_dim,
-                                                   .on_host = lh_step_is_on_host(c->family),
+                                                   .on_host = c->on_host,
                                                    .category = c->shape.category,
                                                    .parts = c->shape.parts * c->instances,
                                                    .part_bytes = c->shape.part_bytes,
@@ -434,6 +447,7 @@ lh_step_new(const LhStepParams *params, GError **error)
         free_plan(plan);
         return NULL;
     }
+    lh_step_choose_host_states(plan);
     units = g_new0(LhStepUnits, lh_step_stages(params));
     if (params->unrepeated || lh_step_stages(params) == 1 || !fill(plan, units)) {
         clear_recorded(plan);

@@ -75,11 +75,12 @@ typedef struct {
     uint32_t unfused_bytes;
     /* Kept by each layer: per element of the inputs of its RMS norms, and of the gated product. */
     uint32_t norm_kept_bytes, glu_kept_bytes;
-    bool head_fp32;             /* the head's products are computed in fp32 */
-    uint32_t unfused_loss;      /* per logit, in addition to the tables */
-    uint32_t loss_traffic;      /* per logit */
-    uint32_t optimizer_traffic; /* per parameter */
-    double clip;                /* largest norm of the gradients; 0: no clipping */
+    bool head_fp32;                 /* the head's products are computed in fp32 */
+    uint32_t unfused_loss;          /* per logit, in addition to the tables */
+    uint32_t loss_traffic;          /* per logit */
+    uint32_t optimizer_traffic;     /* per parameter */
+    uint32_t cpu_optimizer_traffic; /* likewise, of the host's memory */
+    double clip;                    /* largest norm of the gradients; 0: no clipping */
 } LhStepBehaviour;
 
 #define LH_STEP_OFFLOAD_ALL UINT32_MAX
@@ -161,6 +162,15 @@ typedef struct {
     /* The first so many layers of each chunk keep their activations in host memory between forward
      * and backward pass (offload.c); LH_STEP_OFFLOAD_ALL: all layers. */
     uint32_t offload_layers;
+    /* Share of the trained parameters whose optimizer states are in host memory, where the CPU
+     * updates them (host_states.c); 0: none. */
+    double optimizer_offload;
+    /* Updated weights are copied back one by one; else all of them, behind all updates. */
+    bool overlap_optimizer_copies;
+    /* Their gradients go to the host when they have been reduced; else when the optimizer runs. */
+    bool gradients_leave;
+    /* The host has the weights, too: all of them, with all optimizer states. */
+    bool offload_param;
     /* LoRA (arXiv 2106.09685): only adapters of this rank are trained, of the targets; all other
      * weights are frozen. 0: all weights are trained. */
     uint32_t lora_rank;
@@ -241,6 +251,7 @@ typedef enum {
     LH_STEP_STREAM_PIPELINE, /* only with pipeline parallelism */
     LH_STEP_STREAM_TO_HOST,  /* with offload; without a pipeline their indices in the program are */
     LH_STEP_STREAM_FROM_HOST, /* lower by one */
+    LH_STEP_STREAM_CPU,       /* with offload of optimizer states: kernels on the host's CPU */
     LH_STEP_STREAMS,          /* the attention programs' own streams follow */
 } LhStepStream;
 

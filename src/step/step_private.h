@@ -74,6 +74,7 @@ typedef struct {
     uint8_t variant; /* LhStepVariant */
     const char *name;
     bool kept, stays;
+    bool on_host;
     uint32_t stage; /* pipeline stage that alone has it; LH_STEP_NONE: all stages */
     LhStepShape shape;
     uint32_t instances;
@@ -121,6 +122,8 @@ typedef struct {
     uint8_t back[LH_STEP_STREAMS];
 } LhStepWaits;
 
+#define LH_STEP_BEHIND(stream) ((uint8_t)(1u << (stream)))
+
 typedef struct {
     uint8_t does;    /* LhStepCallKind */
     uint8_t stream;  /* LhStepStream */
@@ -138,7 +141,9 @@ typedef struct {
     /* LhStepWeight that Muon orthogonalises, on each rank that of another layer, the first one's on
      * rank `owners_first`; 0: none. */
     uint8_t matrix;
-    bool open; /* collectives: more tensors may be added */
+    bool open;      /* collectives: more tensors may be added */
+    bool of_shard;  /* a copy of the rank's piece of a weight; none if that is empty */
+    uint8_t behind; /* bits of streams whose earlier calls end before it begins */
     /* Gathers of weights: calls with the same number belong together, from 1; 0: none. */
     uint32_t gather;
     uint8_t group;      /* LhStepGroup */
@@ -216,6 +221,7 @@ struct _LhStepPlan {
      * [segments][tensor-parallel ranks][cuts][batch][tokens]. */
     uint32_t cuts;
     uint32_t data_ranks; /* D: context x data parallel */
+    bool *host_states;   /* [stages][weights], owned: host_states.c; NULL: none is on the host */
     GArray *args;        /* of LhKernelArgs, each once */
     GHashTable *args_at; /* index of the first ones with a hash */
     GArray *classes;     /* of LhStepClass */
@@ -263,11 +269,13 @@ lh_step_is_of_host(uint32_t stream)
     return stream == LH_STEP_STREAM_TO_HOST || stream == LH_STEP_STREAM_FROM_HOST;
 }
 
-/* Whether the family of a tensor is in host memory. */
+/* Whether the family of a tensor is in host memory, whatever the weight. */
 static inline bool
 lh_step_is_on_host(uint8_t family)
 {
-    return family == LH_STEP_OF_HOST || family == LH_STEP_OF_HOST_UNFUSED;
+    return family == LH_STEP_OF_HOST || family == LH_STEP_OF_HOST_UNFUSED ||
+           family == LH_STEP_OF_HOST_NORM ||
+           (family >= LH_STEP_OF_HOST_WEIGHT && family <= LH_STEP_OF_HOST_GRADIENT_SUM);
 }
 
 /* sync_edges.c: sets the waits of all calls; needs placed lists. */

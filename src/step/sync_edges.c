@@ -92,9 +92,10 @@ static void
 find_needed(const Tracker *t, const LhStepList *list, const LhStepCall *call,
             uint32_t needed[LH_STEP_STREAMS])
 {
-    /* The copies of a layer begin when the layer before them in the program is done. */
-    if (call->does == LH_STEP_CALL_COPY)
-        require(needed, call, LH_STEP_STREAM_COMPUTE, t->count[LH_STEP_STREAM_COMPUTE]);
+    for (uint32_t s = 0; s < LH_STEP_STREAMS; s++) {
+        if ((call->behind >> s & 1) != 0)
+            require(needed, call, s, t->count[s]);
+    }
     if (call->stream == LH_STEP_STREAM_COMPUTE)
         require(needed, call, LH_STEP_STREAM_TO_HOST, t->released);
     for (uint32_t i = 0; i < call->uses_count; i++) {
@@ -121,7 +122,7 @@ join(Clock *clock, const Clock *other)
 static bool
 may_be_absent(const LhStepCall *call)
 {
-    if (call->owners > 0)
+    if (call->owners > 0 || call->of_shard)
         return true;
     return call->does == LH_STEP_CALL_COMPUTE &&
            (call->replicas > 1 || lh_kernels[call->kernel]->args == LH_ARGS_OPTIMIZER);

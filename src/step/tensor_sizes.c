@@ -5,6 +5,7 @@
 #include "step/tensor_sizes.h"
 
 #include "step/lora.h"
+#include "step/memory/host_states.h"
 #include "step/memory/kept_beside.h"
 #include "step/muon/muon.h"
 #include "step/muon/muon_calls.h"
@@ -430,23 +431,24 @@ lh_step_piece_elements(const LhStepPlan *plan, LhStepWeight weight, uint32_t lay
 
 /* ---- tensors of the model and of the rank ---- */
 
-/* Trained parameters of the shard of one rank of this stage; @of_adam: that AdamW updates. */
+/* Trained parameters of the shard of one rank of this stage; @stepped: without those that the
+ * CPU updates, or Muon. */
 static uint64_t
-parameters_of_shard(const LhStepPlan *plan, uint32_t stage, bool of_adam)
+parameters_of_shard(const LhStepPlan *plan, uint32_t stage, bool stepped)
 {
     uint64_t sum = 0;
 
-    for (unsigned w = LH_STEP_W_LAYER; w < LH_STEP_WEIGHTS; w++) {
-        if (lh_step_is_trained(&plan->params, (LhStepWeight)w) &&
-            lh_step_stage_has(plan, stage, (LhStepWeight)w, 0))
-            sum += lh_step_piece_elements(plan, (LhStepWeight)w, 0);
-    }
-    for (uint32_t layer = 0; layer < plan->layers; layer++) {
-        for (unsigned w = 0; w < LH_STEP_W_LAYER && lh_step_stage_of(plan, layer) == stage; w++)
-            sum += !lh_step_is_trained(&plan->params, (LhStepWeight)w) ||
-                           (of_adam && lh_muon_has(&plan->params, (LhStepWeight)w))
-                       ? 0
-                       : lh_step_piece_elements(plan, (LhStepWeight)w, layer);
+    for (unsigned w = 0; w < LH_STEP_WEIGHTS; w++) {
+        const LhStepWeight weight = (LhStepWeight)w;
+        const uint32_t layers = weight < LH_STEP_W_LAYER ? plan->layers : 1;
+
+        for (uint32_t layer = 0; layer < layers; layer++) {
+            if (lh_step_is_trained(&plan->params, weight) &&
+                lh_step_stage_has(plan, stage, weight, layer) &&
+                !(stepped && (lh_step_is_host_state(plan, stage, weight, layer) ||
+                              lh_muon_has(&plan->params, weight))))
+                sum += lh_step_piece_elements(plan, weight, layer);
+        }
     }
     return sum;
 }
@@ -500,18 +502,20 @@ shape_of_rank(const LhStepPlan *plan, LhStepFamily family, uint32_t stage)
                         parts * plan->params.micro_batches, plan->rows / parts);
     case LH_STEP_OF_STEP_COPY:
         return shape_of(LH_TENSOR_GRADIENT, LH_DTYPE_FP32, LH_CATEGORY_OPTIMIZER, 1,
-                        parameters_of_shard(plan, stage, true) * plan->params.behaviour.step_bytes / 4);
+                        parameters_of_shard(plan, stage, true) * plan->params.behaviour.step_bytes /
+                            4);
     case LH_STEP_OF_GRADIENT_COPY:
-        return shape_of(LH_TENSOR_GRADIENT, plan->params.module.attention.dtype,
-                        LH_CATEGORY_GRADIENTS, 1,
-                        parameters_of_shard(plan, stage, false) * plan->params.behaviour.copy_bytes /
-                            lh_dtype_bytes(plan->params.module.attention.dtype));
+        return shape_of(
+            LH_TENSOR_GRADIENT, plan->params.module.attention.dtype, LH_CATEGORY_GRADIENTS, 1,
+            parameters_of_shard(plan, stage, false) * plan->params.behaviour.copy_bytes /
+                lh_dtype_bytes(plan->params.module.attention.dtype));
     case LH_STEP_OF_FLAT_GRADIENT:
         return shape_of(LH_TENSOR_GRADIENT, lh_step_gradient_dtype(plan), LH_CATEGORY_COMMUNICATION,
                         1, parameters_of_shard(plan, stage, false) * lh_step_pieces(plan));
     case LH_STEP_OF_OTHER:
         return shape_of(LH_TENSOR_NUMBERS, LH_DTYPE_FP32, LH_CATEGORY_OTHER, 1,
                         plan->params.behaviour.other_bytes / 4);
+    case LH_STEP_OF_HOST_NORM:
     case LH_STEP_OF_LOSS: /* one number, and room to divide its all-reduce evenly */
     case LH_STEP_OF_NORM:
         return shape_of(LH_TENSOR_NUMBERS, LH_DTYPE_FP32, LH_CATEGORY_OTHER, 1,
@@ -565,6 +569,7 @@ lh_step_tensor_shape(const LhStepPlan *plan, const LhStepTensor *tensor)
                         tensor->stays ? LH_CATEGORY_WEIGHTS : LH_CATEGORY_COMMUNICATION,
                         lh_step_pieces(plan), elements);
     case LH_STEP_OF_WEIGHT_SHARD:
+    case LH_STEP_OF_HOST_WEIGHT:
         return shape_of(LH_TENSOR_WEIGHT, activation, LH_CATEGORY_WEIGHTS, 1, elements);
     case LH_STEP_OF_GRADIENT:
         return shape_of(LH_TENSOR_GRADIENT, gradient, LH_CATEGORY_GRADIENTS, lh_step_pieces(plan),
@@ -582,6 +587,8 @@ lh_step_tensor_shape(const LhStepPlan *plan, const LhStepTensor *tensor)
     case LH_STEP_OF_MOMENTUM:
         return shape_of(LH_TENSOR_MOMENTS, moments_dtype(plan), LH_CATEGORY_OPTIMIZER, 1, elements);
     case LH_STEP_OF_GRADIENT_SHARD:
+    case LH_STEP_OF_HOST_GRADIENT:
+    case LH_STEP_OF_HOST_GRADIENT_SUM:
         return shape_of(LH_TENSOR_GRADIENT, gradient, LH_CATEGORY_GRADIENTS, 1, elements);
     default:
         return lh_muon_shape(plan, tensor);

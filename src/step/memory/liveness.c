@@ -6,6 +6,7 @@
  */
 #include "step/memory/liveness.h"
 
+#include "step/memory/host_states.h"
 #include "step/step_private.h"
 
 /* ---- gathers ---- */
@@ -101,8 +102,11 @@ last_of_gather(const LhStepList *list, const Gathers *g, uint32_t first)
     for (uint32_t i = first; i != LH_STEP_NONE; i = g->next[i]) {
         const LhStepCall *call = &g_array_index(list->calls, LhStepCall, i);
 
-        for (uint32_t k = 1; k < call->uses_count; k += 2)
-            last = MAX(last, tensor_at(list, lh_step_uses(list, call)[k].tensor)->last);
+        for (uint32_t k = 1; k < call->uses_count; k += 2) {
+            const LhStepTensor *tensor = tensor_at(list, lh_step_uses(list, call)[k].tensor);
+
+            last = MAX(last, tensor->family == LH_STEP_OF_WEIGHT ? tensor->last : 0);
+        }
     }
     return last;
 }
@@ -133,8 +137,12 @@ end_together(LhStepList *list)
             number = call->gather;
             last = MAX(last_of_gather(list, &gathers, i), flat);
         }
-        for (uint32_t k = 1; call->gather != 0 && k < call->uses_count; k += 2)
-            tensor_at(list, lh_step_uses(list, call)[k].tensor)->last = last;
+        for (uint32_t k = 1; call->gather != 0 && k < call->uses_count; k += 2) {
+            LhStepTensor *tensor = tensor_at(list, lh_step_uses(list, call)[k].tensor);
+
+            if (tensor->family == LH_STEP_OF_WEIGHT) /* else a shard on its way to the gather */
+                tensor->last = last;
+        }
     }
     clear_gathers(&gathers);
 }
@@ -299,17 +307,41 @@ lh_step_variant(const LhStepPlan *plan, LhStepFamily family, uint8_t what, uint3
     }
 }
 
-/* Number of layers of a stage before @end that have the tensor in this variant. */
+bool
+lh_step_has_on_host(const LhStepPlan *plan, LhStepFamily family, uint32_t stage, uint8_t what,
+                    uint32_t layer)
+{
+    switch (family) {
+    case LH_STEP_OF_MASTER:
+    case LH_STEP_OF_MOMENTS:
+    case LH_STEP_OF_SCALES:
+    case LH_STEP_OF_CLOCK:
+    case LH_STEP_OF_HOST_GRADIENT:
+    case LH_STEP_OF_HOST_GRADIENT_SUM:
+        return lh_step_is_host_state(plan, stage, (LhStepWeight)what, layer);
+    case LH_STEP_OF_HOST_WEIGHT:
+        return lh_step_fetches(plan) ||
+               lh_step_is_host_state(plan, stage, (LhStepWeight)what, layer);
+    default:
+        return lh_step_is_on_host((uint8_t)family);
+    }
+}
+
+/* Number of layers of a stage before @end that have the tensor in this variant, in the same memory.
+ */
 static uint32_t
 count_before(const LhStepPlan *plan, const LhStepTensor *tensor, uint32_t stage, uint32_t end)
 {
     const LhStepFamily family = (LhStepFamily)tensor->family;
     const uint8_t number = lh_step_variant(plan, family, tensor->what, tensor->layer).number;
+    const bool on_host =
+        lh_step_has_on_host(plan, family, tensor->stage, tensor->what, tensor->layer);
     uint32_t count = 0;
 
     for (uint32_t layer = 0; layer < end; layer++)
         count += lh_step_stage_of(plan, layer) == stage &&
-                 lh_step_variant(plan, family, tensor->what, layer).number == number;
+                 lh_step_variant(plan, family, tensor->what, layer).number == number &&
+                 lh_step_has_on_host(plan, family, stage, tensor->what, layer) == on_host;
     return count;
 }
 
@@ -333,7 +365,8 @@ is_everywhere(const LhStepPlan *plan, const LhStepTensor *tensor)
 
     if (tensor->family == LH_STEP_OF_STEP_COPY || tensor->family == LH_STEP_OF_FLAT_GRADIENT)
         return stages == 1;
-    if (stages == 1 || !tensor->stays || tensor->family == LH_STEP_OF_NORM)
+    if (stages == 1 || !tensor->stays || tensor->family == LH_STEP_OF_NORM ||
+        tensor->family == LH_STEP_OF_HOST_NORM)
         return true;
     for (uint32_t stage = 1; is_of_layer(tensor) && stage < stages; stage++) {
         if (count_before(plan, tensor, stage, plan->layers) !=
@@ -347,7 +380,8 @@ static bool
 is_class(const LhStepClass *c, const LhStepClass *other)
 {
     return c->family == other->family && c->what == other->what && c->variant == other->variant &&
-           c->kept == other->kept && c->stays == other->stays && c->stage == other->stage;
+           c->kept == other->kept && c->stays == other->stays && c->on_host == other->on_host &&
+           c->stage == other->stage;
 }
 
 static uint32_t
@@ -362,6 +396,8 @@ class_of(LhStepPlan *plan, const LhStepTensor *tensor)
         .name = variant.name,
         .kept = tensor->kept,
         .stays = tensor->stays,
+        .on_host = lh_step_has_on_host(plan, (LhStepFamily)tensor->family, tensor->stage,
+                                       tensor->what, tensor->layer),
         .stage = is_everywhere(plan, tensor) ? LH_STEP_NONE : tensor->stage,
     };
 
@@ -370,7 +406,8 @@ class_of(LhStepPlan *plan, const LhStepTensor *tensor)
             return i;
     }
     new_class.shape = lh_step_tensor_shape(plan, tensor);
-    if ((tensor->kept || lh_step_is_on_host(tensor->family)) &&
+    if ((tensor->kept || tensor->family == LH_STEP_OF_HOST ||
+         tensor->family == LH_STEP_OF_HOST_UNFUSED) &&
         new_class.shape.category != LH_CATEGORY_LOGITS)
         new_class.shape.category = LH_CATEGORY_SAVED;
     g_array_append_val(plan->classes, new_class);

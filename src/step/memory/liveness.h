@@ -15,5 +15,9 @@ typedef struct {
 LhStepVariant lh_step_variant(const LhStepPlan *plan, LhStepFamily family, uint8_t what,
                               uint32_t layer);
 
+/* Whether the tensor of @family, of a weight (@what) of a layer of @stage, is in host memory. */
+bool lh_step_has_on_host(const LhStepPlan *plan, LhStepFamily family, uint32_t stage, uint8_t what,
+                         uint32_t layer);
+
 /* Adds allocs and frees to all lists and assigns every tensor its place. */
 void lh_step_place(LhStepPlan *plan);

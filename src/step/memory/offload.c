@@ -234,6 +234,8 @@ add_call(const Offload *o, uint32_t group, LhStepCallKind does, LhStepStream str
         .layer = (uint16_t)(group % o->plan->layers),
         .micro_batch = (uint16_t)(group / o->plan->layers),
         .replicas = 1,
+        .behind =
+            LH_STEP_BEHIND(LH_STEP_STREAM_COMPUTE), /* of the layer before it in the program */
         .uses = o->list->uses->len,
     };
 

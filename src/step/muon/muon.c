@@ -47,6 +47,10 @@ lh_muon_check(const LhStepParams *p, GError **error)
         return lh_program_refuse(error,
                                  "Muon orthogonalises updates of whole matrices, of which LoRA "
                                  "trains none; adapters are trained by --optimizer adam");
+    if (p->optimizer_offload > 0)
+        return lh_program_refuse(error,
+                                 "the optimizer on the CPU is AdamW: --optimizer-cpu-offload "
+                                 "with --optimizer adam only");
     if (p->module.attention.dtype == LH_DTYPE_FP16)
         return lh_program_refuse(error, "Muon's products have numbers below the range of fp16; "
                                         "allowed element types: bf16, fp32");
@@ -74,12 +78,11 @@ lh_muon_check_pieces(const LhStepPlan *plan, GError **error)
                     ((elements + pieces - 1) / pieces) ==
                 pieces)
             continue;
-        return lh_program_refuse(error,
-                                 "Muon cuts every matrix among the ranks that share states; %s of "
-                                 "layer %u has %" PRIu64 " elements, which leave some of %" PRIu64
-                                 " ranks without any",
-                                 lh_step_weight_name(weight), i / LH_STEP_W_LAYER, elements,
-                                 pieces);
+        return lh_program_refuse(
+            error,
+            "Muon cuts every matrix among the ranks that share states; %s of "
+            "layer %u has %" PRIu64 " elements, which leave some of %" PRIu64 " ranks without any",
+            lh_step_weight_name(weight), i / LH_STEP_W_LAYER, elements, pieces);
     }
     return true;
 }

@@ -62,7 +62,7 @@ static void
 check_states(LhProof *proof, uint32_t rank)
 {
     const LhStepStateBytes want = lh_step_state_bytes(proof->program, rank);
-    uint64_t weights = 0, optimizer = 0, cache = 0;
+    uint64_t weights = 0, optimizer = 0, host = 0, cache = 0;
 
     for (uint32_t i = 0; i < proof->program->slots_count; i++) {
         const LhSlot *slot = &proof->program->slots[i];
@@ -72,7 +72,12 @@ check_states(LhProof *proof, uint32_t rank)
         if (!lh_slot_is_result(slot) || !lh_slot_is_on(slot, rank) ||
             !lh_step_state_at(proof->program->step, rank, i, 0, &state))
             continue;
-        if (state.family == LH_STEP_OF_WEIGHT || state.family == LH_STEP_OF_WEIGHT_SHARD)
+        if (slot->on_host)
+            host += state.family == LH_STEP_OF_HOST_WEIGHT || state.family == LH_STEP_OF_MASTER ||
+                            state.family == LH_STEP_OF_MOMENTS || state.family == LH_STEP_OF_SCALES
+                        ? bytes
+                        : 0;
+        else if (state.family == LH_STEP_OF_WEIGHT || state.family == LH_STEP_OF_WEIGHT_SHARD)
             weights += bytes;
         else if (state.family == LH_STEP_OF_MASTER || state.family == LH_STEP_OF_MOMENTS ||
                  state.family == LH_STEP_OF_SCALES || state.family == LH_STEP_OF_MOMENTUM)
@@ -86,6 +91,11 @@ check_states(LhProof *proof, uint32_t rank)
                   " of the optimizer, but the closed forms say %" G_GUINT64_FORMAT
                   " and %" G_GUINT64_FORMAT,
                   weights, optimizer, want.weights, want.optimizer);
+    if (host != want.host)
+        FIND_FORM(rank,
+                  "has %" G_GUINT64_FORMAT " bytes of weights and states of the optimizer in host "
+                  "memory, but the closed form says %" G_GUINT64_FORMAT,
+                  host, want.host);
     if (cache != want.cache)
         FIND_FORM(rank,
                   "leaves %" G_GUINT64_FORMAT " bytes of KV caches, but the closed form says "
@@ -160,7 +170,8 @@ lh_proof_check_step_forms(LhProof *proof)
         check_rank(proof, rank);
         check_states(proof, rank);
         check_in_flight(proof, rank);
-        if (lh_step_params(proof->program)->offload_layers > 0)
+        if (lh_step_params(proof->program)->offload_layers > 0 ||
+            lh_step_params(proof->program)->optimizer_offload > 0)
             lh_step_copies_check(proof, rank);
     }
 }

@@ -89,12 +89,12 @@ check_momentum_call(LhStepValues *v, uint32_t g)
 
     if (!a->first && is_equal(a->optimizer.beta1, p->muon.momentum) &&
         is_equal(a->optimizer.beta2, lh_muon_mixture(&p->muon)) &&
-        is_equal(a->optimizer.clip, p->behaviour.clip) &&
-        is_equal(a->optimizer.learning_rate, 0) &&
+        is_equal(a->optimizer.clip, p->behaviour.clip) && is_equal(a->optimizer.learning_rate, 0) &&
         narrow == (p->behaviour.moments == LH_MOMENTS_16BIT))
         return true;
-    FIND_VALUE(g, -1, "resets its momentum, or uses another type or other hyperparameters than the "
-                      "step's");
+    FIND_VALUE(g, -1,
+               "resets its momentum, or uses another type or other hyperparameters than the "
+               "step's");
     return false;
 }
 
@@ -122,8 +122,8 @@ check_update_call(LhStepValues *v, uint32_t g, const LhValue *update)
 {
     const LhOp *op = &v->proof->ops[g];
     const LhKernelArgs *a = &op->compute.args;
-    const bool master = v->params->module.attention.dtype != LH_DTYPE_FP32 &&
-                        !v->params->behaviour.no_master;
+    const bool master =
+        v->params->module.attention.dtype != LH_DTYPE_FP32 && !v->params->behaviour.no_master;
     const uint64_t count = lh_step_values_piece_size(
         lh_step_values_weight_facts(v, (LhStepWeight)update->what, update->layer), update->piece);
 
@@ -201,8 +201,7 @@ check_slice(LhStepValues *v, uint32_t g, uint32_t i, const LhValue *of)
     LhValue want = *of;
 
     want.piece = i % v->pieces;
-    want.slice =
-        a->muon.slices > 1 ? i / v->pieces / a->muon.replicas : own_slice(v, g, of);
+    want.slice = a->muon.slices > 1 ? i / v->pieces / a->muon.replicas : own_slice(v, g, of);
     if (!lh_step_values_equal(&have, &want)) {
         g_autofree char *text = lh_proof_value_text(v, &want);
 

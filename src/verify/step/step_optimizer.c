@@ -7,8 +7,8 @@
 #include "verify/step/step_optimizer.h"
 
 #include "step/layer_info.h"
+#include "step/memory/host_states.h"
 #include "step/muon/muon.h"
-
 #include "verify/step/step_rows.h"
 #include "verify/step/step_values.h"
 
@@ -256,24 +256,58 @@ check_kernel(LhStepValues *v, uint32_t g, const AdamKernel *adam, LhStepWeight w
     return false;
 }
 
+/* Puts the updated weight into a temporary slot of the host, from which it is copied to where the
+ * device has it. */
+static bool
+put_updated(LhStepValues *v, uint32_t g, uint32_t i, const LhValue *gradient)
+{
+    LhValue updated = *gradient;
+
+    updated.kind = LH_VALUE_WEIGHT;
+    updated.set = 0;
+    updated.of = 1;
+    put_operand(v, g, i, updated);
+    return true;
+}
+
+/* The memory whose kernel updates the weight is that of the step's policy. */
+static bool
+check_place(LhStepValues *v, uint32_t g, const LhValue *gradient)
+{
+    const LhValuePlace place = lh_step_values_place(v, v->proof->op_rank[g]);
+    const bool on_cpu = lh_op_on_cpu(v->proof->program, &v->proof->ops[g]);
+
+    if (on_cpu ==
+        lh_step_is_host_state(v->plan, place.stage, (LhStepWeight)gradient->what, gradient->layer))
+        return true;
+    FIND_VALUE(g, -1, "updates a weight on the %s, but the optimizer's states are %s",
+               on_cpu ? "CPU" : "device", on_cpu ? "not offloaded" : "offloaded");
+    return false;
+}
+
 static bool
 apply_adam(LhStepValues *v, uint32_t g)
 {
     enum { NORM = 1, CLOCK };
     const AdamKernel *adam = find_adam(v->proof->ops[g].compute.kernel);
+    const LhRegion *updated = NULL;
     uint32_t i = CLOCK;
     LhValue gradient;
 
     if (!take_gradient(v, g, true, &gradient) || !check_piece_count(v, g, &gradient) ||
-        !check_label(v, g, &gradient, LH_PHASE_OPTIMIZER) || !check_kernel(v, g, adam, (LhStepWeight)gradient.what) ||
+        !check_label(v, g, &gradient, LH_PHASE_OPTIMIZER) ||
+        !check_kernel(v, g, adam, (LhStepWeight)gradient.what) || !check_place(v, g, &gradient) ||
         !check_numbers(v, g) || !check_norm(v, g, NORM) ||
         !raise_state(v, g, i++, LH_VALUE_CLOCK, &gradient))
         return false;
-    return (!adam->master || raise_state(v, g, i++, LH_VALUE_MASTER, &gradient)) &&
-           raise_state(v, g, i++, LH_VALUE_MOMENTS, &gradient) &&
-           (adam->moments != LH_MOMENTS_8BIT ||
-            raise_state(v, g, i++, LH_VALUE_SCALES, &gradient)) &&
-           raise_state(v, g, i, LH_VALUE_WEIGHT, &gradient);
+    if ((adam->master && !raise_state(v, g, i++, LH_VALUE_MASTER, &gradient)) ||
+        !raise_state(v, g, i++, LH_VALUE_MOMENTS, &gradient) ||
+        (adam->moments == LH_MOMENTS_8BIT && !raise_state(v, g, i++, LH_VALUE_SCALES, &gradient)))
+        return false;
+    updated = &v->proof->ops[g].compute.regions[i];
+    return v->proof->program->slots[updated->slot].role == LH_SLOT_TEMP
+               ? put_updated(v, g, i, &gradient)
+               : raise_state(v, g, i, LH_VALUE_WEIGHT, &gradient);
 }
 
 /* Checks that a call works on one piece. */

@@ -296,10 +296,14 @@ static char *
 weight_text(const LhStepValues *v, const LhValue *value)
 {
     static const char *const what[] = {
-        [LH_VALUE_WEIGHT] = "the weight",       [LH_VALUE_GRADIENT] = "the gradient of",
-        [LH_VALUE_MASTER] = "the fp32 copy of", [LH_VALUE_MOMENTS] = "the moments of",
-        [LH_VALUE_CLOCK] = "the clock of",      [LH_VALUE_SCALES] = "the scales of",
-        [LH_VALUE_MOMENTUM] = "the momentum of", [LH_VALUE_UPDATE] = "the update of",
+        [LH_VALUE_WEIGHT] = "the weight",
+        [LH_VALUE_GRADIENT] = "the gradient of",
+        [LH_VALUE_MASTER] = "the fp32 copy of",
+        [LH_VALUE_MOMENTS] = "the moments of",
+        [LH_VALUE_CLOCK] = "the clock of",
+        [LH_VALUE_SCALES] = "the scales of",
+        [LH_VALUE_MOMENTUM] = "the momentum of",
+        [LH_VALUE_UPDATE] = "the update of",
         [LH_VALUE_ORTHOGONAL] = "the orthogonal update of",
     };
     const char *name = lh_step_weight_name((LhStepWeight)value->what);
@@ -377,10 +381,10 @@ static LhValue
 state_value(const LhStepValues *v, const LhStepState *state, uint32_t rank)
 {
     static const uint8_t kinds[LH_STEP_FAMILIES] = {
-        [LH_STEP_OF_WEIGHT] = LH_VALUE_WEIGHT, [LH_STEP_OF_WEIGHT_SHARD] = LH_VALUE_WEIGHT,
-        [LH_STEP_OF_MASTER] = LH_VALUE_MASTER, [LH_STEP_OF_MOMENTS] = LH_VALUE_MOMENTS,
-        [LH_STEP_OF_CLOCK] = LH_VALUE_CLOCK,   [LH_STEP_OF_SCALES] = LH_VALUE_SCALES,
-        [LH_STEP_OF_MOMENTUM] = LH_VALUE_MOMENTUM,
+        [LH_STEP_OF_WEIGHT] = LH_VALUE_WEIGHT,     [LH_STEP_OF_WEIGHT_SHARD] = LH_VALUE_WEIGHT,
+        [LH_STEP_OF_MASTER] = LH_VALUE_MASTER,     [LH_STEP_OF_MOMENTS] = LH_VALUE_MOMENTS,
+        [LH_STEP_OF_CLOCK] = LH_VALUE_CLOCK,       [LH_STEP_OF_SCALES] = LH_VALUE_SCALES,
+        [LH_STEP_OF_MOMENTUM] = LH_VALUE_MOMENTUM, [LH_STEP_OF_HOST_WEIGHT] = LH_VALUE_WEIGHT,
     };
     const bool whole = state->family == LH_STEP_OF_WEIGHT;
     const uint32_t own = v->pieces > 1 ? lh_step_values_place(v, rank).shard : 0;
@@ -498,7 +502,7 @@ weights_wanted(const LhStepValues *v, uint32_t stage)
 
         if (v->weights[i].elements > 0 &&
             lh_step_stage_has(v->plan, stage, weight, i / LH_STEP_W_LAYER))
-            count += v->params->shard == LH_SHARD_FSDP ? 1 : v->pieces;
+            count += v->params->shard == LH_SHARD_FSDP || v->params->offload_param ? 1 : v->pieces;
     }
     return count;
 }
@@ -526,6 +530,16 @@ typedef struct {
     uint64_t weights, results;
 } Held;
 
+/* Whether weights are held in slots of @family from start to end, so that a rank has each of its
+ * pieces once. Beside them the host may have weights that its CPU updates. */
+static bool
+is_home_of_weights(const LhStepValues *v, LhStepFamily family)
+{
+    if (v->params->offload_param)
+        return family == LH_STEP_OF_HOST_WEIGHT;
+    return family == LH_STEP_OF_WEIGHT || family == LH_STEP_OF_WEIGHT_SHARD;
+}
+
 /* Checks a rank's slot of states or results, and counts them. */
 static void
 check_slot(LhStepValues *v, uint32_t rank, uint32_t slot, Held *held)
@@ -538,8 +552,7 @@ check_slot(LhStepValues *v, uint32_t rank, uint32_t slot, Held *held)
     for (uint32_t part = 0; part < s->parts; part++) {
         if (!lh_step_state_at(v->plan, rank, slot, part, &state))
             break;
-        held->weights +=
-            state.family == LH_STEP_OF_WEIGHT || state.family == LH_STEP_OF_WEIGHT_SHARD ? 1 : 0;
+        held->weights += is_home_of_weights(v, state.family) ? 1 : 0;
         held->results += state.family == LH_STEP_OF_RESULT ? 1 : 0;
         check_state(v, rank, slot, part, &state);
     }
