@@ -595,12 +595,25 @@ change_argument(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
     }
 }
 
+/* Whether an op is a copy of a tensor of @kind between device and host. */
+static bool
+copies(const Recording *r, const LhOp *op, LhTensorKind kind)
+{
+    return lh_kernels[op->compute.kernel]->args == LH_ARGS_COPY &&
+           r->program.slots[op->compute.regions[0].slot].kind == kind;
+}
+
 static bool
 change_label(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
 {
     LhOp *op = recording_op(r, rank, id);
 
     if (op->kind != LH_OP_COMPUTE)
+        return false;
+    /* Weights come for gathers, which are of any pass and micro-batch; gradients leave as they are
+     * reduced. */
+    if (variant > 0 && op->phase != LH_PHASE_OPTIMIZER &&
+        (copies(r, op, LH_TENSOR_WEIGHT) || (variant == 1 && copies(r, op, LH_TENSOR_GRADIENT))))
         return false;
     /* the optimizer runs once, outside any micro-batch */
     if (variant == 0)
@@ -1136,6 +1149,34 @@ static const struct {
         .checkpoint = LH_CHECKPOINT_LAYER,
         .recompute = { 0, 2, LH_RECOMPUTE_UNIFORM },
         .behaviour = { .reshard = true } } },
+    { "optimizer on the host",
+      { .schedule = "ring",
+        .data = 2,
+        .tensor = 2,
+        .layers = 1,
+        .shard = LH_SHARD_ZERO1,
+        .optimizer_offload = 0.6,
+        .behaviour.clip = 1 } },
+    { "gradients that leave",
+      { .schedule = "zigzag",
+        .data = 2,
+        .layers = 2,
+        .micro_batches = 2,
+        .shard = LH_SHARD_FSDP,
+        .optimizer_offload = 0.5,
+        .overlap_copies = true,
+        .behaviour = { .clip = 1, .reduce_each = true, .overlap_reduce = true } } },
+    { "weights on the host",
+      { .schedule = "zigzag",
+        .context = 2,
+        .layers = 2,
+        .micro_batches = 2,
+        .shard = LH_SHARD_FSDP,
+        .optimizer_offload = 1,
+        .offload_param = true,
+        .offload = LH_STEP_OFFLOAD_ALL,
+        .checkpoint = LH_CHECKPOINT_LAYER,
+        .behaviour = { .clip = 1, .reshard = true, .prefetch = 1, .no_master = true } } },
     { "adapters",
       { .schedule = "zigzag",
         .tensor = 2,

@@ -133,7 +133,8 @@ count_op(Copies *c, const LhProof *proof, const LhOp *op)
     if (op->kind == LH_OP_FREE || op->kind == LH_OP_ALLOC) {
         set_state(c, proof->program, &op->memory.region, OTHER);
     } else if (lh_step_copies_has(op) && is_of_model(proof->program, op)) {
-        c->states[is_to_host(op) ? 0 : 1] += op->compute.args.copy.bytes;
+        c->states[is_to_host(op) ? 0 : 1] +=
+            op->compute.args.copy.bytes + op->compute.args.copy.beside;
     } else if (lh_step_copies_has(op)) {
         const LhRegion *device = &op->compute.regions[is_to_host(op) ? 0 : 1];
 
