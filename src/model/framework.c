@@ -137,6 +137,9 @@ static const Row setting_rows[] = {
          "Memory traffic of the loss, forward and backward, bytes per logit."),
     REAL("kernels", "optimizer", kernels_optimizer, BYTES_PER_MAX, 28,
          "Memory traffic of the optimizer, bytes per parameter that the rank updates."),
+    REAL("kernels", "cpu_optimizer", kernels_cpu_optimizer, BYTES_PER_MAX, 28,
+         "Memory traffic of an optimizer whose states are in host memory, bytes of that memory per "
+         "parameter that the CPU updates."),
     REAL(
         "kernels", "merge_slice", kernels_merge_slice, BYTES_PER_MAX, 0,
         "Memory traffic of slicing a block's queries out of a sum and putting them back, bytes per "

@@ -134,6 +134,7 @@ typedef struct {
     double kernels_norm_kept, kernels_glu_kept;
     double kernels_loss;      /* per logit */
     double kernels_optimizer; /* per parameter that the rank updates */
+    double kernels_cpu_optimizer; /* of the host's memory, per parameter that its CPU updates */
     /* Private: lh_framework_touched_bytes() with the states that this applies to. */
     double kernels_optimizer_touched;
     /* Per element of a block's output that is added to a part of a sum. */

@@ -163,10 +163,16 @@ check_documents(const LhScenario *s, GError **error)
 static bool
 take_scenario(LhPlanSpace *space, const LhScenario *scenario, const char *cluster, GError **error)
 {
-    if (scenario->cpu_offloading_num_layers != NULL)
-        return lh_scenario_error(scenario, "cpu_offloading_num_layers", error,
-                                 "the search does not estimate offload: give it to sim or compare "
-                                 "with one of the ways that it finds");
+    static const char *const offloads[] = { "cpu_offloading_num_layers", "optimizer_cpu_offload",
+                                            "optimizer_offload_fraction",
+                                            "overlap_cpu_optimizer_d2h_h2d", "offload_param" };
+
+    for (gsize i = 0; i < G_N_ELEMENTS(offloads); i++) {
+        if (lh_scenario_has(scenario, offloads[i]))
+            return lh_scenario_error(scenario, offloads[i], error,
+                                     "the search does not estimate offload: give it to sim or "
+                                     "compare with one of the ways that it finds");
+    }
     space->scenario = lh_scenario_copy(scenario);
     if (scenario->pass == LH_PASS_FWD - 1)
         return lh_scenario_error(scenario, "pass", error,

@@ -82,6 +82,10 @@ typedef struct {
     int shard;                       /* LhShard */
     int checkpoint;                  /* LhCheckpoint */
     char *cpu_offloading_num_layers; /* a number, or "all" */
+    bool optimizer_cpu_offload;
+    double optimizer_offload_fraction;
+    bool overlap_cpu_optimizer_d2h_h2d;
+    bool offload_param;
     char *recompute_modules;
     int recompute_method; /* LhRecomputeMethod */
     uint64_t recompute_num_layers;

@@ -458,9 +458,7 @@ static const LhField own_fields[] = {
     LH_STEP_MEMORY_FIELDS,
     LH_LORA_FIELDS,
     LH_MUON_FIELDS,
-    NUMBER_OR_ALL(cpu_offloading_num_layers, LH_ABOUT_MEMORY, "0",
-                  "Layers of a step, the first ones of each pipeline chunk, whose activations "
-                  "wait for the backward pass in host memory: a number, or all; default 0."),
+    LH_OFFLOAD_FIELDS,
     { .name = "pad",
       .category = LH_ABOUT_PARALLELISM,
       .type = LH_FIELD_CHOICE,

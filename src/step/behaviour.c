@@ -77,6 +77,7 @@ lh_step_behaviour(const LhFramework *f, LhShard shard, LhDtype activation)
         .unfused_loss = unfused_loss(f),
         .loss_traffic = (uint32_t)f->kernels_loss,
         .optimizer_traffic = (uint32_t)lh_framework_optimizer_traffic(f),
+        .cpu_optimizer_traffic = (uint32_t)f->kernels_cpu_optimizer,
     };
 }
 

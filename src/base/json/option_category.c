@@ -16,6 +16,7 @@ const LhOptionSection lh_option_sections[LH_OPTION_CATEGORIES] = {
     [LH_ABOUT_PARALLELISM] = { "parallelism", "Parallelism" },
     [LH_ABOUT_STEP] = { "step", "Training step" },
     [LH_ABOUT_MEMORY] = { "memory", "Memory" },
+    [LH_ABOUT_OFFLOAD] = { "offload", "Offload to host memory" },
     [LH_ABOUT_TRAINED] = { "trained", "Optimizer and trained weights" },
     [LH_ABOUT_MUON] = { "muon", "Muon" },
     [LH_ABOUT_SIMULATION] = { "simulation", "Simulation" },

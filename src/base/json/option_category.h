@@ -17,6 +17,7 @@ typedef enum {
     LH_ABOUT_PARALLELISM,
     LH_ABOUT_STEP,
     LH_ABOUT_MEMORY,
+    LH_ABOUT_OFFLOAD,
     LH_ABOUT_TRAINED, /* what is trained, and in which types */
     LH_ABOUT_MUON,    /* the choice of the optimizer, and Muon's options */
     LH_ABOUT_SIMULATION,

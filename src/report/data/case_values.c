@@ -125,6 +125,12 @@ const LhField lh_case_fields[] = {
          .description = "The same of a data-parallel rank, over all its micro-batches."),
     CASE(STRING, cpu_offloading_num_layers, "cpu_offloading_num_layers", IF_ANY,
          .description = "Layers of each chunk whose activations are offloaded to the host."),
+    CASE(DOUBLE, optimizer_offload_fraction, "optimizer_offload_fraction", IF_ANY, .max = 1,
+         .description = "Share of the parameters whose optimizer states are in host memory."),
+    CASE(BOOL, overlap_cpu_optimizer_d2h_h2d, "overlap_cpu_optimizer_d2h_h2d", IF_ANY,
+         .description = "Whether their gradients and weights are copied one by one."),
+    CASE(BOOL, offload_param, "offload_param", IF_ANY,
+         .description = "Whether the weights are in host memory, too."),
     CASE(UINT, lora_rank, "lora_rank", OR_NULL, .max = -1,
          .description = "Rank of LoRA's adapters; 0: all weights are trained."),
     CASE(STRING, lora_targets, "lora_targets", OR_NULL, .max = -1,
@@ -287,6 +293,11 @@ fill_step(LhCaseValues *v, const LhSetup *setup)
     }
     if (p != NULL)
         v->cpu_offloading_num_layers = g_strdup(setup->scenario->cpu_offloading_num_layers);
+    if (p != NULL) {
+        v->optimizer_offload_fraction = p->optimizer_offload;
+        v->overlap_cpu_optimizer_d2h_h2d = p->overlap_optimizer_copies;
+        v->offload_param = p->offload_param;
+    }
     v->lora_rank = p != NULL ? p->lora_rank : LH_FIELD_NO_UINT;
     v->lora_targets = p != NULL && p->lora_rank > 0 ? lh_step_lora_text(p) : NULL;
 }

@@ -78,6 +78,8 @@ typedef struct {
     uint64_t packs;
     double micro_batch_imbalance, rank_imbalance;
     char *cpu_offloading_num_layers; /* owned; NULL: none */
+    double optimizer_offload_fraction;
+    bool overlap_cpu_optimizer_d2h_h2d, offload_param;
     uint64_t lora_rank;
     char *lora_targets;
     int cost;

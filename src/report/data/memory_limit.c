@@ -103,7 +103,7 @@ describe_host(const LhHostMemory *host)
     g_autofree char *needed = lh_format_bytes(host->needed_bytes);
     g_autofree char *limit = lh_format_bytes(host->limit_bytes);
 
-    return g_strdup_printf("node %u needs %s of its %s of host memory for offloaded activations",
+    return g_strdup_printf("node %u needs %s of its %s of host memory for what is offloaded",
                            host->node, needed, limit);
 }
 

@@ -189,6 +189,10 @@ describe_step(const LhSetup *setup, GString *out)
     if (p->offload_layers > 0)
         g_string_append_printf(out, ", layers offloaded: %s",
                                setup->scenario->cpu_offloading_num_layers);
+    if (p->optimizer_offload > 0)
+        g_string_append_printf(out, ", optimizer offloaded: %g%s%s", p->optimizer_offload,
+                               p->overlap_optimizer_copies ? " with overlap" : "",
+                               p->offload_param ? ", with the weights" : "");
     lh_describe_tiles(p, out);
     lh_describe_optimizer(p, out);
     g_string_append_printf(out, "; framework %s\n", setup->step->framework->name);

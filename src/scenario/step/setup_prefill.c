@@ -33,6 +33,10 @@ lh_setup_check_prefill(const LhScenario *s, GError **error)
         { "lora_rank", "weights to train" },
         { "lora_targets", "weights to train" },
         { "cpu_offloading_num_layers", "backward pass to keep activations for" },
+        { "optimizer_cpu_offload", "optimizer" },
+        { "optimizer_offload_fraction", "optimizer" },
+        { "overlap_cpu_optimizer_d2h_h2d", "optimizer" },
+        { "offload_param", "optimizer, with which alone weights are offloaded" },
         { "document_lengths", "packed documents, only one prompt in each sequence" },
         { "document_distribution", "packed documents, only one prompt in each sequence" },
     };

@@ -6,6 +6,7 @@
 #include "scenario/setup_params.h"
 #include "scenario/step/setup_lora.h"
 #include "scenario/step/setup_muon.h"
+#include "scenario/step/setup_offload.h"
 #include "scenario/step/setup_optimizer.h"
 #include "scenario/step/setup_packs.h"
 #include "scenario/step/setup_prefill.h"
@@ -191,31 +192,6 @@ set_micro_batches(const LhScenario *s, const LhStepSizes *sizes, LhStepParams *p
             " sequences cannot be split into micro-batches of %u on each of %u data-parallel ranks",
             s->global_batch_size, p->module.attention.batch, sizes->data);
     p->micro_batches = (uint32_t)(s->global_batch_size / of_all);
-    return true;
-}
-
-/* "all" or a number. Offload is timed by the cluster's link between device and host. */
-static bool
-set_offload(const LhSetup *setup, LhStepParams *p, GError **error)
-{
-    const LhScenario *s = setup->scenario;
-    const char *text = s->cpu_offloading_num_layers;
-    guint64 number = LH_STEP_OFFLOAD_ALL;
-
-    if (text == NULL)
-        return true;
-    if (strcmp(text, "all") != 0 &&
-        !g_ascii_string_to_unsigned(text, 10, 0, UINT16_MAX, &number, NULL))
-        return lh_scenario_error(s, "cpu_offloading_num_layers", error,
-                                 "found \"%.20s\"; allowed: all, or 0 to %u", text, UINT16_MAX);
-    p->offload_layers = (uint32_t)number;
-    if (number > 0 && setup->topology != NULL && MAX(s->cost, 0) == LH_COST_DEVICE &&
-        setup->topology->host_link.bandwidth <= 0)
-        return lh_scenario_error(
-            s, "cpu_offloading_num_layers", error,
-            "topology %s has no host_link, the link between a GPU and its host, that copies would "
-            "take; add one to the file (longhaul help schema topology), or give --cost flops",
-            setup->topology->name);
     return true;
 }
 
@@ -511,6 +487,8 @@ lh_setup_step_policy(LhSetupStep *step, LhShard shard, LhCheckpoint checkpoint)
         p->behaviour.gradients_stay = false; /* they are made by the backward pass */
     p->behaviour.head_fp32 =
         step->framework->logits_chunk_products == LH_TYPE_FP32 && p->loss == LH_LOSS_CHUNKED;
+    /* Shards of gradients leave when they have been reduced; buffers stay for the optimizer. */
+    p->gradients_leave = p->optimizer_offload > 0 && shard >= LH_SHARD_ZERO2;
     if (lh_step_loss_in_place(p))
         lh_step_fuse_loss(&p->behaviour);
 }
@@ -558,7 +536,7 @@ lh_setup_fill_step(LhSetup *setup, const LhStepSizes *sizes, GError **error)
         !set_loss(s, step->framework, p, error) || !set_tiled_mlp(s, p, error) ||
         !lh_setup_lora(s, p, error) || !lh_setup_muon(s, p, error))
         return false;
-    if (!set_offload(setup, p, error) ||
+    if (!lh_setup_offload(setup, p, error) ||
         !lh_setup_recomputation(s, step->framework, &checkpoint, &p->recompute, error))
         return false;
     if (p->forward_only)

@@ -10,6 +10,7 @@
 #include "scenario/scenario_options.h"
 #include "scenario/step/setup_lora.h"
 #include "scenario/step/setup_muon.h"
+#include "scenario/step/setup_offload.h"
 #include "scenario/step/setup_optimizer.h"
 
 #define LH_STEP_MEMORY_FIELDS                                                                      \
