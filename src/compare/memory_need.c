@@ -19,10 +19,30 @@ add_stages(LhMemoryNeed *need, const LhProgram *program)
     for (uint32_t i = 0; i < stages; i++) {
         LhStageNeed stage = { .stage = i,
                               .rank = i * lh_step_stage_ranks(params),
-                              .peak_bytes = peaks[i].bytes };
+                              .peak_bytes = peaks[i].bytes,
+                              .host_bytes = peaks[i].host_bytes };
 
         memcpy(stage.by_category, peaks[i].by_category, sizeof(stage.by_category));
         g_array_append_val(need->stages, stage);
+    }
+}
+
+/* The node whose ranks' peaks of host memory add up to most, as the simulator counts them. */
+static void
+add_host(LhMemoryNeed *need, const LhSetup *setup, const LhProgram *program)
+{
+    const uint64_t of_stage = lh_step_stage_ranks(lh_step_params(program));
+    const uint32_t of_node = (uint32_t)MAX(setup->topology->gpus_per_node, 1);
+    uint64_t bytes = 0;
+
+    need->host.limit_bytes = setup->topology->host_memory;
+    for (uint32_t rank = 0; rank < lh_program_ranks(program); rank++) {
+        bytes = (rank % of_node == 0 ? 0 : bytes) +
+                g_array_index(need->stages, LhStageNeed, rank / of_stage).host_bytes;
+        if (bytes <= need->host.needed_bytes)
+            continue;
+        need->host.node = rank / of_node;
+        need->host.needed_bytes = bytes;
     }
 }
 
@@ -57,10 +77,12 @@ lh_memory_need(const LhSetup *setup, bool changes, const LhTask *task, GError **
         program = made = lh_setup_program(setup, g_ptr_array_index(setup->schedules, 0), error);
     if (program == NULL)
         return NULL;
-    if (program->step != NULL)
+    if (program->step != NULL) {
         add_stages(need, program);
-    else
+        add_host(need, setup, program);
+    } else {
         add_module(need, program);
+    }
     for (guint i = 1; i < need->stages->len; i++) {
         if (g_array_index(need->stages, LhStageNeed, i).peak_bytes >
             g_array_index(need->stages, LhStageNeed, need->highest).peak_bytes)
@@ -70,6 +92,15 @@ lh_memory_need(const LhSetup *setup, bool changes, const LhTask *task, GError **
     if (changes && made != NULL)
         need->reliefs = lh_reliefs_for(setup, task);
     return g_steal_pointer(&need);
+}
+
+bool
+lh_memory_need_fits(const LhMemoryNeed *need)
+{
+    const LhStageNeed *highest = &g_array_index(need->stages, LhStageNeed, need->highest);
+
+    return (need->limit_bytes == 0 || highest->peak_bytes <= need->limit_bytes) &&
+           lh_host_memory_fits(&need->host);
 }
 
 void

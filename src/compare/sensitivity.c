@@ -19,8 +19,10 @@ typedef struct {
 } KindTime;
 
 static LhConstantKind
-kind_of(const LhKernel *kernel)
+kind_of(const LhKernel *kernel, bool on_cpu)
 {
+    if (on_cpu)
+        return LH_CONSTANT_OF_CPU;
     switch (kernel->cost) {
     case LH_COST_ATTENTION:
         return kernel->effect == LH_EFFECT_ATTEND_GRAD ? LH_CONSTANT_OF_BACKWARD
@@ -37,7 +39,7 @@ kind_of(const LhKernel *kernel)
 static void
 time_op(LhCost *cost, const LhProgram *program, const LhOp *op, KindTime *times)
 {
-    KindTime *time = &times[kind_of(lh_kernels[op->compute.kernel])];
+    KindTime *time = &times[kind_of(lh_kernels[op->compute.kernel], lh_op_on_cpu(program, op))];
     const double spent_s = cost->spent_s, uncertain_s = cost->uncertain_s;
 
     cost->provenance = LH_PROVENANCE_MEASURED;

@@ -15,6 +15,7 @@ typedef enum {
     LH_CONSTANT_OF_BACKWARD,    /* kernels: attention, backward */
     LH_CONSTANT_OF_GEMM, /* kernels: products within attention, linear or of materialized scores */
     LH_CONSTANT_OF_PRODUCTS, /* kernels: products with weights */
+    LH_CONSTANT_OF_CPU,      /* kernels of the optimizer on the host's CPU */
     LH_CONSTANT_OF_MEMORY,   /* kernels bound by memory */
     LH_CONSTANT_OF_HOST,     /* launch and synchronisation */
     LH_CONSTANT_OF_SENDS, /* bandwidth of messages and collectives on links without measurements */

@@ -313,6 +313,7 @@ lh_step_record_optimizer(LhStepRecorder *r)
                                                   plan->params.shard == LH_SHARD_ZERO2);
     const bool on_cpu = plan->host_states != NULL;
     uint32_t copy = LH_STEP_NONE;
+    LhStepTensor step_copy = { .family = LH_STEP_OF_STEP_COPY, .stage = (uint16_t)r->stage };
 
     r->phase = LH_PHASE_OPTIMIZER;
     if (plan->data_ranks > 1 && r->stage + 1 == lh_step_stages(&plan->params))
@@ -322,10 +323,9 @@ lh_step_record_optimizer(LhStepRecorder *r)
         clip(r);
     if (plan->params.muon.optimizer == LH_OPTIMIZER_MUON)
         lh_muon_record(r, final_gradient);
-    if (plan->params.behaviour.step_bytes > 0) {
-        copy = lh_step_add_tensor(
-            r, (LhStepTensor){ .family = LH_STEP_OF_STEP_COPY, .first = r->list->calls->len });
-    }
+    step_copy.first = r->list->calls->len;
+    if (lh_step_tensor_shape(plan, &step_copy).part_bytes > 0)
+        copy = lh_step_add_tensor(r, step_copy);
     if (on_cpu)
         lh_step_copy_gradients(r);
     for (uint32_t unit = 0; unit < lh_step_units(plan); unit++) {

@@ -66,7 +66,6 @@ run_memory(const LhCommandLine *line, GError **error)
     g_autoptr(LhSetup) setup = NULL;
     g_autoptr(LhMemoryNeed) need = NULL;
     g_autoptr(GString) out = g_string_new(NULL);
-    const LhStageNeed *highest;
 
     if (!lh_command_check_program(line, error))
         return LH_ANSWER_FAILED;
@@ -86,9 +85,7 @@ run_memory(const LhCommandLine *line, GError **error)
         print_text(setup, need, format, out);
     if (!lh_command_write(&o->to, out, error))
         return LH_ANSWER_FAILED;
-    highest = &g_array_index(need->stages, LhStageNeed, need->highest);
-    return need->limit_bytes > 0 && highest->peak_bytes > need->limit_bytes ? LH_ANSWER_NO
-                                                                            : LH_ANSWER_YES;
+    return lh_memory_need_fits(need) ? LH_ANSWER_YES : LH_ANSWER_NO;
 }
 
 const LhCommand lh_command_memory = {

@@ -45,6 +45,7 @@ static const struct {
     [LH_CONSTANT_OF_BACKWARD] = { "backward attention kernels", false, false },
     [LH_CONSTANT_OF_GEMM] = { "matrix products within attention", false, false },
     [LH_CONSTANT_OF_PRODUCTS] = { "matrix products with weights", false, false },
+    [LH_CONSTANT_OF_CPU] = { "the memory bandwidth of the hosts' CPUs", false, false },
     [LH_CONSTANT_OF_MEMORY] = { "memory-bound kernels", false, false },
     [LH_CONSTANT_OF_HOST] = { "kernel launches and host synchronisation", false, false },
     [LH_CONSTANT_OF_SENDS] = { "the share of link bandwidth that messages reach", false, true },
@@ -94,8 +95,10 @@ append_remedy(const LhSetup *setup, const LhSensitivities *s, GString *out)
         return;
     }
     g_string_append_printf(
-        out, "; longhaul calibrate on %s would %s it to %s",
-        constant_kinds[first->kind].of_cluster ? "this cluster" : "one such device",
+        out, "; %s would %s it to %s",
+        first->kind == LH_CONSTANT_OF_CPU ? "a measured host_cpu in the topology's file"
+        : constant_kinds[first->kind].of_cluster ? "longhaul calibrate on this cluster"
+                                                 : "longhaul calibrate on one such device",
         halve == 1 ? "halve" : "narrow", lh_text_percent(lh_sensitivities_measured(s, 1), text));
     if (halve == 0)
         g_string_append_printf(
@@ -133,7 +136,10 @@ lh_describe_sensitivities(const LhSetup *setup, const LhSensitivities *s, GStrin
         out, " (%s, within %s); %s of the time depends on %s: %s of an error bar of %s",
         lh_provenance_names[first->provenance], lh_text_percent(first->error, error),
         lh_text_percent(first->share, share),
-        first->kind == LH_CONSTANT_OF_LINK || first->kind == LH_CONSTANT_OF_SENDS ? "it" : "them",
+        first->kind == LH_CONSTANT_OF_LINK || first->kind == LH_CONSTANT_OF_SENDS ||
+                first->kind == LH_CONSTANT_OF_CPU
+            ? "it"
+            : "them",
         lh_text_percent(first->moves, moves), lh_text_percent(s->bar, bar));
     append_remedy(setup, s, out);
 }

@@ -142,6 +142,7 @@ const LhField lh_offload_fields[] = {
                  .description = "Host memory of a node; 0: not known."),
     LH_FIELD_ROW(DOUBLE, LhOffloadValues, exposed_s, "exposed_offload_s", ALWAYS, .max = -1,
                  .description =
-                     "Exposed copies between device and host, seconds; mean over ranks."),
+                     "Exposed copies between device and host and updates on the CPU, seconds; mean "
+                     "over ranks."),
     { .name = NULL },
 };

@@ -112,7 +112,7 @@ static const LhField row_fields[] = {
                  .description = "Memory needed beyond what is available; null if everything fits. "
                                 "The simulation continues, so that times are known."),
     LH_FIELD_ROW(POINTER, Row, offload, "offload", IF_ANY, .fields = lh_offload_fields,
-                 .description = "Host memory and copies of offloaded activations; absent without."),
+                 .description = "Host memory and copies of what is offloaded; absent without."),
     { .name = NULL },
 };
 

@@ -38,6 +38,8 @@ lh_describe_stage_needs(const LhMemoryNeed *need)
         if (occurs(need, c))
             lh_table_column(table, lh_category_names[c], lh_category_names[c], "MiB", true);
     }
+    if (need->host.needed_bytes > 0)
+        lh_table_column(table, "host_bytes", "host", "MiB", true);
     for (guint i = 0; i < need->stages->len; i++) {
         const LhStageNeed *stage = stage_at(need, i);
 
@@ -49,6 +51,8 @@ lh_describe_stage_needs(const LhMemoryNeed *need)
             if (occurs(need, c))
                 lh_cell_mib(table, stage->by_category[c], 1);
         }
+        if (need->host.needed_bytes > 0)
+            lh_cell_mib(table, stage->host_bytes, 1);
     }
     return table;
 }
@@ -89,6 +93,18 @@ lh_describe_changes(const LhMemoryNeed *need)
 
 /* ---- words ---- */
 
+static void
+describe_host(const LhHostMemory *host, GString *out)
+{
+    g_autofree char *needed = lh_format_bytes(host->needed_bytes);
+    g_autofree char *limit = lh_format_bytes(host->limit_bytes);
+
+    g_string_append_printf(out, "; node %u needs %s", host->node, needed);
+    if (host->limit_bytes > 0)
+        g_string_append_printf(out, " of %s", limit);
+    g_string_append(out, " of host memory");
+}
+
 void
 lh_describe_memory_need(const LhSetup *setup, const LhMemoryNeed *need, GString *out)
 {
@@ -105,13 +121,15 @@ lh_describe_memory_need(const LhSetup *setup, const LhMemoryNeed *need, GString 
         g_string_append_printf(out, "Its peak is %s", peak);
     else
         g_string_append_printf(out, "%s: rank %" G_GUINT64_FORMAT " needs %s",
-                               highest->peak_bytes <= need->limit_bytes ? "It fits"
-                                                                        : "It does not fit",
+                               lh_memory_need_fits(need) ? "It fits" : "It does not fit",
                                highest->rank, peak);
     lh_describe_peak_interval(setup, highest->peak_bytes, out);
     if (need->limit_bytes > 0)
         g_string_append_printf(out, " of %s", limit);
-    g_string_append_printf(out, ", most of it %s (%s).\n", lh_category_names[most], most_bytes);
+    g_string_append_printf(out, ", most of it %s (%s)", lh_category_names[most], most_bytes);
+    if (need->host.needed_bytes > 0)
+        describe_host(&need->host, out);
+    g_string_append(out, ".\n");
 }
 
 /* ---- JSON ---- */
@@ -126,6 +144,8 @@ static const LhField stage_fields[] = {
     LH_FIELD_ROW(COUNTS, LhStageNeed, by_category, "by_category", ALWAYS,
                  .choices = lh_category_names,
                  .description = "Bytes at the peak by category; only categories that occur."),
+    LH_FIELD_ROW(UINT, LhStageNeed, host_bytes, "host_bytes", IF_ANY,
+                 .description = "Peak of host memory of the rank; absent if nothing is offloaded."),
     { .name = NULL },
 };
 
@@ -134,6 +154,7 @@ typedef struct {
     LhCaseValues of_case;
     GArray *stages;
     uint64_t limit_bytes;
+    LhHostMemory host;
     int fits;
     LhReliefs *reliefs;
 } MemoryDocument;
@@ -150,6 +171,12 @@ const LhField lh_memory_fields[] = {
                  .description = "Pipeline stages; one without a pipeline."),
     LH_FIELD_ROW(UINT, MemoryDocument, limit_bytes, "limit_bytes", OR_NULL, .min = 1, .max = -1,
                  .description = "Memory available to a rank; null: no limit."),
+    LH_FIELD_ROW(UINT, MemoryDocument, host.needed_bytes, "node_host_bytes", IF_ANY,
+                 .description = "Host memory of the node that needs most: the sum of its ranks' "
+                                "peaks; absent if nothing is offloaded."),
+    LH_FIELD_ROW(UINT, MemoryDocument, host.limit_bytes, "node_host_limit_bytes", IF_ANY,
+                 .description = "Host memory of a node; absent if it is not known, or nothing is "
+                                "offloaded."),
     LH_FIELD_ROW(BOOL, MemoryDocument, fits, "fits", ALWAYS, .description = "Whether it fits."),
     LH_FIELD_ROW(POINTER, MemoryDocument, reliefs, "changes", OR_NULL, .fields = lh_relief_fields,
                  .description = "What single changes of the case save; null with --no-changes."),
@@ -159,15 +186,17 @@ const LhField lh_memory_fields[] = {
 void
 lh_memory_json(const LhSetup *setup, const LhMemoryNeed *need, const LhStamp *stamp, GString *out)
 {
-    const uint64_t peak_bytes = stage_at(need, need->highest)->peak_bytes;
     MemoryDocument document = {
         .head = lh_document_head(LH_MEMORY_SCHEMA, stamp, setup),
         .of_case = lh_case_values(setup),
         .stages = need->stages,
         .limit_bytes = need->limit_bytes > 0 ? need->limit_bytes : LH_FIELD_NO_UINT,
-        .fits = need->limit_bytes == 0 || peak_bytes <= need->limit_bytes,
+        .fits = lh_memory_need_fits(need),
         .reliefs = need->reliefs,
     };
+
+    if (need->host.needed_bytes > 0)
+        document.host = need->host;
 
     lh_json_encode_text(lh_memory_fields, &document, out);
     lh_case_values_clear(&document.of_case);

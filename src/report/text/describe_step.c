@@ -97,6 +97,13 @@ optimizer(const LhProgram *program, uint32_t rank, uint64_t *value)
 }
 
 static bool
+host_states(const LhProgram *program, uint32_t rank, uint64_t *value)
+{
+    *value = lh_step_state_bytes(program, rank).host;
+    return lh_step_params(program)->optimizer_offload > 0;
+}
+
+static bool
 cache(const LhProgram *program, uint32_t rank, uint64_t *value)
 {
     *value = lh_step_state_bytes(program, rank).cache;
@@ -116,6 +123,7 @@ static const struct {
     { "weights, bytes", weights },
     { "gradients, bytes", gradients },
     { "optimizer states, bytes", optimizer },
+    { "host memory of states, bytes", host_states },
     { "KV cache, bytes", cache },
 };
 

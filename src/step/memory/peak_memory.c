@@ -94,7 +94,8 @@ walk_inner(LhLive *live, const LhProgram *program, const LhStepList *list, const
         const LhLive before = *live;
 
         walk(live, program, list, own);
-        same = memcmp(before.by_category, live->by_category, sizeof(live->by_category)) == 0;
+        same = memcmp(before.by_category, live->by_category, sizeof(live->by_category)) == 0 &&
+               before.host_bytes == live->host_bytes;
     }
 }
 
@@ -111,6 +112,7 @@ lh_step_stage_peaks(const LhProgram *program, LhStepPeak *peaks)
         walk_inner(&live, program, &plan->stages[stage].inner, &own);
         walk(&live, program, &plan->stages[stage].last, &own);
         peaks[stage].bytes = live.peak_bytes;
+        peaks[stage].host_bytes = live.host_peak_bytes;
         memcpy(peaks[stage].by_category, live.peak_by_category, sizeof(live.peak_by_category));
     }
 }

@@ -10,6 +10,7 @@
 typedef struct {
     uint64_t bytes;
     uint64_t by_category[LH_CATEGORIES];
+    uint64_t host_bytes; /* peak of host memory, which the others leave out */
 } LhStepPeak;
 
 /* Fills in @peaks, one for each stage of @program, which is a step's. */
