@@ -377,6 +377,27 @@ set_lora(uint64_t seed, LhScenario *s)
         lh_scenario_replace(s, "lora_targets", targets[roll(&dice, experts ? 3 : 8)]);
 }
 
+/* Optimizer states and weights in host memory, likewise. */
+static inline void
+set_host_states(uint64_t seed, LhScenario *s)
+{
+    Dice dice = { .seed = seed ^ UINT64_C(0x686f7374) };
+    static const char *const shares[] = { "0.01", "0.3", "0.5", "0.9" };
+
+    if (!one_in(&dice, 4))
+        return;
+    if (s->shard == LH_SHARD_FSDP && one_in(&dice, 2)) {
+        lh_scenario_replace(s, "offload_param", "true");
+        return;
+    }
+    lh_scenario_replace(s, "optimizer_cpu_offload", "true");
+    if (one_in(&dice, 2))
+        lh_scenario_replace(s, "optimizer_offload_fraction",
+                            shares[roll(&dice, G_N_ELEMENTS(shares))]);
+    if (one_in(&dice, 2))
+        lh_scenario_replace(s, "overlap_cpu_optimizer_d2h_h2d", "true");
+}
+
 /* Makes the step its forward pass alone. */
 static inline void
 set_prefill(Dice *dice, LhScenario *s)
@@ -390,7 +411,11 @@ set_prefill(Dice *dice, LhScenario *s)
                                                "document_distribution",
                                                "lora_rank",
                                                "lora_targets",
-                                               "cpu_offloading_num_layers" };
+                                               "cpu_offloading_num_layers",
+                                               "optimizer_cpu_offload",
+                                               "optimizer_offload_fraction",
+                                               "overlap_cpu_optimizer_d2h_h2d",
+                                               "offload_param" };
 
     lh_scenario_replace(s, "pass", "fwd");
     for (gsize i = 0; i < G_N_ELEMENTS(of_training); i++)
@@ -445,6 +470,7 @@ random_step(uint64_t seed, const char *framework, GError **error)
     set_tiles(seed, s);
     set_documents(seed, s, first, sizes.linear);
     set_lora(seed, s);
+    set_host_states(seed, s);
     if (!sizes.linear && one_in(&dice, 4))
         set_prefill(&dice, s);
     return s;

@@ -82,13 +82,14 @@ compare_memory(Trial *t, const LhSetup *setup, const LhProgram *program)
 
     for (guint i = 0; i < need->stages->len; i++) {
         const LhStageNeed *stage = &g_array_index(need->stages, LhStageNeed, i);
-        uint64_t most_bytes = 0, sum_bytes = 0;
+        uint64_t most_bytes = 0, sum_bytes = 0, host_bytes = 0;
 
         for (uint32_t rank = i * of_stage; rank < (i + 1) * of_stage; rank++) {
             LhLive live;
 
             lh_live_walk(&live, program, rank);
             most_bytes = MAX(most_bytes, live.peak_bytes);
+            host_bytes = MAX(host_bytes, live.host_peak_bytes);
         }
         for (int c = 0; c < LH_CATEGORIES; c++)
             sum_bytes += stage->by_category[c];
@@ -96,6 +97,9 @@ compare_memory(Trial *t, const LhSetup *setup, const LhProgram *program)
             say(t, setup->scenario,
                 "stage %u: %" PRIu64 " bytes, %" PRIu64 " by category, not %" PRIu64, i,
                 stage->peak_bytes, sum_bytes, most_bytes);
+        if (stage->host_bytes != host_bytes)
+            say(t, setup->scenario, "stage %u: %" PRIu64 " bytes on the host, not %" PRIu64, i,
+                stage->host_bytes, host_bytes);
     }
 }
 

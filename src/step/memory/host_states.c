@@ -190,29 +190,25 @@ lh_step_copy_norm(LhStepRecorder *r, bool to_host)
 
 /* ---- the optimizer ---- */
 
-void
-lh_step_copy_gradients(LhStepRecorder *r)
+/* Copies the gradient of a weight to the host, unless it has left. */
+static void
+copy_gradient(LhStepRecorder *r, LhStepHeld w)
 {
-    const LhShard shard = r->plan->params.shard;
+    const LhStepParams *p = &r->plan->params;
     const LhStepFamily family =
-        shard >= LH_SHARD_ZERO2 ? LH_STEP_OF_GRADIENT_SHARD : LH_STEP_OF_GRADIENT;
-    g_autoptr(GArray) weights = trained_weights(r->plan, r->stage);
+        p->shard >= LH_SHARD_ZERO2 ? LH_STEP_OF_GRADIENT_SHARD : LH_STEP_OF_GRADIENT;
+    const LhStepUse from = { .tensor = *lh_step_weight_place(r, family, w),
+                             .count = 1,
+                             .own_piece = p->shard == LH_SHARD_ZERO1 };
+    LhStepUse to = { .count = 1 };
+    LhStepCall *call;
 
-    for (guint i = 0; i < weights->len; i++) {
-        const LhStepHeld w = g_array_index(weights, LhStepHeld, i);
-        const LhStepUse from = { .tensor = *lh_step_weight_place(r, family, w),
-                                 .count = 1,
-                                 .own_piece = shard == LH_SHARD_ZERO1 };
-
-        if (!is_host(r, w) || leaves(r, w))
-            continue;
-        add_copy(
-            r, w.layer, from,
-            (LhStepUse){ .tensor = lh_step_weight_tensor(r, LH_STEP_OF_HOST_GRADIENT, w, false),
-                         .count = 1 },
-            true)
-            ->behind = BEHIND(COMPUTE);
-    }
+    if (leaves(r, w))
+        return;
+    to.tensor = lh_step_weight_tensor(r, LH_STEP_OF_HOST_GRADIENT, w, false);
+    call = add_copy(r, w.layer, from, to, true);
+    if (!p->overlap_optimizer_copies)
+        call->behind = BEHIND(COMPUTE);
 }
 
 /* Copies the updated piece of a weight to where the device has it. */
@@ -235,22 +231,30 @@ copy_back(LhStepRecorder *r, LhStepHeld w)
 
 typedef void (*ForWeight)(LhStepRecorder *r, LhStepHeld w);
 
-/* Calls both for each weight of the unit whose states are on the host; NULL: nothing. */
+/* Calls all three for each weight of the unit whose states are on the host; NULL: nothing. */
 static void
-for_unit(LhStepRecorder *r, uint32_t unit, ForWeight first, ForWeight second)
+for_unit(LhStepRecorder *r, uint32_t unit, ForWeight first, ForWeight second, ForWeight third)
 {
+    const ForWeight all[] = { first, second, third };
     g_autoptr(GArray) weights = lh_step_trained_weights(r, unit);
 
     for (guint i = 0; i < weights->len; i++) {
         const LhStepHeld w = g_array_index(weights, LhStepHeld, i);
 
-        if (!is_host(r, w))
-            continue;
-        if (first != NULL)
-            first(r, w);
-        if (second != NULL)
-            second(r, w);
+        for (unsigned k = 0; k < G_N_ELEMENTS(all) && is_host(r, w); k++) {
+            if (all[k] != NULL)
+                all[k](r, w);
+        }
     }
+}
+
+/* Without overlap the device updates behind all copies of gradients. */
+void
+lh_step_copy_gradients(LhStepRecorder *r)
+{
+    for (uint32_t unit = 0;
+         unit < lh_step_units(r->plan) && !r->plan->params.overlap_optimizer_copies; unit++)
+        for_unit(r, unit, copy_gradient, NULL, NULL);
 }
 
 void
@@ -261,9 +265,9 @@ lh_step_update_on_cpu(LhStepRecorder *r, void (*update)(LhStepRecorder *r, LhSte
     const ForWeight back = lh_step_fetches(r->plan) ? NULL : copy_back;
 
     for (uint32_t unit = 0; unit < lh_step_units(r->plan) && !overlap; unit++)
-        for_unit(r, unit, update, NULL);
+        for_unit(r, unit, update, NULL, NULL);
     for (uint32_t unit = 0; unit < lh_step_units(r->plan); unit++) {
-        for_unit(r, unit, overlap ? update : NULL, back);
+        for_unit(r, unit, overlap ? copy_gradient : NULL, overlap ? update : NULL, back);
         if (after != NULL)
             after(r, unit);
     }

@@ -31,8 +31,8 @@ void lh_step_leave(LhStepRecorder *r, const GArray *weights, LhStepFamily family
 /* Records a copy of the norm of gradients to the host, or back. */
 void lh_step_copy_norm(LhStepRecorder *r, bool to_host);
 
-/* Records the copies of gradients that have not left yet; and the updates on the CPU with the
- * copies back, each unit followed by @after. */
+/* Records the copies of gradients that have not left yet, unless they overlap with updates; and the
+ * updates on the CPU with the copies around them, each unit followed by @after (NULL: nothing). */
 void lh_step_copy_gradients(LhStepRecorder *r);
 void lh_step_update_on_cpu(LhStepRecorder *r, void (*update)(LhStepRecorder *r, LhStepHeld w),
                            void (*after)(LhStepRecorder *r, uint32_t unit));

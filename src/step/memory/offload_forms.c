@@ -25,6 +25,10 @@ has_row(const Needs *n, const LhStepNode *node)
 {
     const bool moves = node->does == LH_STEP_GATHER || node->does == LH_STEP_SCATTER;
 
+    /* With frozen weights no gradient may read what is made available to them. */
+    if (node->does == LH_STEP_NEED &&
+        !lh_step_is_read_again(&n->plan->params, (LhStepRole)node->operands[0].what))
+        return false;
     return (!moves || n->plan->params.tensor_parallel > 1) &&
            lh_step_takes(n->plan, node, n->layer);
 }
