@@ -102,6 +102,12 @@ START_TEST(megatron_is_a_scenario)
                          "--use-torch-fsdp2",
                 LINES("pipeline_model_parallel_size=4", "num_layers_per_virtual_pipeline_stage=4",
                       "window_size=1024", "shard=fsdp"));
+    check_lines("f.sh",
+                MEGATRON "--use-distributed-optimizer --optimizer-cpu-offload "
+                         "--optimizer-offload-fraction 0.5 --overlap-cpu-optimizer-d2h-h2d "
+                         "--cpu-offloading-num-layers 3",
+                LINES("optimizer_cpu_offload=", "optimizer_offload_fraction=0.5",
+                      "overlap_cpu_optimizer_d2h_h2d=", "cpu_offloading_num_layers=3"));
 }
 END_TEST
 
@@ -228,6 +234,14 @@ START_TEST(deepspeed_is_a_scenario)
                 LINES("framework=deepspeed", "micro_batch_size=2", "num_micro_batches=3",
                       "dtype=fp16", "shard=zero2", "context_parallel_size=4",
                       "tensor_model_parallel_size=2", "schedule=ulysses"));
+    check_lines("f.json",
+                "{\"zero_optimization\": {\"stage\": 3, \"offload_optimizer\": {\"device\": "
+                "\"cpu\", \"ratio\": 0.3}}}",
+                LINES("shard=fsdp", "optimizer_cpu_offload=", "optimizer_offload_fraction=0.3"));
+    check_lines("f.json",
+                "{\"zero_optimization\": {\"stage\": 3, \"offload_optimizer\": {\"device\": "
+                "\"cpu\"}, \"offload_param\": {\"device\": \"cpu\"}}}",
+                LINES("shard=fsdp", "optimizer_cpu_offload=", "offload_param="));
 }
 END_TEST
 
@@ -249,11 +263,11 @@ START_TEST(yaml_is_a_scenario_by_its_settings)
               "num_micro_batches=4", "checkpoint=layer", "shard=fsdp"));
     check_lines("f.yaml",
                 "base_model: meta-llama/Llama-3.1-8B-Instruct\nsequence_len: 500_000\n"
-                "fsdp_config:\n  offload_params: false\n  reshard_after_forward: true\n"
+                "fsdp_config:\n  offload_params: true\n  reshard_after_forward: true\n"
                 "dp_shard_size: 4\ndatasets:\n  - path: a\n    type: b\n  - path: c\n"
                 "    type: d\ncontext_parallel_size: 2\n",
-                LINES("model=llama-3-8b", "seq_length=500000", "shard=fsdp", "data_parallel_size=4",
-                      "context_parallel_size=2"));
+                LINES("model=llama-3-8b", "seq_length=500000", "shard=fsdp",
+                      "offload_param=", "data_parallel_size=4", "context_parallel_size=2"));
     check_lines("f.yaml",
                 "model: org/Qwen3-8B\ncutoff_len: 2048\nmicro_batch_size: 1\ncp_size: 2\n"
                 "dist_config:\n  name: fsdp2\n",
@@ -458,7 +472,7 @@ START_TEST(files_beside_are_read)
         ck_assert(g_file_set_contents(path, files[i].text, -1, &error));
     }
     check_lines(script, "swift sft --model Qwen/Qwen3-8B --deepspeed conf/z3.json --bf16",
-                LINES("framework=deepspeed", "shard=fsdp"));
+                LINES("framework=deepspeed", "shard=fsdp", "optimizer_cpu_offload="));
     check_lines(script,
                 "torchrun -m torchtitan.train --job.config_file t.toml --training.seq_len 8192",
                 LINES("framework=torchtitan", "seq_length=8192", "tensor_model_parallel_size=2"));

@@ -18,8 +18,8 @@ START_TEST(states_by_hand)
 {
     enum { WIDTH = 64, INNER = 3 * WIDTH };
     static const uint64_t layer = 2 * WIDTH + 4 * WIDTH * WIDTH + 3 * WIDTH * INNER;
-    static const uint64_t all = 2 * (2 * WIDTH + 4 * WIDTH * WIDTH + 3 * WIDTH * INNER) +
-                                2 * WIDTH * WIDTH + WIDTH;
+    static const uint64_t all =
+        2 * (2 * WIDTH + 4 * WIDTH * WIDTH + 3 * WIDTH * INNER) + 2 * WIDTH * WIDTH + WIDTH;
     /* Half of the parameters end in the second layer, whose down projection goes with them. */
     static const double shares[] = { 1, 0.5, 1e-9, 0 };
     const uint64_t counts[] = { all, 0, WIDTH, 0 };
@@ -104,7 +104,7 @@ step_time(const TinyStep *tiny, GArray *out, GArray *update, GArray *in)
             const LhTime takes_ps = op->kind == LH_OP_COMPUTE ? time_of(w.program, 0, op) : 0;
 
             if (takes_ps > 0)
-                g_array_append_val(lh_op_on_cpu(w.program, op) ? update
+                g_array_append_val(lh_op_on_cpu(w.program, op)                  ? update
                                    : op->compute.kernel == LH_KERNEL_ID_to_host ? out
                                                                                 : in,
                                    takes_ps);

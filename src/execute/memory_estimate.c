@@ -64,7 +64,7 @@ bytes_of(const LhProgram *program, const LhVerdict *verdict, uint32_t rank)
     LhLive live;
 
     if (lh_step_params(program) == NULL || (lh_step_params(program)->offload_layers == 0 &&
-         lh_step_params(program)->optimizer_offload <= 0))
+                                            lh_step_params(program)->optimizer_offload <= 0))
         return verdict->peak_bytes[rank];
     lh_live_walk(&live, program, rank);
     return lh_plus(verdict->peak_bytes[rank], live.host_peak_bytes);

@@ -132,8 +132,8 @@ typedef struct {
      * backward pass, and held until then (step/memory/liveness.c). */
     double kernels_unfused;
     double kernels_norm_kept, kernels_glu_kept;
-    double kernels_loss;      /* per logit */
-    double kernels_optimizer; /* per parameter that the rank updates */
+    double kernels_loss;          /* per logit */
+    double kernels_optimizer;     /* per parameter that the rank updates */
     double kernels_cpu_optimizer; /* of the host's memory, per parameter that its CPU updates */
     /* Private: lh_framework_touched_bytes() with the states that this applies to. */
     double kernels_optimizer_touched;

@@ -25,6 +25,9 @@ static const LhConfigKey deepspeed_keys[] = {
     LH_CONFIG_READ("zero-optimization.stage"),
     LH_CONFIG_READ("zero-optimization.offload-optimizer.device"),
     LH_CONFIG_READ("zero-optimization.offload-param.device"),
+    LH_CONFIG_READ("zero-optimization.offload-optimizer.ratio"),
+    LH_CONFIG_READ("zero-optimization.cpu-offload"),
+    LH_CONFIG_READ("zero-optimization.cpu-offload-params"),
     LH_CONFIG_READ("zero-optimization.zero-hpz-partition-size"),
     LH_CONFIG_READ("zero-optimization.mics-shard-size"),
     LH_CONFIG_READ("sequence-parallel-size"),
@@ -87,36 +90,10 @@ static const LhConfigKey deepspeed_keys[] = {
                   "the next layer is prefetched, as frameworks/deepspeed.json states"),
     LH_CONFIG_NOT("zero-optimization.max-reuse-distance", "auto",
                   "the next layer is prefetched, as frameworks/deepspeed.json states"),
-    LH_CONFIG_NOT("zero-optimization.offload-optimizer.pin-memory", "false,none",
-                  "everything stays on the GPU (a later version: What makes a long step fit)"),
-    LH_CONFIG_NOT("zero-optimization.offload-optimizer.nvme-path", "false,none",
-                  "everything stays on the GPU (a later version: What makes a long step fit)"),
-    LH_CONFIG_NOT("zero-optimization.offload-optimizer.buffer-count", "false,none",
-                  "everything stays on the GPU (a later version: What makes a long step fit)"),
-    LH_CONFIG_NOT("zero-optimization.offload-optimizer.fast-init", "false,none",
-                  "everything stays on the GPU (a later version: What makes a long step fit)"),
-    LH_CONFIG_NOT("zero-optimization.offload-optimizer.ratio", "false,none",
-                  "everything stays on the GPU (a later version: What makes a long step fit)"),
-    LH_CONFIG_NOT("zero-optimization.offload-optimizer.pipeline", "false,none",
-                  "everything stays on the GPU (a later version: What makes a long step fit)"),
-    LH_CONFIG_NOT("zero-optimization.offload-optimizer.pipeline-read", "false,none",
-                  "everything stays on the GPU (a later version: What makes a long step fit)"),
-    LH_CONFIG_NOT("zero-optimization.offload-optimizer.pipeline-write", "false,none",
-                  "everything stays on the GPU (a later version: What makes a long step fit)"),
-    LH_CONFIG_NOT("zero-optimization.offload-param.pin-memory", "false,none",
-                  "everything stays on the GPU (a later version: What makes a long step fit)"),
-    LH_CONFIG_NOT("zero-optimization.offload-param.nvme-path", "false,none",
-                  "everything stays on the GPU (a later version: What makes a long step fit)"),
-    LH_CONFIG_NOT("zero-optimization.offload-param.buffer-count", "false,none",
-                  "everything stays on the GPU (a later version: What makes a long step fit)"),
-    LH_CONFIG_NOT("zero-optimization.offload-param.buffer-size", "false,none",
-                  "everything stays on the GPU (a later version: What makes a long step fit)"),
-    LH_CONFIG_NOT("zero-optimization.offload-param.max-in-cpu", "false,none",
-                  "everything stays on the GPU (a later version: What makes a long step fit)"),
-    LH_CONFIG_NOT("zero-optimization.cpu-offload", "false,none",
-                  "everything stays on the GPU (a later version: What makes a long step fit)"),
-    LH_CONFIG_NOT("zero-optimization.cpu-offload-params", "false,none",
-                  "everything stays on the GPU (a later version: What makes a long step fit)"),
+    LH_CONFIG_NOT("zero-optimization.offload-optimizer.pin-memory", "true,none",
+                  "copies are between pinned memory and the GPU"),
+    LH_CONFIG_NOT("zero-optimization.offload-param.pin-memory", "true,none",
+                  "copies are between pinned memory and the GPU"),
     LH_CONFIG_NOT("optimizer.type", "AdamW,Adam",
                   "the optimizer is Adam without compression; OneBitAdam, ZeroOneAdam and others "
                   "differ in communication and states"),
@@ -254,6 +231,17 @@ static const LhConfigKey deepspeed_keys[] = {
     LH_CONFIG_NOTHING("zero-optimization.stage3-gather-fp16-weights-on-model-save"),
     LH_CONFIG_NOTHING("zero-optimization.ignore-unused-parameters"),
     LH_CONFIG_NOTHING("zero-optimization.memory-efficient-linear"),
+    /* Of disks; and of a start that does not affect later steps. */
+    LH_CONFIG_NOTHING("zero-optimization.offload-optimizer.nvme-path"),
+    LH_CONFIG_NOTHING("zero-optimization.offload-optimizer.buffer-count"),
+    LH_CONFIG_NOTHING("zero-optimization.offload-optimizer.fast-init"),
+    LH_CONFIG_NOTHING("zero-optimization.offload-optimizer.pipeline"),
+    LH_CONFIG_NOTHING("zero-optimization.offload-optimizer.pipeline-read"),
+    LH_CONFIG_NOTHING("zero-optimization.offload-optimizer.pipeline-write"),
+    LH_CONFIG_NOTHING("zero-optimization.offload-param.nvme-path"),
+    LH_CONFIG_NOTHING("zero-optimization.offload-param.buffer-count"),
+    LH_CONFIG_NOTHING("zero-optimization.offload-param.buffer-size"),
+    LH_CONFIG_NOTHING("zero-optimization.offload-param.max-in-cpu"),
     LH_CONFIG_NOTHING("dataloader-drop-last"),
     LH_CONFIG_NOTHING("aio.block-size"),
     LH_CONFIG_NOTHING("aio.queue-depth"),
@@ -368,11 +356,57 @@ take_bucket(LhConfig *c, GError **error)
     return true;
 }
 
+/* Whether @device, or the older flag @legacy, says that something is in host memory. Disks are not
+ * modelled; host memory stands for them. */
+static bool
+is_offloaded(LhConfig *c, const char *device, const char *legacy, bool *offloaded, GError **error)
+{
+    const LhSettingsEntry *entry = find_setting(c, device);
+    const char *text = entry != NULL ? lh_settings_entry_value(entry) : NULL;
+
+    *offloaded = text != NULL && strcmp(text, "none") != 0;
+    if (*offloaded && strcmp(text, "cpu") != 0)
+        lh_config_note(c, entry,
+                       "not modelled: offload to %.20s: host memory stands for disks", text);
+    return *offloaded || read_flag(c, legacy, offloaded, error);
+}
+
+/* Reads ZeRO-Offload and its share, of stage 3 only (ZeRO-Offload++). */
+static bool
+take_offload(LhConfig *c, int shard, GError **error)
+{
+    const char *device = "zero-optimization.offload-optimizer.device";
+    const char *of_param = "zero-optimization.offload-param.device";
+    const LhSettingsEntry *ratio = find_setting(c, "zero-optimization.offload-optimizer.ratio");
+    bool optimizer, param;
+
+    if (!is_offloaded(c, device, "zero-optimization.cpu-offload", &optimizer, error) ||
+        !is_offloaded(c, of_param, "zero-optimization.cpu-offload-params", &param, error))
+        return false;
+    if (param && shard == LH_SHARD_FSDP)
+        lh_config_set(c, find_setting(c, of_param), LH_CONFIG_WAY, "offload_param", NULL);
+    else if (param)
+        lh_config_note(c, find_setting(c, of_param), "it needs ZeRO's stage 3");
+    if (optimizer && shard == LH_SHARD_DDP)
+        lh_config_note(c, find_setting(c, device), "it needs a stage of ZeRO");
+    else if (optimizer)
+        lh_config_set(c, find_setting(c, device), LH_CONFIG_WAY, "optimizer_cpu_offload", NULL);
+    if (ratio == NULL)
+        return true;
+    if (!optimizer || shard != LH_SHARD_FSDP || param)
+        lh_config_note(c, ratio,
+                       "a ratio of %.20s needs ZeRO's stage 3 with the optimizer, but not weights, "
+                       "offloaded",
+                       lh_settings_entry_value(ratio));
+    else
+        lh_config_set(c, ratio, LH_CONFIG_WAY, "optimizer_offload_fraction",
+                      lh_settings_entry_value(ratio));
+    return true;
+}
+
 bool
 lh_config_deepspeed_zero(LhConfig *c, int *shard, GError **error)
 {
-    static const char *const offloads[] = { "zero-optimization.offload-optimizer.device",
-                                            "zero-optimization.offload-param.device" };
     static const char *const parts[] = { "zero-optimization.zero-hpz-partition-size",
                                          "zero-optimization.mics-shard-size" };
     const LhSettingsEntry *entry = find_setting(c, "zero-optimization.stage");
@@ -387,16 +421,6 @@ lh_config_deepspeed_zero(LhConfig *c, int *shard, GError **error)
                               stage);
     if (stage == LH_SHARD_FSDP && tensor > 1)
         lh_config_note(c, entry, "AutoTP supports only stages 0 to 2");
-    for (guint i = 0; i < G_N_ELEMENTS(offloads); i++) {
-        const LhSettingsEntry *offload = find_setting(c, offloads[i]);
-
-        if (offload != NULL && g_strcmp0(lh_settings_entry_value(offload), "none") != 0)
-            lh_config_note(
-                c, offload,
-                "not modelled: offload to %.20s: memory of hosts and disks is not predicted: "
-                "everything stays on the GPU (a later version: What makes a long step fit)",
-                lh_settings_entry_value(offload) != NULL ? lh_settings_entry_value(offload) : "");
-    }
     for (guint i = 0; i < G_N_ELEMENTS(parts); i++) {
         const char *text = find_setting(c, parts[i]) != NULL
                                ? lh_settings_entry_value(find_setting(c, parts[i]))
@@ -409,7 +433,7 @@ lh_config_deepspeed_zero(LhConfig *c, int *shard, GError **error)
     }
     if (entry != NULL)
         *shard = (int)stage;
-    return true;
+    return take_offload(c, *shard, error);
 }
 
 static bool

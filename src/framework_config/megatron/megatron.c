@@ -15,6 +15,7 @@
 #include "framework_config/megatron/megatron_keys.h"
 #include "framework_config/megatron/megatron_model.h"
 #include "framework_config/megatron/megatron_muon.h"
+#include "framework_config/megatron/megatron_offload.h"
 #include "framework_config/megatron/megatron_policies.h"
 #include "framework_config/megatron/megatron_recomputation.h"
 #include "framework_config/megatron/megatron_words.h"
@@ -183,6 +184,7 @@ megatron_take(LhConfig *c, GError **error)
            lh_config_megatron_take_context(c, error) && lh_config_megatron_take_window(c, error) &&
            lh_config_megatron_take_recomputation(c, error) &&
            lh_config_megatron_take_sharding(c, error) &&
+           lh_config_megatron_take_offload(c, error) &&
            lh_config_megatron_take_pipeline(c, error) && take_precision(c, error) &&
            take_loss(c, error) && take_states(c, error) &&
            lh_config_megatron_take_optimizer(c, error) && take_ranks(c, error);

@@ -126,14 +126,15 @@ take_data(LhConfig *c, GError **error)
 {
     const char *shard_name = "parallelism.data-parallel-shard-degree";
     const char *copies_name = "parallelism.data-parallel-replicate-degree";
-    const char *reshard = "default";
+    const char *reshard = "default", *offload_name = "training.enable-cpu-offload";
     uint64_t shards = 1, copies = 1, context = 1;
     bool rest = lh_config_entry(c, shard_name) == NULL, ignored;
-    bool sharded;
+    bool sharded, offload = false;
 
     if ((!rest && !read_degree(c, shard_name, &shards, &rest, error)) ||
         !read_degree(c, copies_name, &copies, &ignored, error) ||
         !lh_config_count(c, "parallelism.context-parallel-degree", &context, error) ||
+        !lh_config_flag(c, offload_name, &offload, error) ||
         !lh_config_word(c, "parallelism.fsdp-reshard-after-forward", &reshard, error))
         return false;
     sharded = rest || shards > 1 || context > 1;
@@ -155,6 +156,10 @@ take_data(LhConfig *c, GError **error)
                             shards * copies);
     lh_config_set(c, lh_config_entry(c, shard_name), LH_CONFIG_WAY, "shard",
                   lh_shard_names[sharded ? LH_SHARD_FSDP : LH_SHARD_DDP]);
+    if (offload && sharded)
+        lh_config_set(c, lh_config_entry(c, offload_name), LH_CONFIG_WAY, "offload_param", NULL);
+    else if (offload)
+        lh_config_note(c, lh_config_entry(c, offload_name), "it needs sharded weights");
     return true;
 }
 

@@ -70,10 +70,10 @@ shard_of_words(LhConfig *c, const LhSettingsEntry *entry)
 {
     g_autofree char *text = lh_settings_entry_text(entry);
 
-    if (strstr(text, "offload") != NULL)
-        lh_config_note(c, entry,
-                       "not modelled: offload: everything stays on the GPU (a later version: What "
-                       "makes a long step fit)");
+    if (strstr(text, "offload") != NULL && strstr(text, "full_shard") == NULL)
+        lh_config_note(c, entry, "not modelled: offload without full_shard");
+    else if (strstr(text, "offload") != NULL)
+        lh_config_set(c, entry, LH_CONFIG_WAY, "offload_param", NULL);
     return strstr(text, "full_shard") != NULL || strstr(text, "hybrid_shard") != NULL
                ? LH_SHARD_FSDP
            : strstr(text, "shard_grad_op") != NULL ? LH_SHARD_ZERO2
@@ -104,6 +104,58 @@ lacks_way(LhConfig *c, const LhSettingsEntry *file)
                     shown);
 }
 
+/* Offloads the optimizer, or the weights, with which it is, as far as the sharding has them. */
+static void
+offload(LhConfig *c, const LhSettingsEntry *entry, bool optimizer, bool param, int shard)
+{
+    if (param && shard != LH_SHARD_FSDP)
+        lh_config_note(c, entry, "not modelled: weights that are not sharded stay on the GPU");
+    else if (param)
+        lh_config_set(c, entry, LH_CONFIG_WAY, "offload_param", NULL);
+    if (optimizer && shard == LH_SHARD_DDP)
+        lh_config_note(c, entry, "it needs a stage of ZeRO");
+    else if (optimizer)
+        lh_config_set(c, entry, LH_CONFIG_WAY, "optimizer_cpu_offload", NULL);
+}
+
+/* Reads accelerate's words for DeepSpeed's offload; "none" is nothing. */
+static bool
+take_devices(LhConfig *c, int shard, GError **error)
+{
+    static const char *const names[] = { "deepspeed-config.offload-optimizer-device",
+                                         "deepspeed-config.offload-param-device" };
+
+    for (guint i = 0; i < G_N_ELEMENTS(names); i++) {
+        const char *device = "none";
+
+        if (!lh_config_word(c, names[i], &device, error))
+            return false;
+        if (strcmp(device, "none") == 0)
+            continue;
+        if (strcmp(device, "cpu") != 0)
+            lh_config_note(c, lh_config_entry(c, names[i]),
+                           "not modelled: offload to %.20s: host memory stands for disks", device);
+        offload(c, lh_config_entry(c, names[i]), i == 0, i == 1, shard);
+    }
+    return true;
+}
+
+/* Reads FSDP's offload, of weights and optimizer. */
+static bool
+take_params(LhConfig *c, int shard, GError **error)
+{
+    static const char *const names[] = { "fsdp-config.fsdp-offload-params",
+                                         "fsdp-config.offload-params", NULL };
+    const char *name = lh_config_trainer_find_name(c, names);
+    bool params = false;
+
+    if (name != NULL && !lh_config_flag(c, name, &params, error))
+        return false;
+    if (params)
+        offload(c, lh_config_entry(c, name), false, true, shard);
+    return true;
+}
+
 /* "zero3_offload": files that ms-swift includes. */
 static bool
 shard_by_name(LhConfig *c, const LhSettingsEntry *file, int *shard, GError **error)
@@ -115,10 +167,7 @@ shard_by_name(LhConfig *c, const LhSettingsEntry *file, int *shard, GError **err
         (text[5] == '\0' || strcmp(text + 5, "_offload") == 0)) {
         *shard = text[4] - '0';
         if (text[5] != '\0')
-            lh_config_note(c, file,
-                           "not modelled: deepspeed %.20s: everything stays on the GPU (a later "
-                           "version: What makes a long step fit)",
-                           shown);
+            offload(c, file, true, *shard == LH_SHARD_FSDP, *shard);
         return true;
     }
     return lh_config_fail(c, file, error,
@@ -145,7 +194,7 @@ shard_by_deepspeed(LhConfig *c, const LhSettingsEntry *file, int *shard, GError 
         return lh_config_trainer_refuse(c, "deepspeed-config.zero-stage", "more than 3", "0 to 3",
                                         error);
     *shard = (int)stage;
-    return lh_config_deepspeed_zero(c, shard, error);
+    return lh_config_deepspeed_zero(c, shard, error) && take_devices(c, *shard, error);
 }
 
 bool
@@ -209,7 +258,7 @@ lh_config_trainer_take_sharding(LhConfig *c, GError **error)
     } else if (words != NULL) {
         shard = shard_of_words(c, words);
     } else if (fsdp) {
-        if (!shard_of(c, &shard, error))
+        if (!shard_of(c, &shard, error) || !take_params(c, shard, error))
             return false;
     } else if (file != NULL && file->missing) {
         lacks_way(c, file);

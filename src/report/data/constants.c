@@ -96,7 +96,7 @@ append_remedy(const LhSetup *setup, const LhSensitivities *s, GString *out)
     }
     g_string_append_printf(
         out, "; %s would %s it to %s",
-        first->kind == LH_CONSTANT_OF_CPU ? "a measured host_cpu in the topology's file"
+        first->kind == LH_CONSTANT_OF_CPU        ? "a measured host_cpu in the topology's file"
         : constant_kinds[first->kind].of_cluster ? "longhaul calibrate on this cluster"
                                                  : "longhaul calibrate on one such device",
         halve == 1 ? "halve" : "narrow", lh_text_percent(lh_sensitivities_measured(s, 1), text));

@@ -35,9 +35,8 @@ set_optimizer(const LhScenario *s, LhStepParams *p, GError **error)
     p->offload_param = s->offload_param;
     p->overlap_optimizer_copies = s->overlap_cpu_optimizer_d2h_h2d;
     if (s->optimizer_cpu_offload)
-        p->optimizer_offload = lh_scenario_has(s, "optimizer_offload_fraction")
-                                   ? s->optimizer_offload_fraction
-                                   : 1;
+        p->optimizer_offload =
+            lh_scenario_has(s, "optimizer_offload_fraction") ? s->optimizer_offload_fraction : 1;
     if (s->offload_param && s->optimizer_cpu_offload && p->optimizer_offload < 1)
         return lh_scenario_error(s, "optimizer_offload_fraction", error,
                                  "--offload-param takes all of the optimizer: leave it out");

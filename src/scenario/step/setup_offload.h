@@ -8,8 +8,8 @@
 #include "scenario/setup.h"
 #include "step/step.h"
 
-/* Sets what the scenario of @setup gives in @params. LH_ERROR_INPUT if its cluster lacks what copies
- * or the CPU are timed by. */
+/* Sets what the scenario of @setup gives in @params. LH_ERROR_INPUT if its cluster lacks what
+ * copies or the CPU are timed by. */
 bool lh_setup_offload(const LhSetup *setup, LhStepParams *params, GError **error);
 
 #define LH_OFFLOAD_FLAG(member, text)                                                              \
@@ -39,7 +39,8 @@ bool lh_setup_offload(const LhSetup *setup, LhStepParams *params, GError **error
         LH_OFFLOAD_FLAG(overlap_cpu_optimizer_d2h_h2d,                                             \
                         "Copy gradients and weights of --optimizer-cpu-offload one by one, while " \
                         "the CPU updates others; default: before and behind all updates."),        \
-        LH_OFFLOAD_FLAG(offload_param,                                                             \
-                        "Keep the shards of a step's weights in host memory, too, from which they "\
-                        "are copied ahead of their use; with --shard fsdp, and with all of the "   \
-                        "optimizer.")
+        LH_OFFLOAD_FLAG(                                                                           \
+            offload_param,                                                                         \
+            "Keep the shards of a step's weights in host memory, too, from which they "            \
+            "are copied ahead of their use; with --shard fsdp, and with all of the "               \
+            "optimizer.")
