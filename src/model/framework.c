@@ -6,6 +6,7 @@
 #include "model/framework.h"
 
 #include "base/files/data_files.h"
+#include "model/framework_remedies.h"
 #include "model/framework_states.h"
 
 #include <string.h>
@@ -193,6 +194,7 @@ typedef struct {
     int schema;
     char *name, *description, *source;
     Fact facts[ROWS];
+    GArray *remedies; /* of LhFrameworkRemedy; NULL: none */
 } File;
 
 /* --- the table of the file ---------------------------------------------------------------------
@@ -283,6 +285,15 @@ make_fields(void)
           .max = TEXT_MAX,
           .description = "Code and version that the file describes." },
     };
+    static const LhField remedies = {
+        .name = "remedies",
+        .type = LH_FIELD_ARRAY,
+        .offset = offsetof(File, remedies),
+        .fields = lh_framework_remedy_fields,
+        .element_size = sizeof(LhFrameworkRemedy),
+        .description = "Options of the framework, off by default, with which a step needs less "
+                       "memory; plans search them.",
+    };
     static const char *const texts[][2] = {
         { "fsdp", "FSDP: sharded weights." },
         { "ddp", "DDP: replicated weights." },
@@ -309,6 +320,7 @@ make_fields(void)
         g_assert(g_str_equal(field.name, texts[i][0]));
         g_array_append_val(fields, field);
     }
+    g_array_append_val(fields, remedies);
     return (const LhField *)(void *)g_array_free(g_steal_pointer(&fields), FALSE);
 }
 
@@ -417,6 +429,7 @@ flatten(File *file)
     f->name = g_steal_pointer(&file->name);
     f->description = g_steal_pointer(&file->description);
     f->source = g_steal_pointer(&file->source);
+    f->remedies = g_steal_pointer(&file->remedies);
     f->facts = g_array_sized_new(FALSE, TRUE, sizeof(LhFrameworkFact), ROWS);
     g_array_set_clear_func(f->facts, clear_fact);
     for (gsize i = 0; i < ROWS; i++) {
@@ -571,6 +584,7 @@ lh_framework_free(LhFramework *framework)
     g_free(framework->attention_kernel);
     g_free(framework->sha256);
     g_array_unref(framework->facts);
+    lh_framework_remedies_free(framework->remedies);
     g_free(framework);
 }
 

@@ -164,7 +164,8 @@ typedef struct {
     /* Library of attention kernels, on devices that have it; NULL: the device's own. */
     char *attention_kernel;
 
-    GArray *facts; /* of LhFrameworkFact: all values above, in order */
+    GArray *facts;    /* of LhFrameworkFact: all values above, in order */
+    GArray *remedies; /* of LhFrameworkRemedy (framework_remedies.h); NULL: none */
     char *sha256;
     int schema; /* version of longhaul.framework, from 0 */
 } LhFramework;

@@ -10,6 +10,7 @@
 #include "cli/options.h"
 #include "collective_check/collective_time.h"
 #include "model/framework.h"
+#include "model/framework_remedies.h"
 #include "model/model.h"
 #include "model/model_file.h"
 #include "papers/checklist.h"
@@ -292,6 +293,29 @@ list_framework_values(LhTable *table, GError **error)
 }
 
 static bool
+list_framework_remedies(LhTable *table, GError **error)
+{
+    g_auto(GStrv) names = lh_data_list("frameworks");
+
+    for (guint i = 0; names[i] != NULL; i++) {
+        g_autoptr(LhFramework) f = lh_framework_load(names[i], error);
+
+        if (f == NULL)
+            return false;
+        for (guint k = 0; f->remedies != NULL && k < f->remedies->len; k++) {
+            const LhFrameworkRemedy *r = &g_array_index(f->remedies, LhFrameworkRemedy, k);
+
+            lh_table_row(table);
+            lh_table_cell_printf(table, "%s %s=%s", f->name, lh_remedy_option_names[r->option],
+                                 r->value);
+            lh_table_cell_printf(table, "%s (%s)", r->words, lh_origin_names[r->origin]);
+            lh_table_cell(table, r->source, NULL);
+        }
+    }
+    return true;
+}
+
+static bool
 list_checklists(LhTable *table, GError **error)
 {
     g_auto(GStrv) names = lh_data_list("scenarios/checklists");
@@ -383,6 +407,8 @@ static const struct {
       list_framework_fields, "default" },
     { "framework-values", "values of the training frameworks, with sources", list_framework_values,
       "value" },
+    { "framework-remedies", "options of the training frameworks that save memory, with sources",
+      list_framework_remedies, "in its words" },
     { "topologies", "clusters", list_topologies, NULL },
     { "devices", "GPUs", list_devices, NULL },
     { "scenarios", "cases ready to compare and simulate", list_scenarios, NULL },
