@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What remedies cost in time: estimates that order them, not bounds. Kernels that a remedy adds are
+ * timed in a step of few layers, on one rank and without messages; copies to the host by what they
+ * take longer than the layers beside them.
+ */
+#pragma once
+
+#include "remedy/remedy_menu.h"
+
+/* Sets @costs_ps, by switch, to what each adds to a step in addition to the switches it needs;
+ * negative if it saves time. Types of the optimizer have 0: they are ordered by what they change.
+ * False if there is no such step. */
+bool lh_remedy_costs(const LhSetup *setup, const LhSchedule *schedule, const LhRemedyMenu *menu,
+                     LhTime *costs_ps);
