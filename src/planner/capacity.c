@@ -5,8 +5,10 @@
 #include "base/threads.h"
 #include "model/parameters.h"
 #include "planner/estimate_all.h"
+#include "remedy/ladder.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 #define UNIT_MIN 1024
 #define SHORT_UNITS                                                                                \
@@ -64,6 +66,36 @@ fits_exactly(const LhPlanCase *c, LhPlanEstimate *estimate)
 
     *estimate = (LhPlanEstimate){ 0 };
     return program != NULL && program_fits(c, program, estimate);
+}
+
+/* Whether the case fits, or does with all remedies (@types: also types of the optimizer's states):
+ * sets what is then turned on. Else @estimate is the lowest peak. */
+static bool
+fits_somehow(const LhPlanCase *c, bool remedies, bool types, LhRemedies *on,
+             LhPlanEstimate *estimate)
+{
+    const LhLadder ladder = { &c->setup, c->schedule, lh_plan_limit_bytes(&c->setup) };
+    g_autoptr(GArray) tops = NULL;
+    bool fits = fits_exactly(c, estimate);
+
+    *on = (LhRemedies){ 0 };
+    if (fits || !remedies)
+        return fits;
+    tops = lh_ladder_tops(&ladder, types);
+    for (guint i = 0; i < tops->len && !fits; i++) {
+        const LhRemedies *top = &g_array_index(tops, LhRemedies, i);
+        LhLadderPeak peak;
+
+        if (!lh_ladder_peak(&ladder, top, &peak) ||
+            (!peak.fits && estimate->peak_bytes > 0 && peak.bytes >= estimate->peak_bytes))
+            continue;
+        fits = peak.fits;
+        *on = *top;
+        estimate->limit_bytes = ladder.limit_bytes;
+        estimate->peak_bytes = peak.bytes;
+        memcpy(estimate->by_category, peak.by_category, sizeof(peak.by_category));
+    }
+    return fits;
 }
 
 bool
@@ -127,6 +159,49 @@ thrifty_order(const LhPlanSpace *space)
     return order;
 }
 
+/* Losses that a point may have on its menu, at most. */
+#define LOSSES_MAX LH_LOSSES
+
+/* The same, but the lowest of several estimates. */
+static void
+take_lowest_peak(void *data, guint point, const LhPlanEstimate *estimate, const char *reason)
+{
+    uint64_t *peaks_bytes = data;
+    const uint64_t known = peaks_bytes[point];
+
+    take_peak(data, point, estimate, reason);
+    if (known > 0 && estimate != NULL)
+        peaks_bytes[point] = MIN(peaks_bytes[point], known);
+}
+
+/* A point that fits with remedies. */
+static guint
+find_fitting_with_remedies(const LhPlanSpace *space, const guint *order, guint threads)
+{
+    const uint64_t limit_bytes = lh_plan_limit_bytes(space->setup);
+    g_autofree uint64_t *peaks_bytes = g_new0(uint64_t, space->points->len);
+
+    for (guint loss = 0; loss <= LOSSES_MAX; loss++)
+        lh_plan_estimate_all(&(LhPlanEstimates){ .space = space,
+                                                 .task.jobs = threads,
+                                                 .least = true,
+                                                 .types = true,
+                                                 .loss = loss,
+                                                 .found = take_lowest_peak,
+                                                 .data = peaks_bytes });
+    for (guint i = 0; i < space->points->len; i++) {
+        LhPlanEstimate exact;
+        LhRemedies on;
+        LhPlanCase c;
+
+        if (peaks_bytes[order[i]] > 0 && peaks_bytes[order[i]] <= limit_bytes &&
+            lh_plan_case_init(&c, space, order[i], NULL) &&
+            fits_somehow(&c, true, true, &on, &exact))
+            return order[i];
+    }
+    return G_MAXUINT;
+}
+
 guint
 lh_plan_find_fitting(const LhPlanSpace *space, guint threads)
 {
@@ -145,7 +220,8 @@ lh_plan_find_fitting(const LhPlanSpace *space, guint threads)
             lh_plan_case_init(&c, space, order[i], NULL) && fits_exactly(&c, &exact))
             return order[i];
     }
-    return G_MAXUINT;
+    return space->remedies && limit_bytes > 0 ? find_fitting_with_remedies(space, order, threads)
+                                              : G_MAXUINT;
 }
 
 /* ---- the longest sequence ---- */
@@ -160,6 +236,7 @@ typedef struct {
     const LhPlanSpace *space;
     uint64_t unit;
     const LhTask *task;
+    bool types; /* remedies include types of the optimizer's states */
     PointEnd *ends;
     /* For sequences of SHORT_UNITS and twice that: setups by shape (NULL: rejected), and the lower
      * bound of each point's peak memory (0: rejected). */
@@ -248,14 +325,25 @@ find_ends(CapacityQuestion *q)
         q->peaks_bytes[i] = g_new0(uint64_t, points);
     }
     lh_on_threads_each("longest", q->task->jobs, shapes, make_short_setups, q);
-    for (guint i = 0; i < 2; i++)
-        lh_plan_estimate_all(&(LhPlanEstimates){ .space = q->space,
-                                                 .setups = q->short_setups[i],
-                                                 .task = *q->task,
-                                                 .found = i == 0 ? take_low : take_high,
-                                                 .data = q });
-    for (guint i = 0; i < points; i++)
-        q->ends[i] = end_of(q, i);
+    for (guint loss = 0; loss <= (q->space->remedies ? LOSSES_MAX : 0); loss++) {
+        for (guint i = 0; i < 2; i++) {
+            memset(q->peaks_bytes[i], 0, points * sizeof(*q->peaks_bytes[i]));
+            lh_plan_estimate_all(&(LhPlanEstimates){ .space = q->space,
+                                                     .setups = q->short_setups[i],
+                                                     .task = *q->task,
+                                                     .least = q->space->remedies,
+                                                     .types = q->types,
+                                                     .loss = loss,
+                                                     .found = i == 0 ? take_low : take_high,
+                                                     .data = q });
+        }
+        for (guint i = 0; i < points; i++) {
+            const PointEnd end = end_of(q, i);
+
+            if (loss == 0 || end.units_max > q->ends[i].units_max)
+                q->ends[i] = end;
+        }
+    }
     for (guint i = 0; i < 2; i++) {
         for (guint k = 0; k < shapes; k++)
             lh_setup_free(q->short_setups[i][k]);
@@ -275,17 +363,19 @@ by_end(gconstpointer a, gconstpointer b)
 }
 
 static bool
-fits_with(const CapacityQuestion *q, guint point, uint64_t units, LhPlanEstimate *estimate)
+fits_with(const CapacityQuestion *q, guint point, uint64_t units, LhRemedies *on,
+          LhPlanEstimate *estimate)
 {
     g_autoptr(LhSetup) setup =
         setup_at(q, lh_plan_shape(q->space, lh_plan_point(q->space, point)), units);
     LhPlanCase c;
 
     *estimate = (LhPlanEstimate){ 0 };
+    *on = (LhRemedies){ 0 };
     if (setup == NULL)
         return false;
     lh_plan_case_of(&c, q->space, point, setup);
-    return fits_exactly(&c, estimate);
+    return fits_somehow(&c, q->space->remedies, q->types, on, estimate);
 }
 
 /* Finds the longest sequence of a point by bisection, if it beats @longest. */
@@ -294,26 +384,50 @@ try_point(const CapacityQuestion *q, const PointEnd *end, LhPlanLongest *longest
 {
     uint64_t fits = longest->tokens / q->unit, fails = end->units_max + 1;
     LhPlanEstimate estimate, beyond;
+    LhRemedies on, none;
 
-    if (!fits_with(q, end->point, fits + 1, &estimate))
+    if (!fits_with(q, end->point, fits + 1, &on, &estimate))
         return;
     fits++;
     *longest = (LhPlanLongest){
-        .tokens = fits * q->unit, .unit = q->unit, .point = end->point, .fits = estimate
+        .tokens = fits * q->unit, .unit = q->unit, .point = end->point, .on = on, .fits = estimate
     };
     while (fails - fits > 1) {
         const uint64_t middle = fits + (fails - fits) / 2;
 
-        if (fits_with(q, end->point, middle, &estimate)) {
+        if (fits_with(q, end->point, middle, &on, &estimate)) {
             fits = middle;
             longest->tokens = fits * q->unit;
+            longest->on = on;
             longest->fits = estimate;
         } else {
             fails = middle;
         }
     }
-    fits_with(q, end->point, fails, &beyond);
+    fits_with(q, end->point, fails, &none, &beyond);
     longest->beyond = beyond;
+}
+
+/* Turns on no more than the longest sequence needs. */
+static void
+turn_down(const CapacityQuestion *q, LhPlanLongest *longest)
+{
+    const LhPlanShape *shape = lh_plan_shape(q->space, lh_plan_point(q->space, longest->point));
+    g_autoptr(LhSetup) setup = setup_at(q, shape, longest->tokens / q->unit);
+    LhRemedies on;
+    LhLadderPeak peak;
+    LhLadder ladder;
+    LhPlanCase c;
+
+    if (!lh_remedies_any(&longest->on) || setup == NULL)
+        return;
+    lh_plan_case_of(&c, q->space, longest->point, setup);
+    ladder = (LhLadder){ &c.setup, c.schedule, longest->fits.limit_bytes };
+    if (!lh_ladder_climb(&ladder, q->types, &on) || !lh_ladder_peak(&ladder, &on, &peak))
+        return;
+    longest->on = on;
+    longest->fits.peak_bytes = peak.bytes;
+    memcpy(longest->fits.by_category, peak.by_category, sizeof(peak.by_category));
 }
 
 static void
@@ -347,6 +461,13 @@ lh_plan_longest(const LhPlanSpace *space, const LhTask *task, LhPlanLongest *lon
     }
     find_ends(&q);
     try_all(&q, longest);
+    if (longest->tokens == 0 && space->remedies && goes_on(&q)) {
+        q.types = true;
+        find_ends(&q);
+        try_all(&q, longest);
+    }
+    if (longest->tokens > 0)
+        turn_down(&q, longest);
     if (!goes_on(&q))
         return false;
     if (longest->tokens == 0)

@@ -12,6 +12,7 @@ typedef struct {
     uint64_t tokens;       /* a multiple of `unit`; 0: not even the shortest fits */
     uint64_t unit;         /* length that every point can split */
     guint point;           /* a point that fits with it */
+    LhRemedies on;         /* what it then turns on */
     LhPlanEstimate fits;   /* its memory with `tokens` ... */
     LhPlanEstimate beyond; /* ... and with one unit more, with which no point fits */
 } LhPlanLongest;
@@ -19,9 +20,10 @@ typedef struct {
 /*
  * Finds the longest sequence; the space's own sequence length does not matter. A point's peak
  * memory grows with the length, and its slope does not decrease. So two short lengths give an upper
- * bound for each point, and points are tried in the order of these. LH_ERROR_NO if no length fits,
- * or memory has no limit. False without error if @task is ended; its jobs are at least 1, and
- * several threads may call it at once.
+ * bound for each point, and points are tried in the order of these. If the space has remedies, all
+ * may be on; types of the optimizer's states only if no length fits without. LH_ERROR_NO if no
+ * length fits, or memory has no limit. False without error if @task is ended; its jobs are at least
+ * 1, and several threads may call it at once.
  */
 bool lh_plan_longest(const LhPlanSpace *space, const LhTask *task, LhPlanLongest *longest,
                      GError **error);

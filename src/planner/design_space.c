@@ -39,6 +39,21 @@ can_be_said(const LhPlanSpace *space, const LhPlanPoint *point)
     return space->scenario->system == NULL || lh_config_allows(space->scenario->system, &way);
 }
 
+/* Whether the named framework has the policy: it is its default, or among its remedies, if these
+ * name policies. Without a name all policies are searched. */
+static bool
+has_policy(const LhPlanSpace *space, int checkpoint)
+{
+    const LhFramework *f = space->setup->framework;
+
+    return space->scenario->framework == NULL || space->scenario->checkpoint >= 0 ||
+           space->scenario->recompute_modules != NULL || space->scenario->recompute_method >= 0 ||
+           checkpoint == f->states_checkpoint ||
+           lh_framework_remedy(f->remedies, LH_REMEDY_CHECKPOINT, NULL) == NULL ||
+           lh_framework_remedy(f->remedies, LH_REMEDY_CHECKPOINT,
+                               lh_checkpoint_names[checkpoint]) != NULL;
+}
+
 static void
 add_policies(LhPlanSpace *space, LhPlanPoint point, bool sharded)
 {
@@ -49,6 +64,7 @@ add_policies(LhPlanSpace *space, LhPlanPoint point, bool sharded)
             point.checkpoint = (uint8_t)checkpoint;
             point.shard = (uint8_t)shard;
             if (lh_setup_recomputation_allows(s, (LhCheckpoint)checkpoint) &&
+                has_policy(space, checkpoint) &&
                 (s->shard >= 0 ? s->shard == shard : sharded || shard == LH_SHARD_DDP) &&
                 can_be_said(space, &point))
                 g_array_append_val(space->points, point);
@@ -163,8 +179,7 @@ check_documents(const LhScenario *s, GError **error)
 static bool
 take_scenario(LhPlanSpace *space, const LhScenario *scenario, const char *cluster, GError **error)
 {
-    static const char *const offloads[] = { "cpu_offloading_num_layers", "optimizer_cpu_offload",
-                                            "optimizer_offload_fraction",
+    static const char *const offloads[] = { "optimizer_cpu_offload", "optimizer_offload_fraction",
                                             "overlap_cpu_optimizer_d2h_h2d", "offload_param" };
 
     for (gsize i = 0; i < G_N_ELEMENTS(offloads); i++) {

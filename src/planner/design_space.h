@@ -11,6 +11,7 @@
 #pragma once
 
 #include "planner/bound_cache.h"
+#include "remedy/remedies.h"
 #include "scenario/step/setup_step.h"
 
 /* A division of the GPUs and the batch. */
@@ -31,6 +32,9 @@ typedef struct {
     uint8_t shard;      /* LhShard */
     uint8_t order;      /* LhPipelineOrder, with several stages */
     uint16_t chunks;    /* chunks per stage, with several stages; else 1 */
+    /* Found during the search, for a point that does not fit without; they change the checkpoint
+     * (lh_plan_point_checkpoint()). */
+    LhRemedies remedies;
 } LhPlanPoint;
 
 typedef struct {
@@ -42,8 +46,11 @@ typedef struct {
      * tensor parallelism megatron-lm)". */
     char *frameworks;
     uint32_t gpus;
-    uint64_t sequences;  /* per step */
-    bool pipelines;      /* some points have several pipeline stages */
+    uint64_t sequences; /* per step */
+    bool pipelines;     /* some points have several pipeline stages */
+    /* Points that do not fit get remedies; these may be types of the optimizer's states, which
+     * change what is computed. False unless the caller sets them. */
+    bool remedies, types;
     GPtrArray *shapes;   /* of LhPlanShape * */
     GArray *points;      /* of LhPlanPoint */
     LhBoundCache *calls; /* owned; shared by all points */
@@ -62,6 +69,12 @@ static inline const LhPlanPoint *
 lh_plan_point(const LhPlanSpace *space, guint index)
 {
     return &g_array_index(space->points, LhPlanPoint, index);
+}
+
+static inline LhCheckpoint
+lh_plan_point_checkpoint(const LhPlanPoint *point)
+{
+    return lh_remedies_checkpoint(&point->remedies, (LhCheckpoint)point->checkpoint);
 }
 
 static inline const LhPlanShape *

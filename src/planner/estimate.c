@@ -116,8 +116,11 @@ estimate_stage(const LhPlanCase *c, const ProgramSums *sums, const ProgramSums *
             estimate->time_ps,
             sums->sums_ps[s] + (next == NULL ? 0 : more * (next->sums_ps[s] - sums->sums_ps[s])));
     estimate->peak_bytes = sums->peak_bytes;
-    if (next != NULL)
+    estimate->states_bytes = sums->states_bytes;
+    if (next != NULL) {
         estimate->peak_bytes += (uint64_t)more * (next->peak_bytes - sums->peak_bytes);
+        estimate->states_bytes += (uint64_t)more * (next->states_bytes - sums->states_bytes);
+    }
 }
 
 /* ---- quick estimate: pipelines ---- */
@@ -213,13 +216,15 @@ estimate_pipeline(const LhPlanCase *c, const ProgramSums *sums, const ProgramSum
             estimate->time_ps =
                 MAX(estimate->time_ps,
                     (LhTime)p.micro_batches * sums->few.first_ps[common_sums[i]] / stages);
-        estimate->peak_bytes = sums->states_bytes / stages;
+        estimate->peak_bytes = estimate->states_bytes = sums->states_bytes / stages;
         return;
     }
     of = of_layer(&p, sums, next);
     estimate->time_ps = MAX(estimate->time_ps, stages_time(&p, &of));
     for (uint32_t stage = 0; stage < stages; stage++) {
         estimate->peak_bytes = MAX(estimate->peak_bytes, stage_peak(&p, &of, stage));
+        estimate->states_bytes =
+            MAX(estimate->states_bytes, lh_step_stage_layers(&p, stage) * of.states_bytes);
     }
 }
 
@@ -254,6 +259,34 @@ lh_plan_attention(const LhPlanCase *c, bool communication, LhAttentionPart *part
     return lh_attention_part(&one, communication, part, error);
 }
 
+/* Estimates the rest of a case with @layers layers. Offload takes no part in time: it only adds
+ * copies. The memory is that of offloading all layers, whatever their number. */
+static bool
+estimate_around(const LhPlanCase *c, uint64_t layers, const LhStepAttention *hollow,
+                bool communication, LhAroundPart *part, GError **error)
+{
+    LhPlanCase without = *c, all = *c;
+    LhAroundPart memory;
+
+    without.step.params.offload_layers = 0;
+    if (!lh_around_part(&without, layers, hollow, communication, part, error))
+        return false;
+    if (c->step.params.offload_layers == 0)
+        return true;
+    all.step.params.offload_layers = LH_STEP_OFFLOAD_ALL;
+    if (!lh_around_part(&all, layers, hollow, false, &memory, error))
+        return false;
+    part->peak_bytes = memory.peak_bytes;
+    part->states_bytes = memory.states_bytes;
+    part->saved_bytes = memory.saved_bytes;
+    part->gradients_bytes = memory.gradients_bytes;
+    for (unsigned kind = 0; kind < LH_STEP_KINDS; kind++) {
+        for (unsigned pass = 0; pass < 2; pass++)
+            part->calls[kind][pass].held_bytes = memory.calls[kind][pass].held_bytes;
+    }
+    return true;
+}
+
 bool
 lh_plan_around(const LhPlanCase *c, const LhStepAttention *hollow, bool communication,
                LhPlanAround *around, GError **error)
@@ -263,10 +296,10 @@ lh_plan_around(const LhPlanCase *c, const LhStepAttention *hollow, bool communic
     const bool pipeline = lh_step_stages(&c->step.params) > 1;
 
     around->continued = has_equal_layers(&c->step) && (pipeline || layers > FEW_LAYERS + 1);
-    return lh_around_part(&one, around->continued ? FEW_LAYERS : layers, hollow, communication,
-                          &around->few, error) &&
+    return estimate_around(&one, around->continued ? FEW_LAYERS : layers, hollow, communication,
+                           &around->few, error) &&
            (!around->continued ||
-            lh_around_part(&one, FEW_LAYERS + 1, hollow, communication, &around->next, error));
+            estimate_around(&one, FEW_LAYERS + 1, hollow, communication, &around->next, error));
 }
 
 LhPlanEstimate
@@ -410,10 +443,10 @@ follow(LhLowerBound *least, const LhStepParams *p, uint32_t rank)
     return lh_lower_bound_of_all(least, ranks, stages);
 }
 
-/* Longest chain of a few ranks of every stage; stops at one of @enough_ps. */
-static LhTime
-longest_chain(const LhPlanCase *c, const LhProgram *program, LhTime enough_ps)
+LhTime
+lh_plan_estimate_chain(const LhPlanCase *c, const LhProgram *program, LhTime enough_ps)
 {
+    const LhTime overhead_ps = lh_step_overhead_ps(&c->setup);
     const LhStepParams *p = &c->step.params;
     const uint32_t ranks = MIN(p->module.ranks, WATCHED_RANKS);
     const LhSimParams params = lh_setup_sim_params(&c->setup, program);
@@ -421,7 +454,7 @@ longest_chain(const LhPlanCase *c, const LhProgram *program, LhTime enough_ps)
     g_autoptr(LhLowerBound) least = lh_lower_bound_new(&params, calls);
     LhTime time_ps = 0;
 
-    for (uint32_t i = ranks; i-- > 0 && time_ps < enough_ps;) {
+    for (uint32_t i = ranks; i-- > 0 && time_ps < enough_ps - overhead_ps;) {
         const LhLowerBoundTimes times = follow(least, p, lh_plan_group_rank(p, i, ranks));
 
         time_ps = MAX(time_ps, times.path_ps);
@@ -429,20 +462,18 @@ longest_chain(const LhPlanCase *c, const LhProgram *program, LhTime enough_ps)
             time_ps = MAX(time_ps, times.sums_ps[s]);
     }
     lh_bound_cache_give_back(c->calls, calls);
-    return time_ps;
+    return time_ps + overhead_ps;
 }
 
 bool
 lh_plan_estimate_close(const LhPlanCase *c, const LhProgram *program, LhTime enough_ps,
                        LhPlanEstimate *estimate)
 {
-    const LhTime overhead_ps = lh_step_overhead_ps(&c->setup);
-
     *estimate = (LhPlanEstimate){ 0 };
     lh_plan_estimate_memory(c, program, estimate);
     if (estimate->limit_bytes > 0 && estimate->peak_bytes > estimate->limit_bytes)
         return true;
-    estimate->time_ps = longest_chain(c, program, enough_ps - overhead_ps) + overhead_ps;
+    estimate->time_ps = lh_plan_estimate_chain(c, program, enough_ps);
     return estimate->time_ps < enough_ps;
 }
 

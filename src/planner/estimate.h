@@ -12,6 +12,7 @@ typedef struct {
     LhTime time_ps;                      /* of a step: a lower bound */
     uint64_t peak_bytes;                 /* of the rank with the highest peak */
     uint64_t limit_bytes;                /* memory limit of a rank; 0: no limit */
+    uint64_t states_bytes;               /* part of peak_bytes that no activation takes; quick */
     uint64_t by_category[LH_CATEGORIES]; /* of peak_bytes; close estimate only */
 } LhPlanEstimate;
 
@@ -61,6 +62,10 @@ LhTime lh_plan_estimate_refined(const LhPlanCase *c);
 
 /* Memory limit of a rank in a step; 0: no limit. */
 uint64_t lh_plan_limit_bytes(const LhSetup *setup);
+
+/* The longest chain of ops of a few ranks of @program, or the sums of their times if these are
+ * longer; stops at one of @enough_ps. */
+LhTime lh_plan_estimate_chain(const LhPlanCase *c, const LhProgram *program, LhTime enough_ps);
 
 /* The close estimate, of the case's @program: exact peak memory of every rank; if it fits, the
  * longest chain of ops of a few ranks, or the sums above if these are longer, else no time. Stops

@@ -260,7 +260,12 @@ look_around(void *data, guint index)
         return;
     around->known = true;
     lh_plan_case_of(&c, table->query.space, around->point, setup_of(table, around->point));
-    if (!lh_plan_around(&c,
+    if (table->query.least && !lh_plan_case_least(&c, table->query.types, table->query.loss))
+        around->refusal = g_strdup("no such loss");
+    else if (table->query.space->remedies && !table->query.least)
+        lh_plan_case_floor(&c);
+    if (around->refusal == NULL &&
+        !lh_plan_around(&c,
                         &g_array_index(table->attentions, Attention, around->attention).part.hollow,
                         table->query.messages, &around->around, &error))
         around->refusal = g_strdup(error->message);

@@ -18,6 +18,10 @@ typedef struct {
      * are skipped. */
     LhTask task;
     bool messages; /* include messages (estimate.h) */
+    /* As though all remedies were on that a point may have, with loss `loss` of those on its menu,
+     * from 1, 0: its own; points without that are rejected. For memory alone. */
+    bool least, types; /* types: those of the optimizer's states, too */
+    guint loss;
     /* Called from any thread, once per point. @estimate is NULL for a point that is rejected for
      * @reason. */
     void (*found)(void *data, guint point, const LhPlanEstimate *estimate, const char *reason);

@@ -243,7 +243,8 @@ outcome_within(LhLookahead *turn, LhTime cut_ps)
     if (outcome.state == LH_POINT_RAN && outcome.time_ps > cut_ps) {
         outcome = (LhPlanOutcome){ .state = LH_POINT_CUT,
                                    .close = outcome.close,
-                                   .peak_bytes = outcome.peak_bytes };
+                                   .peak_bytes = outcome.peak_bytes,
+                                   .remedies = outcome.remedies };
     }
     if (outcome.state == LH_POINT_CUT && outcome.close)
         outcome.time_ps = cut_ps;

@@ -210,8 +210,12 @@ threads_of(const LhPlanQuery *query)
 static LhPlanSpace *
 new_space(const Plan *plan, const char *cluster, GError **error)
 {
-    return lh_plan_space_new(asked_scenario(plan), cluster, plan->query->sequences,
-                             threads_of(plan->query), error);
+    LhPlanSpace *space = lh_plan_space_new(asked_scenario(plan), cluster, plan->query->sequences,
+                                           threads_of(plan->query), error);
+
+    if (space != NULL)
+        space->remedies = plan->query->remedies;
+    return space;
 }
 
 /* The next number of GPUs after @gpus to try: 1, 2, 4, ... within a host, then whole hosts of a
@@ -252,6 +256,8 @@ fitting_space(const Plan *plan, const LhScenario *scenario, uint32_t gpus, GErro
     if (setup != NULL)
         space = lh_plan_space_new(scenario, NULL, plan->query->sequences, threads_of(plan->query),
                                   &cause);
+    if (space != NULL)
+        space->remedies = plan->query->remedies;
     if (space != NULL &&
         lh_plan_find_fitting(space, lh_plan_threads(plan->query->task.jobs, space)) != G_MAXUINT)
         return g_steal_pointer(&space);
@@ -378,8 +384,8 @@ plan_sha256(const Plan *plan)
             g_string_append_printf(text, "%s %s\n", input->path, input->sha256);
         }
     }
-    g_string_append_printf(text, "%" PRIu64 " %u %d %u\n", q->sequences, q->top, q->front,
-                           LH_PLAN_ROUND);
+    g_string_append_printf(text, "%" PRIu64 " %u %d %u %d\n", q->sequences, q->top, q->front,
+                           LH_PLAN_ROUND, q->remedies);
     return g_compute_checksum_for_string(G_CHECKSUM_SHA256, text->str, (gssize)text->len);
 }
 
@@ -425,6 +431,17 @@ find_reliefs(Plan *plan, LhPlanCluster *cluster)
         cluster->reliefs = lh_reliefs_of(s, &task);
 }
 
+/* Whether a search ended without a point that fits, but may have some with other types of the
+ * optimizer's states. */
+static bool
+fits_nowhere(const LhPlanCluster *cluster)
+{
+    const LhPlanSearch *search = cluster->search;
+
+    return cluster->space->remedies && !cluster->space->types && search->failure == NULL &&
+           !search->interrupted && search->ran->len == 0 && search->counts[LH_POINT_UNFIT] > 0;
+}
+
 static bool
 search_cluster(Plan *plan, LhPlanCluster *cluster, GError **error)
 {
@@ -441,6 +458,11 @@ search_cluster(Plan *plan, LhPlanCluster *cluster, GError **error)
     if (plan->interrupted)
         return true;
     cluster->search = lh_plan_search(cluster->space, &options);
+    if (fits_nowhere(cluster)) {
+        lh_plan_search_free(cluster->search);
+        cluster->space->types = true;
+        cluster->search = lh_plan_search(cluster->space, &options);
+    }
     if (cluster->search->failure != NULL) {
         g_propagate_error(error, g_steal_pointer(&cluster->search->failure));
         return false;

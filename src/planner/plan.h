@@ -21,6 +21,7 @@ typedef struct {
     const LhScenario *scenario; /* model, sequence, and fixed parts of the step */
     const GPtrArray *clusters;  /* of char *: "NAME" or "NAME:NODES"; NULL: the scenario's */
     uint64_t sequences;         /* of a step (the global batch); at least 1 */
+    bool remedies;              /* points that do not fit may turn on what their framework has */
     bool longest;               /* use the longest sequence that fits, on one cluster */
     bool smallest;              /* use the fewest GPUs of each cluster on which the step fits */
     const LhConfig *config;     /* configuration that the scenario is made from; NULL: none */

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "compare/error_bar.h"
+#include "remedy/remedies.h"
 
 typedef enum {
     LH_POINT_OPEN, /* undecided; remains only in an interrupted search */
@@ -28,5 +29,6 @@ typedef struct {
     uint64_t peak_bytes;    /* of the rank with the highest peak; may be a lower bound */
     LhTimeError time_error; /* of simulated points */
     LhErrorParts parts;     /* likewise */
+    LhRemedies remedies;    /* of a point that does not fit without them */
     char *reason;           /* owned: of rejected and failed points */
 } LhPlanOutcome;

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "planner/plan_shapes.h"
+#include "remedy/remedy_menu.h"
 #include "scenario/step/setup_step.h"
 #include "step/legality.h"
 #include "step/pipeline/pipeline.h"
@@ -56,9 +57,26 @@ lh_plan_arrange(const LhScenario *s, const LhSchedule *schedule, uint32_t varian
 void
 lh_plan_case_policies(LhPlanCase *c, const LhPlanPoint *point)
 {
-    c->step.params.chunks = point->chunks;
-    c->step.params.pipeline_order = (LhPipelineOrder)point->order;
+    const LhStepParams *given = &c->from->params;
+    LhStepParams *p = &c->step.params;
+
+    p->chunks = point->chunks;
+    p->pipeline_order = (LhPipelineOrder)point->order;
+    p->recompute = given->recompute;
+    p->loss = given->loss;
+    p->loss_chunk_rows = given->loss_chunk_rows;
+    p->mlp_tile_rows = given->mlp_tile_rows;
+    p->offload_layers = given->offload_layers;
     lh_setup_step_policy(&c->step, (LhShard)point->shard, (LhCheckpoint)point->checkpoint);
+    lh_remedies_apply(&point->remedies, &c->step);
+}
+
+void
+lh_plan_case_floor(LhPlanCase *c)
+{
+    const LhRemedies fast = { .loss = lh_remedy_fast_loss(&c->setup) };
+
+    lh_remedies_apply(&fast, &c->step);
 }
 
 void
@@ -71,10 +89,35 @@ lh_plan_case_of(LhPlanCase *c, const LhPlanSpace *space, guint index, const LhSe
     c->setup.step = &c->step;
     c->schedule = point->schedule;
     c->calls = space->calls;
+    c->from = setup->step;
     lh_plan_case_policies(c, point);
     if (c->step.params.module.ranks > 1)
         lh_plan_arrange(space->scenario, point->schedule, point->variant, &c->step.params.module);
     lh_setup_step_pad(&c->setup, point->schedule, &c->step.model);
+}
+
+bool
+lh_plan_case_least(LhPlanCase *c, bool types, guint loss)
+{
+    LhRemedies r = { 0 };
+    LhRemedyMenu menu;
+    bool recomputes = false;
+    guint losses = 0;
+
+    lh_remedy_menu(&c->setup, &menu);
+    for (guint i = 0; i < menu.count; i++) {
+        const LhRemedies *adds = &menu.switches[i].adds;
+
+        recomputes = recomputes || adds->modules != 0 || adds->method != 0;
+        losses += adds->loss != 0;
+        if (adds->modules == 0 && adds->method == 0 && (types || !menu.switches[i].types) &&
+            (adds->loss == 0 || losses == loss))
+            lh_remedies_add(&r, adds);
+    }
+    if (recomputes)
+        lh_setup_step_policy(&c->step, c->step.params.shard, LH_CHECKPOINT_LAYER);
+    lh_remedies_apply(&r, &c->step);
+    return loss <= losses;
 }
 
 bool
@@ -133,6 +176,7 @@ lh_plan_point_scenario(const LhPlanSpace *space, guint index)
     lh_scenario_replace(s, "schedule", point->schedule->name);
     lh_scenario_replace(s, "checkpoint", lh_checkpoint_names[point->checkpoint]);
     lh_scenario_replace(s, "shard", lh_shard_names[point->shard]);
+    lh_remedies_replace(&point->remedies, s);
     if (shape->sizes.pipeline > 1)
         lh_scenario_replace(s, "pipeline_schedule", lh_pipeline_order_names[point->order]);
     if (point->chunks > 1) {
@@ -193,9 +237,11 @@ lh_plan_point_text(const LhPlanSpace *space, guint index)
     const LhPlanShape *shape = lh_plan_shape(space, point);
     g_autofree char *schedule = lh_plan_point_schedule(space, index);
     g_autofree char *pipeline = lh_plan_point_pipeline(space, index);
+    g_autofree char *remedies = lh_remedies_text(&point->remedies);
 
-    return g_strdup_printf("tp %u, cp %u, dp %u, pp %s, micro-batches %u x %u, %s, %s, %s",
+    return g_strdup_printf("tp %u, cp %u, dp %u, pp %s, micro-batches %u x %u, %s, %s, %s%s%s",
                            shape->sizes.tensor, shape->sizes.context, shape->sizes.data, pipeline,
                            shape->micro_batches, shape->micro_batch_size, schedule,
-                           lh_checkpoint_names[point->checkpoint], lh_shard_names[point->shard]);
+                           lh_checkpoint_names[lh_plan_point_checkpoint(point)],
+                           lh_shard_names[point->shard], remedies[0] != '\0' ? ", " : "", remedies);
 }

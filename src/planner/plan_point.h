@@ -12,7 +12,8 @@ typedef struct {
     LhSetup setup;
     LhSetupStep step;
     const LhSchedule *schedule;
-    LhBoundCache *calls; /* the space's */
+    LhBoundCache *calls;     /* the space's */
+    const LhSetupStep *from; /* the step of its shape; NULL: not of a space */
 } LhPlanCase;
 
 /* Initialises @c; false with the reason if the point's shape is rejected. */
@@ -24,6 +25,14 @@ void lh_plan_case_of(LhPlanCase *c, const LhPlanSpace *space, guint index, const
 
 /* Changes a case to @point, which must have the same shape, schedule and arrangement. */
 void lh_plan_case_policies(LhPlanCase *c, const LhPlanPoint *point);
+
+/* Changes a case, which has no remedies, to one that takes no more time and memory, whatever loss
+ * is chosen. */
+void lh_plan_case_floor(LhPlanCase *c);
+
+/* Changes it to one that needs no more memory than with any remedies that it may have and loss
+ * @loss of those (LhPlanEstimates); false if there is no such loss. */
+bool lh_plan_case_least(LhPlanCase *c, bool types, guint loss);
 
 /* Checks the sizes of the step. Rejections by schedules are found only when the program is
  * built. */

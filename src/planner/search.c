@@ -14,6 +14,8 @@
 #include "planner/lookahead_pool.h"
 #include "planner/search_pool.h"
 #include "planner/search_rounds.h"
+#include "remedy/ladder.h"
+#include "remedy/remedy_menu.h"
 #include "scenario/setup_simulate.h"
 
 #include <pthread.h>
@@ -36,6 +38,39 @@ search_goes_on(void *data, const LhProgress *at)
     return lh_search_report(data);
 }
 
+/* Least share of a rank's states that stays with the smallest types of the optimizer's: 6 bytes of
+ * 18 for a parameter. */
+#define STATES_KEPT 3
+
+/* Whether a point that does not fit may do so with remedies, by what these can lower at most: the
+ * estimate has the loss that needs least; all but states may go to the host, be recomputed or be
+ * tiled. */
+static bool
+may_climb(const LhPlanSpace *space, guint index, const LhPlanEstimate *estimate)
+{
+    uint64_t least_bytes = estimate->peak_bytes;
+    bool types = false, loss = false, others = false;
+    LhRemedyMenu menu;
+    LhPlanCase c;
+
+    if (!space->remedies ||
+        estimate->states_bytes / (space->types ? STATES_KEPT : 1) > estimate->limit_bytes ||
+        !lh_plan_case_init(&c, space, index, NULL))
+        return false;
+    lh_remedy_menu(&c.setup, &menu);
+    for (guint i = 0; i < menu.count; i++) {
+        types = types || (menu.switches[i].types && space->types);
+        loss = loss || menu.switches[i].adds.loss != 0;
+        others = others || (!menu.switches[i].types && menu.switches[i].adds.loss == 0);
+    }
+    loss = loss && lh_remedy_fast_loss(&c.setup) == 0; /* of which the estimate knows nothing */
+    if (others || loss)
+        least_bytes = estimate->states_bytes;
+    if (types)
+        least_bytes -= estimate->states_bytes - estimate->states_bytes / STATES_KEPT;
+    return menu.count > 0 && !exceeds(least_bytes, estimate->limit_bytes);
+}
+
 static void
 take_estimate(void *data, guint index, const LhPlanEstimate *estimate, const char *reason)
 {
@@ -48,7 +83,8 @@ take_estimate(void *data, guint index, const LhPlanEstimate *estimate, const cha
     } else {
         outcome->time_ps = estimate->time_ps;
         outcome->peak_bytes = estimate->peak_bytes;
-        if (exceeds(estimate->peak_bytes, estimate->limit_bytes))
+        if (exceeds(estimate->peak_bytes, estimate->limit_bytes) &&
+            !may_climb(pool->search->space, index, estimate))
             outcome->state = LH_POINT_UNFIT;
     }
     pthread_mutex_lock(&pool->lock);
@@ -114,6 +150,61 @@ estimate_closely(const LhSearchPool *pool, const LhPlanCase *c, const LhProgram 
         outcome->state = LH_POINT_UNFIT;
 }
 
+/* Looks for remedies of a point that does not fit. */
+static void
+climb(const LhSearchPool *pool, LhPlanCase *c, LhPlanOutcome *outcome)
+{
+    const LhLadder ladder = { .setup = &c->setup,
+                              .schedule = c->schedule,
+                              .limit_bytes = lh_plan_limit_bytes(&c->setup) };
+    g_autoptr(LhProgram) program = NULL;
+    LhRemedies found;
+
+    outcome->state = LH_POINT_UNFIT;
+    if (!lh_ladder_climb(&ladder, pool->search->space->types, &found))
+        return;
+    lh_remedies_apply(&found, &c->step);
+    program = lh_plan_case_program(c, NULL);
+    g_assert(program != NULL); /* the ladder had it */
+    outcome->state = LH_POINT_OPEN;
+    outcome->remedies = found;
+    estimate_closely(pool, c, program, outcome);
+}
+
+/* Whether the point without remedies takes too long, whatever its loss: they would only add to
+ * that. */
+static bool
+is_too_slow(const LhSearchPool *pool, const LhPlanCase *c)
+{
+    LhPlanCase floor = *c;
+    g_autoptr(LhProgram) program = NULL;
+
+    if (pool->cut_ps == LH_TIME_NEVER)
+        return false;
+    floor.setup.step = &floor.step;
+    lh_plan_case_floor(&floor);
+    program = lh_plan_case_program(&floor, NULL);
+    return program != NULL && lh_plan_estimate_chain(&floor, program, pool->cut_ps) >= pool->cut_ps;
+}
+
+/* The close estimate: of the point, or with remedies if it does not fit. */
+static void
+look_closely(const LhSearchPool *pool, LhPlanCase *c, LhPlanOutcome *outcome)
+{
+    if (!exceeds(outcome->peak_bytes, lh_plan_limit_bytes(&c->setup))) {
+        g_autoptr(LhProgram) program = lh_plan_case_program(c, NULL);
+
+        g_assert(program != NULL); /* its quick estimate was not rejected */
+        estimate_closely(pool, c, program, outcome);
+        if (outcome->state != LH_POINT_UNFIT || !pool->search->space->remedies)
+            return;
+    }
+    if (is_too_slow(pool, c))
+        outcome->state = LH_POINT_UNFIT;
+    else
+        climb(pool, c, outcome);
+}
+
 static void
 simulate(LhSearchPool *pool, const LhPlanCase *c, const LhProgram *program, LhLookahead *turn)
 {
@@ -129,7 +220,9 @@ simulate(LhSearchPool *pool, const LhPlanCase *c, const LhProgram *program, LhLo
     g_autoptr(GError) error = NULL;
     g_autoptr(LhSimResult) result = lh_time_range_simulate(&c->setup, program, &hooks, &error);
 
-    if (result != NULL) {
+    if (result != NULL && !lh_host_memory_fits(&result->host_memory)) {
+        outcome->state = LH_POINT_UNFIT;
+    } else if (result != NULL) {
         outcome->state = LH_POINT_RAN;
         outcome->time_ps = result->makespan_ps + overhead_ps;
         outcome->time_error = lh_time_error(&c->setup, result);
@@ -151,12 +244,13 @@ take_turn(void *data, LhLookahead *turn)
 
     if (!lh_search_report(pool) || !lh_plan_case_init(&c, pool->search->space, turn->point, NULL))
         return;
+    if (!turn->outcome.close) {
+        look_closely(pool, &c, &turn->outcome);
+        return;
+    }
     program = lh_plan_case_program(&c, NULL);
-    g_assert(program != NULL); /* its quick estimate was not rejected */
-    if (!turn->outcome.close)
-        estimate_closely(pool, &c, program, &turn->outcome);
-    else
-        simulate(pool, &c, program, turn);
+    g_assert(program != NULL); /* its close estimate was not rejected */
+    simulate(pool, &c, program, turn);
 }
 
 /* ---- points that do not fit ---- */
@@ -216,7 +310,8 @@ count_points(LhSearchPool *pool)
         LhPlanOutcome *outcome = &search->outcomes[i];
 
         if (outcome->state == LH_POINT_OPEN && !search->interrupted)
-            outcome->state = LH_POINT_CUT;
+            outcome->state =
+                exceeds(outcome->peak_bytes, search->limit_bytes) ? LH_POINT_UNFIT : LH_POINT_CUT;
         search->counts[outcome->state]++;
     }
     if (!search->interrupted)

@@ -24,6 +24,14 @@ key_of(const char *cluster, guint point, bool estimated)
     return g_strdup_printf("%s#%u#%d", cluster, point, estimated);
 }
 
+/* Name of the search in a space, of which there are two if nothing fits in the first. Caller
+ * frees. */
+static char *
+name_of(const LhPlanSpace *space)
+{
+    return g_strdup_printf("%s%s", space->cluster, space->types ? " types" : "");
+}
+
 static void
 outcome_free(gpointer data)
 {
@@ -76,7 +84,8 @@ static bool
 recall(void *data, const LhPlanSpace *space, guint index, LhPlanOutcome *outcome)
 {
     const LhSearchLog *points = data;
-    g_autofree char *key = key_of(space->cluster, index, outcome->close);
+    g_autofree char *name = name_of(space);
+    g_autofree char *key = key_of(name, index, outcome->close);
     const LhPlanOutcome *known = g_hash_table_lookup(points->known, key);
 
     if (known == NULL)
@@ -92,14 +101,15 @@ static void
 remember(void *data, const LhPlanSpace *space, guint index, const LhPlanOutcome *outcome)
 {
     LhSearchLog *points = data;
-    g_autofree char *key = key_of(space->cluster, index, is_simulation(outcome));
+    g_autofree char *name = name_of(space);
+    g_autofree char *key = key_of(name, index, is_simulation(outcome));
     g_autofree char *way = NULL;
     g_autofree char *line = NULL;
 
     if (g_hash_table_contains(points->known, key))
         return;
     way = lh_plan_point_text(space, index);
-    line = lh_search_record_text(space->cluster, index, way, outcome);
+    line = lh_search_record_text(name, index, way, outcome);
     lh_append_log_append(points->journal, line);
 }
 

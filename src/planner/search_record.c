@@ -17,6 +17,7 @@ typedef struct {
     uint64_t time_ps, peak_bytes;
     LhTimeError time_error;
     GArray *error_parts; /* of double */
+    char *remedies;      /* as options; NULL: none */
     char *reason;
 } OutcomeLine;
 
@@ -61,6 +62,7 @@ static const LhField outcome_fields[] = {
       .offset = LINE_AT(error_parts),
       .min = LH_ERROR_PARTS,
       .max = LH_ERROR_PARTS },
+    { .name = "remedies", .type = LH_FIELD_STRING, .offset = LINE_AT(remedies) },
     { .name = "reason", .type = LH_FIELD_STRING, .offset = LINE_AT(reason) },
     { .name = NULL },
 };
@@ -79,6 +81,8 @@ lh_search_record_text(const char *cluster, guint point, const char *way,
 {
     const bool ran = outcome->state == LH_POINT_RAN;
     g_autoptr(GArray) parts = ran ? parts_of(outcome) : NULL;
+    g_autofree char *remedies =
+        lh_remedies_any(&outcome->remedies) ? lh_remedies_options(&outcome->remedies) : NULL;
     const OutcomeLine line = {
         .cluster = (char *)(guintptr)cluster,
         .point = point,
@@ -89,6 +93,7 @@ lh_search_record_text(const char *cluster, guint point, const char *way,
         .peak_bytes = outcome->peak_bytes,
         .time_error = ran ? outcome->time_error : (LhTimeError){ NAN, NAN },
         .error_parts = parts,
+        .remedies = remedies,
         .reason = outcome->reason,
     };
 
@@ -97,8 +102,12 @@ lh_search_record_text(const char *cluster, guint point, const char *way,
 
 /* A simulated point must have the parts of its error, a rejected one a reason. */
 static bool
-is_whole(const LhJson *json, const OutcomeLine *line, GError **error)
+is_whole(const LhJson *json, const OutcomeLine *line, LhRemedies *remedies, GError **error)
 {
+    *remedies = (LhRemedies){ 0 };
+    if (line->remedies != NULL && !lh_remedies_parse(line->remedies, remedies))
+        return lh_json_error(json, "remedies", error, "found \"%s\"; allowed: options of memory",
+                             line->remedies);
     if (line->state == LH_POINT_RAN && line->error_parts == NULL)
         return lh_json_error(json, "state", error,
                              "\"error_parts\" is missing for a simulated point");
@@ -113,11 +122,12 @@ lh_search_record_read(const char *name, const char *text, char **cluster, guint 
 {
     g_autoptr(LhJson) json = lh_json_parse(name, text, strlen(text), error);
     OutcomeLine line = { 0 };
+    LhRemedies remedies;
     bool whole;
 
     if (json == NULL || !lh_json_decode(json, outcome_fields, &line, false, error))
         return false;
-    whole = is_whole(json, &line, error);
+    whole = is_whole(json, &line, &remedies, error);
     if (whole) {
         *cluster = g_steal_pointer(&line.cluster);
         *point = (guint)line.point;
@@ -126,6 +136,7 @@ lh_search_record_read(const char *name, const char *text, char **cluster, guint 
                                     .time_ps = (LhTime)line.time_ps,
                                     .peak_bytes = line.peak_bytes,
                                     .time_error = line.time_error,
+                                    .remedies = remedies,
                                     .reason = g_steal_pointer(&line.reason) };
         for (guint i = 0; line.error_parts != NULL && i < LH_ERROR_PARTS; i++)
             outcome->parts.part[i] = g_array_index(line.error_parts, double, i);

@@ -198,6 +198,7 @@ take_in(LhSearchPool *pool, guint index, const LhPlanOutcome *found)
     pool->more.counts[outcome->state]--;
     pool->more.counts[found->state]++;
     *outcome = *found;
+    g_array_index(search->space->points, LhPlanPoint, index).remedies = found->remedies;
     if (memory != NULL)
         memory->remember(memory->data, search->space, index, outcome);
     if (outcome->state == LH_POINT_RAN)

@@ -71,9 +71,9 @@ typedef struct {
     const LhLadder *ladder;
     LhRemedyMenu menu;
     LhTime costs_ps[LH_REMEDY_SWITCHES_MAX];
-    uint32_t types; /* switches that are types */
-    GArray *rungs;  /* of Rung */
-    GArray *unfit;  /* of uint32_t: sets that do not fit */
+    uint32_t types, losses; /* switches that are these */
+    GArray *rungs;          /* of Rung */
+    GArray *unfit;          /* of uint32_t: sets that do not fit */
     GHashTable *known;
     guint tried;
 } Climb;
@@ -89,7 +89,8 @@ rung_of(const Climb *c, uint32_t set)
         if ((set & bit) != 0) {
             rung.cost_ps += c->costs_ps[i];
             rung.types += (c->types & bit) != 0;
-        } else if ((c->types & bit) == 0 && lh_remedy_menu_allows(&c->menu, set | bit)) {
+        } else if (((c->types | c->losses) & bit) == 0 &&
+                   lh_remedy_menu_allows(&c->menu, set | bit)) {
             rung.most = false;
         }
     }
@@ -143,8 +144,10 @@ init_climb(Climb *c, const LhLadder *ladder, bool types)
     lh_remedy_menu(ladder->setup, &c->menu);
     if (!types)
         drop_types(&c->menu);
-    for (guint i = 0; i < c->menu.count; i++)
+    for (guint i = 0; i < c->menu.count; i++) {
+        c->losses |= c->menu.switches[i].adds.loss != 0 ? UINT32_C(1) << i : 0;
         c->types |= c->menu.switches[i].types ? UINT32_C(1) << i : 0;
+    }
     c->rungs = g_array_new(FALSE, FALSE, sizeof(Rung));
     c->unfit = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     c->known = g_hash_table_new(NULL, NULL);
@@ -166,12 +169,14 @@ rung_at(const Climb *c, guint i)
 
 /* ---- the climb ---- */
 
-/* Whether a set is part of one that does not fit. */
+/* Whether a set is part of one with the same loss that does not fit. */
 static bool
 is_in_unfit(const Climb *c, uint32_t set)
 {
     for (guint i = 0; i < c->unfit->len; i++) {
-        if ((set & ~g_array_index(c->unfit, uint32_t, i)) == 0)
+        const uint32_t unfit = g_array_index(c->unfit, uint32_t, i);
+
+        if ((set & ~unfit) == 0 && ((set ^ unfit) & c->losses) == 0)
             return true;
     }
     return false;

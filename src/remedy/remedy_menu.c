@@ -14,7 +14,7 @@ typedef struct {
     const LhSetup *setup;
     const LhStepParams *p;
     LhRemedyMenu *menu;
-    uint32_t modules, methods, offloads; /* switches of these options */
+    uint32_t losses, modules, methods, offloads; /* switches of these options */
 } Making;
 
 /* Whether the scenario gives the option, or recomputation. */
@@ -71,19 +71,16 @@ bit(int number)
 
 /* ---- options ---- */
 
-/* Losses, from the one that keeps most logits. */
 static void
 add_losses(Making *m)
 {
-    int below = -1;
-
     for (int loss = 0; lh_loss_names[loss] != NULL && !is_given(m, LH_REMEDY_LOSS); loss++) {
         const LhRemedies adds = { .loss = (uint8_t)(loss + 1) };
         const LhFrameworkRemedy *remedy =
             lh_framework_remedy(m->setup->framework->remedies, LH_REMEDY_LOSS, lh_loss_names[loss]);
 
         if (remedy != NULL && loss != (int)m->p->loss && is_allowed(m, remedy))
-            below = add(m, &adds, below, false);
+            m->losses |= bit(add(m, &adds, -1, false));
     }
 }
 
@@ -267,10 +264,12 @@ static void
 exclude(LhRemedyMenu *menu, uint32_t of, uint32_t others)
 {
     for (guint i = 0; i < menu->count; i++) {
-        if ((of >> i & 1) != 0)
-            menu->switches[i].excludes |= others;
-        if ((others >> i & 1) != 0)
-            menu->switches[i].excludes |= of;
+        const uint32_t self = UINT32_C(1) << i;
+
+        if ((of & self) != 0)
+            menu->switches[i].excludes |= others & ~self;
+        if ((others & self) != 0)
+            menu->switches[i].excludes |= of & ~self;
     }
 }
 
@@ -293,6 +292,7 @@ lh_remedy_menu(const LhSetup *setup, LhRemedyMenu *menu)
     add_offload(&m);
     add_types(&m);
     offload = lh_framework_remedy(setup->framework->remedies, LH_REMEDY_OFFLOAD, NULL);
+    exclude(menu, m.losses, m.losses);
     exclude(menu, m.modules, m.methods);
     exclude(menu, m.offloads, m.methods);
     if (offload != NULL && offload->no_recomputation)
@@ -327,7 +327,8 @@ bool
 lh_remedy_menu_is_most(const LhRemedyMenu *menu, uint32_t set)
 {
     for (guint i = 0; i < menu->count; i++) {
-        if ((set >> i & 1) == 0 && lh_remedy_menu_allows(menu, set | UINT32_C(1) << i))
+        if ((set >> i & 1) == 0 && menu->switches[i].adds.loss == 0 &&
+            lh_remedy_menu_allows(menu, set | UINT32_C(1) << i))
             return false;
     }
     return true;

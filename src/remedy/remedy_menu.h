@@ -32,7 +32,8 @@ bool lh_remedy_menu_allows(const LhRemedyMenu *menu, uint32_t set);
 /* What a set turns on. */
 LhRemedies lh_remedy_menu_of(const LhRemedyMenu *menu, uint32_t set);
 
-/* Whether no larger set is consistent. */
+/* Whether no larger set is consistent, apart from losses, of which none needs least memory in all
+ * steps. */
 bool lh_remedy_menu_is_most(const LhRemedyMenu *menu, uint32_t set);
 
 /* A loss of the framework that takes less time than the step's, without more flops or traffic; 0:

@@ -37,7 +37,7 @@ typedef struct {
     GPtrArray *set;      /* of char * */
     GPtrArray *clusters; /* of char * */
     uint64_t global_batch_size;
-    bool max_seq_length, min_gpus, pareto;
+    bool max_seq_length, min_gpus, pareto, no_remedies;
     uint64_t top, jobs;
     int bootstrap; /* of lh_controls */
     LhTime deadline_ps;
@@ -107,6 +107,13 @@ static const LhField plan_options[] = {
       .offset = offsetof(PlanOptions, pareto),
       .description =
           "Also find every configuration that no other one beats in both time and memory." },
+    { .name = "no-remedies",
+      .category = LH_ABOUT_SEARCH,
+      .type = LH_FIELD_BOOL,
+      .offset = offsetof(PlanOptions, no_remedies),
+      .description = "Leave configurations that do not fit as they are. By default the search "
+                     "turns on what their framework has to save memory "
+                     "(`longhaul list framework-remedies`), at the least cost in time." },
     { .name = "top",
       .category = LH_ABOUT_SEARCH,
       .type = LH_FIELD_UINT,
@@ -333,6 +340,7 @@ plan(const LhCommandLine *line, const GPtrArray *clusters, const LhPlanWeights *
         .clusters = clusters,
         .config = line->config,
         .sequences = sequences_of(line),
+        .remedies = !o->no_remedies,
         .longest = o->max_seq_length,
         .smallest = o->min_gpus,
         .top = o->top > 0 ? (guint)o->top : TOP_DEFAULT,

@@ -15,13 +15,15 @@
 
 #define FAMILIES_SHOWN 8
 
-char *
-lh_describe_way(const LhPlanSpace *space, guint point)
+/* Describes a configuration with @on turned on. Caller frees. */
+static char *
+way_with(const LhPlanSpace *space, guint point, const LhRemedies *on)
 {
     const LhPlanPoint *p = lh_plan_point(space, point);
     const LhPlanShape *shape = lh_plan_shape(space, p);
     g_autofree char *schedule = lh_plan_point_schedule(space, point);
     g_autofree char *pipeline = lh_plan_point_pipeline(space, point);
+    g_autofree char *remedies = lh_remedies_options(on);
 
     GString *text = g_string_new(NULL);
 
@@ -34,9 +36,18 @@ lh_describe_way(const LhPlanSpace *space, guint point)
                                shape->micro_batch_size);
     if (shape->sizes.context > 1)
         g_string_append_printf(text, ", %s", schedule);
-    g_string_append_printf(text, ", %s, recomputed: %s", lh_shard_names[p->shard],
-                           lh_checkpoint_names[p->checkpoint]);
+    g_string_append_printf(
+        text, ", %s, recomputed: %s", lh_shard_names[p->shard],
+        lh_checkpoint_names[lh_remedies_checkpoint(on, (LhCheckpoint)p->checkpoint)]);
+    if (remedies[0] != '\0')
+        g_string_append_printf(text, ", with %s", remedies);
     return g_string_free(text, FALSE);
+}
+
+char *
+lh_describe_way(const LhPlanSpace *space, guint point)
+{
+    return way_with(space, point, &lh_plan_point(space, point)->remedies);
 }
 
 /* ---- query ---- */
@@ -222,7 +233,7 @@ describe_longest(const LhPlanSpace *space, const LhPlanLongest *longest, GString
 {
     g_autofree char *tokens = lh_format_count(longest->tokens);
     g_autofree char *unit = lh_format_count(longest->unit);
-    g_autofree char *way = lh_describe_way(space, longest->point);
+    g_autofree char *way = way_with(space, longest->point, &longest->on);
     int most = 0;
 
     for (int c = 1; c < LH_CATEGORIES; c++) {
@@ -231,12 +242,16 @@ describe_longest(const LhPlanSpace *space, const LhPlanLongest *longest, GString
     }
     g_string_append_printf(
         out,
-        "The longest sequence that fits has %s tokens, with %s. It is bound by memory: %.4g GiB of "
-        "%.4g GiB, %.4g GiB of it %s; %s more tokens need %.4g GiB.\n",
+        "The longest sequence that fits has %s tokens, with %s. It is bound by memory: %.4g "
+        "GiB of %.4g GiB, %.4g GiB of it %s; %s more tokens ",
         tokens, way, (double)longest->fits.peak_bytes / LH_GIB,
         (double)longest->fits.limit_bytes / LH_GIB,
-        (double)longest->fits.by_category[most] / LH_GIB, lh_category_names[most], unit,
-        (double)longest->beyond.peak_bytes / LH_GIB);
+        (double)longest->fits.by_category[most] / LH_GIB, lh_category_names[most], unit);
+    if (longest->beyond.peak_bytes > longest->beyond.limit_bytes)
+        g_string_append_printf(out, "need %.4g GiB.\n",
+                               (double)longest->beyond.peak_bytes / LH_GIB);
+    else
+        g_string_append(out, "do not fit in the memory of the hosts.\n");
 }
 
 static void
