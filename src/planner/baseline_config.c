@@ -136,7 +136,7 @@ lh_plan_words(const LhConfig *config, const LhPlanSpace *space, guint index)
         .data = shape->sizes.data,
         .pipeline = shape->sizes.pipeline,
         .shard = point->shard,
-        .checkpoint = point->checkpoint,
+        .checkpoint = (int)lh_plan_point_checkpoint(point),
         .recompute = space->setup->step->params.recompute,
         .order = point->order,
         .chunks = point->chunks,
@@ -148,9 +148,25 @@ lh_plan_words(const LhConfig *config, const LhPlanSpace *space, guint index)
         .seq_length = space->setup->params.attention.seq_length,
         .schedule = point->schedule->name,
     };
+    LhRemedies on = point->remedies;
+    GPtrArray *words;
     LhPlanCase c;
 
     if (way.context > 1 && lh_plan_case_init(&c, space, index, NULL))
         take_groups(&c, &way);
-    return lh_config_words(config, &way);
+    if (on.modules != 0)
+        way.recompute = (LhRecompute){ .modules = on.modules };
+    if (on.method != 0)
+        way.recompute =
+            (LhRecompute){ .layers = on.layers, .method = (LhRecomputeMethod)(on.method - 1) };
+    words = lh_config_words(config, &way);
+    on.modules = on.method = 0; /* these are settings of the way */
+    on.layers = 0;
+    if (lh_remedies_any(&on) && shape->setup != NULL) {
+        g_autofree char *more = lh_remedies_words(&on, shape->setup->framework);
+        g_autofree char *remark = g_strdup_printf("to fit in memory, also: %s", more);
+
+        lh_config_remark(config, words, remark);
+    }
+    return words;
 }

@@ -191,6 +191,7 @@ cluster_free(gpointer data)
     lh_bottleneck_free(cluster->bound);
     lh_reliefs_free(cluster->reliefs);
     lh_baseline_config_free(cluster->start);
+    lh_plan_fit_free(cluster->fit);
     g_free(cluster);
 }
 
@@ -207,10 +208,11 @@ threads_of(const LhPlanQuery *query)
     return query->task.jobs > 0 ? query->task.jobs : g_get_num_processors();
 }
 
+/* The space of @scenario. */
 static LhPlanSpace *
-new_space(const Plan *plan, const char *cluster, GError **error)
+new_space(const Plan *plan, const LhScenario *scenario, const char *cluster, GError **error)
 {
-    LhPlanSpace *space = lh_plan_space_new(asked_scenario(plan), cluster, plan->query->sequences,
+    LhPlanSpace *space = lh_plan_space_new(scenario, cluster, plan->query->sequences,
                                            threads_of(plan->query), error);
 
     if (space != NULL)
@@ -254,10 +256,7 @@ fitting_space(const Plan *plan, const LhScenario *scenario, uint32_t gpus, GErro
     if (setup != NULL && lh_plan_is_hopeless(setup, gpus))
         return NULL;
     if (setup != NULL)
-        space = lh_plan_space_new(scenario, NULL, plan->query->sequences, threads_of(plan->query),
-                                  &cause);
-    if (space != NULL)
-        space->remedies = plan->query->remedies;
+        space = new_space(plan, scenario, NULL, &cause);
     if (space != NULL &&
         lh_plan_find_fitting(space, lh_plan_threads(plan->query->task.jobs, space)) != G_MAXUINT)
         return g_steal_pointer(&space);
@@ -309,7 +308,7 @@ add_cluster(Plan *plan, const char *name, GError **error)
 {
     guint tried = 0;
     LhPlanSpace *space = plan->query->smallest ? smallest_space(plan, name, &tried, error)
-                                               : new_space(plan, name, error);
+                                               : new_space(plan, asked_scenario(plan), name, error);
     LhPlanCluster *cluster;
 
     if (space == NULL)
@@ -355,8 +354,8 @@ find_longest(Plan *plan, GError **error)
     plan->longest = lh_scenario_copy(plan->query->scenario);
     lh_scenario_replace(plan->longest, "seq_length", tokens);
     space = new_space(
-        plan, plan->query->clusters != NULL ? g_ptr_array_index(plan->query->clusters, 0) : NULL,
-        error);
+        plan, plan->longest,
+        plan->query->clusters != NULL ? g_ptr_array_index(plan->query->clusters, 0) : NULL, error);
     if (space == NULL)
         return false;
     lh_plan_space_free(cluster->space);
@@ -431,17 +430,6 @@ find_reliefs(Plan *plan, LhPlanCluster *cluster)
         cluster->reliefs = lh_reliefs_of(s, &task);
 }
 
-/* Whether a search ended without a point that fits, but may have some with other types of the
- * optimizer's states. */
-static bool
-fits_nowhere(const LhPlanCluster *cluster)
-{
-    const LhPlanSearch *search = cluster->search;
-
-    return cluster->space->remedies && !cluster->space->types && search->failure == NULL &&
-           !search->interrupted && search->ran->len == 0 && search->counts[LH_POINT_UNFIT] > 0;
-}
-
 static bool
 search_cluster(Plan *plan, LhPlanCluster *cluster, GError **error)
 {
@@ -458,7 +446,7 @@ search_cluster(Plan *plan, LhPlanCluster *cluster, GError **error)
     if (plan->interrupted)
         return true;
     cluster->search = lh_plan_search(cluster->space, &options);
-    if (fits_nowhere(cluster)) {
+    if (lh_plan_search_needs_types(cluster->search)) {
         lh_plan_search_free(cluster->search);
         cluster->space->types = true;
         cluster->search = lh_plan_search(cluster->space, &options);
@@ -473,6 +461,19 @@ search_cluster(Plan *plan, LhPlanCluster *cluster, GError **error)
     return true;
 }
 
+/* Finds what has to be turned on. */
+static void
+find_fit(Plan *plan, LhPlanCluster *cluster)
+{
+    const LhPlanWay *way = lh_plan_best_way(cluster);
+    const LhTask task = task_on(plan, cluster->space);
+
+    cluster->fit = lh_plan_fit_of(cluster->search, way != NULL ? way->point : G_MAXUINT,
+                                  plan->query->fit, &task);
+    if (plan->interrupted)
+        g_clear_pointer(&cluster->fit, lh_plan_fit_free);
+}
+
 /* Completes the answer for a cluster. */
 static void
 finish_cluster(Plan *plan, guint index)
@@ -484,6 +485,8 @@ finish_cluster(Plan *plan, guint index)
         find_bound(plan, cluster);
     if (!plan->interrupted)
         find_reliefs(plan, cluster);
+    if (!plan->interrupted)
+        find_fit(plan, cluster);
     if (!plan->interrupted && plan->query->config != NULL)
         cluster->start = lh_baseline_config_new(plan->query->config, cluster->space);
     if (plan->query->finished != NULL)

@@ -10,6 +10,7 @@
 #include "compare/memory_relief.h"
 #include "planner/baseline_config.h"
 #include "planner/capacity.h"
+#include "planner/fit/fit.h"
 #include "planner/search.h"
 
 #define LH_POINTS_SCHEMA "longhaul.points/1"
@@ -22,6 +23,7 @@ typedef struct {
     const GPtrArray *clusters;  /* of char *: "NAME" or "NAME:NODES"; NULL: the scenario's */
     uint64_t sequences;         /* of a step (the global batch); at least 1 */
     bool remedies;              /* points that do not fit may turn on what their framework has */
+    bool fit;                   /* say for each cluster what has to be turned on */
     bool longest;               /* use the longest sequence that fits, on one cluster */
     bool smallest;              /* use the fewest GPUs of each cluster on which the step fits */
     const LhConfig *config;     /* configuration that the scenario is made from; NULL: none */
@@ -50,6 +52,7 @@ typedef struct {
     LhBottleneck *bound;     /* bottleneck of the fastest; NULL: unknown */
     LhReliefs *reliefs;      /* what would help where nothing fits; NULL: unknown */
     guint relieved;          /* point that `reliefs` are for */
+    LhPlanFit *fit;          /* if requested, or if nothing fits as it is; NULL: none */
     LhBaselineConfig *start; /* the configuration's own way of training; NULL: none */
     bool interrupted;        /* there may be other or faster points that were not evaluated */
 } LhPlanCluster;

@@ -360,6 +360,13 @@ lh_plan_search(const LhPlanSpace *space, const LhPlanSearchOptions *options)
     return search;
 }
 
+bool
+lh_plan_search_needs_types(const LhPlanSearch *search)
+{
+    return search->space->remedies && !search->space->types && search->failure == NULL &&
+           !search->interrupted && search->ran->len == 0 && search->counts[LH_POINT_UNFIT] > 0;
+}
+
 void
 lh_plan_search_free(LhPlanSearch *search)
 {

@@ -65,5 +65,8 @@ LhPlanSearch *lh_plan_search(const LhPlanSpace *space, const LhPlanSearchOptions
 void lh_plan_search_free(LhPlanSearch *search);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhPlanSearch, lh_plan_search_free)
 
+/* Whether nothing fits, but something may with other types of the optimizer's states. */
+bool lh_plan_search_needs_types(const LhPlanSearch *search);
+
 /* Threads for simulations in the space. */
 guint lh_plan_threads(guint jobs, const LhPlanSpace *space);

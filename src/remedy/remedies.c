@@ -91,9 +91,8 @@ lh_remedies_apply(const LhRemedies *r, LhSetupStep *step)
 
 /* ---- as options ---- */
 
-/* The value of @option as text, NULL if it is not turned on. Caller frees. */
-static char *
-value_of(const LhRemedies *r, LhRemedyOption option)
+char *
+lh_remedies_value(const LhRemedies *r, LhRemedyOption option)
 {
     switch (option) {
     case LH_REMEDY_LOSS:
@@ -126,7 +125,7 @@ lh_remedies_replace(const LhRemedies *r, LhScenario *s)
         lh_scenario_replace(s, "checkpoint",
                             lh_checkpoint_names[lh_remedies_checkpoint(r, LH_CHECKPOINT_NONE)]);
     for (int option = 0; option < LH_REMEDY_OPTIONS; option++) {
-        g_autofree char *value = value_of(r, (LhRemedyOption)option);
+        g_autofree char *value = lh_remedies_value(r, (LhRemedyOption)option);
 
         if (value != NULL)
             lh_scenario_replace(s, lh_remedy_option_names[option], value);
@@ -159,7 +158,7 @@ lh_remedies_part(const LhRemedies *r, LhRemedyOption option, LhRemedies *part)
 static char *
 option_text(const LhRemedies *r, LhRemedyOption option)
 {
-    g_autofree char *value = value_of(r, option);
+    g_autofree char *value = lh_remedies_value(r, option);
     GString *text = g_string_new(NULL);
 
     g_string_append_printf(text, "--%s %s", lh_remedy_option_names[option], value);
@@ -202,7 +201,7 @@ lh_remedies_text(const LhRemedies *r)
     GString *text = g_string_new(NULL);
 
     for (int option = 0; option < LH_REMEDY_OPTIONS; option++) {
-        g_autofree char *value = value_of(r, (LhRemedyOption)option);
+        g_autofree char *value = lh_remedies_value(r, (LhRemedyOption)option);
 
         if (value == NULL)
             continue;
@@ -224,7 +223,7 @@ static char *
 option_words(const LhRemedies *r, LhRemedyOption option, const LhFramework *framework)
 {
     const bool list = option == LH_REMEDY_MODULES || option == LH_REMEDY_OFFLOAD;
-    g_autofree char *value = value_of(r, option);
+    g_autofree char *value = lh_remedies_value(r, option);
     const LhFrameworkRemedy *known =
         lh_framework_remedy(framework->remedies, option, list ? NULL : value);
     g_auto(GStrv) parts = known != NULL ? g_strsplit(known->words, "{}", 2) : NULL;

@@ -39,6 +39,9 @@ void lh_remedies_replace(const LhRemedies *r, LhScenario *scenario);
 /* The one for @option alone; false if it is not turned on. */
 bool lh_remedies_part(const LhRemedies *r, LhRemedyOption option, LhRemedies *part);
 
+/* The value of @option as text; NULL if it is not turned on. Caller frees. */
+char *lh_remedies_value(const LhRemedies *r, LhRemedyOption option);
+
 /* As options: "--loss fused --cpu-offloading-num-layers all"; "" for none. Caller frees. */
 char *lh_remedies_options(const LhRemedies *r);
 

@@ -162,3 +162,15 @@ lh_remedy_costs(const LhSetup *setup, const LhSchedule *schedule, const LhRemedy
     }
     return true;
 }
+
+bool
+lh_remedy_cost(const LhSetup *setup, const LhSchedule *schedule, const LhRemedies *r,
+               LhTime *cost_ps)
+{
+    static const LhRemedies none = { 0 };
+    Small small;
+    Times plain;
+
+    init_small(&small, setup, schedule);
+    return time_of(&small, &none, &plain) && cost_of(&small, &plain, r, cost_ps);
+}

@@ -13,3 +13,7 @@
  * False if there is no such step. */
 bool lh_remedy_costs(const LhSetup *setup, const LhSchedule *schedule, const LhRemedyMenu *menu,
                      LhTime *costs_ps);
+
+/* What @r costs alone: one option. */
+bool lh_remedy_cost(const LhSetup *setup, const LhSchedule *schedule, const LhRemedies *r,
+                    LhTime *cost_ps);

@@ -37,7 +37,7 @@ typedef struct {
     GPtrArray *set;      /* of char * */
     GPtrArray *clusters; /* of char * */
     uint64_t global_batch_size;
-    bool max_seq_length, min_gpus, pareto, no_remedies;
+    bool max_seq_length, min_gpus, pareto, no_remedies, fit;
     uint64_t top, jobs;
     int bootstrap; /* of lh_controls */
     LhTime deadline_ps;
@@ -107,6 +107,14 @@ static const LhField plan_options[] = {
       .offset = offsetof(PlanOptions, pareto),
       .description =
           "Also find every configuration that no other one beats in both time and memory." },
+    { .name = "fit",
+      .category = LH_ABOUT_SEARCH,
+      .type = LH_FIELD_BOOL,
+      .offset = offsetof(PlanOptions, fit),
+      .description =
+          "Also print, for each cluster, what its fastest configuration has to turn on to fit in "
+          "memory: the peak before and after each, and the time lost. Printed in any case if "
+          "nothing fits as it is." },
     { .name = "no-remedies",
       .category = LH_ABOUT_SEARCH,
       .type = LH_FIELD_BOOL,
@@ -241,6 +249,8 @@ check_question(const LhCommandLine *line, GError **error)
                             "find the longest that fits");
     if (o->figure != NULL && !o->pareto)
         return usage(error, "--figure draws the configurations found by --pareto; give both");
+    if (o->fit && o->no_remedies)
+        return usage(error, "--fit says what has to be turned on; remove --no-remedies");
     if (o->min_gpus && s->ranks != 0)
         return usage(error, "--min-gpus finds the number of GPUs; remove --ranks");
     return true;
@@ -341,6 +351,7 @@ plan(const LhCommandLine *line, const GPtrArray *clusters, const LhPlanWeights *
         .config = line->config,
         .sequences = sequences_of(line),
         .remedies = !o->no_remedies,
+        .fit = o->fit,
         .longest = o->max_seq_length,
         .smallest = o->min_gpus,
         .top = o->top > 0 ? (guint)o->top : TOP_DEFAULT,

@@ -88,6 +88,58 @@ static const LhField word_fields[] = {
     { .name = NULL },
 };
 
+/* What has to be turned on. */
+typedef struct {
+    char *options, *words;
+    uint64_t before_bytes, after_bytes;
+    int largest;
+    uint64_t largest_bytes;
+    double lost_s; /* nocheck:unit: seconds */
+} FitStep;
+
+static const LhField fit_step_fields[] = {
+    LH_FIELD_ROW(STRING, FitStep, options, "options", ALWAYS, .description = "As options."),
+    LH_FIELD_ROW(STRING, FitStep, words, "words", ALWAYS,
+                 .description = "In the framework's words."),
+    LH_FIELD_ROW(UINT, FitStep, before_bytes, "peak_bytes_before", ALWAYS,
+                 .description = "Peak memory of a rank before it."),
+    LH_FIELD_ROW(CHOICE, FitStep, largest, "largest", ALWAYS, .choices = lh_category_names,
+                 .description = "Largest category of that peak."),
+    LH_FIELD_ROW(UINT, FitStep, largest_bytes, "largest_bytes", ALWAYS,
+                 .description = "Bytes of that category."),
+    LH_FIELD_ROW(UINT, FitStep, after_bytes, "peak_bytes_after", ALWAYS,
+                 .description = "Peak memory of a rank after it."),
+    LH_FIELD_ROW(DOUBLE, FitStep, lost_s, "lost_s", ALWAYS, .min = -1e18, .max = 1e18,
+                 .description = "Time that a step takes longer; negative: less."),
+    { .name = NULL },
+};
+
+typedef struct {
+    char *way;
+    bool fits;
+    uint64_t peak_bytes, usable_bytes;
+    double iteration_s;
+    GArray *steps; /* of FitStep */
+} Fit;
+
+static const LhField fit_fields[] = {
+    LH_FIELD_ROW(STRING, Fit, way, "way", ALWAYS,
+                 .description = "The configuration: the fastest; if none fits, that closest to "
+                                "fitting, with all that it can turn on."),
+    LH_FIELD_ROW(BOOL, Fit, fits, "fits", ALWAYS, .description = "Whether it fits in the end."),
+    LH_FIELD_ROW(UINT, Fit, peak_bytes, "peak_bytes", ALWAYS,
+                 .description = "Peak memory of a rank as it is."),
+    LH_FIELD_ROW(UINT, Fit, usable_bytes, "usable_bytes", ALWAYS,
+                 .description = "Memory available to a rank."),
+    LH_FIELD_ROW(DOUBLE, Fit, iteration_s, "iteration_s", ALWAYS, .max = -1,
+                 .description = "Time of a step as it is, with enough memory assumed."),
+    LH_FIELD_ROW(ARRAY, Fit, steps, "turn_on", ALWAYS, .fields = fit_step_fields,
+                 .element_size = sizeof(FitStep),
+                 .description = "What has to be turned on, in the order of bytes freed for a "
+                                "second lost; empty: nothing."),
+    { .name = NULL },
+};
+
 typedef struct {
     char *cluster, *device;
     LhLinkValues links;
@@ -97,6 +149,7 @@ typedef struct {
     GArray *best, *front;          /* of LhPlanWayValues */
     GArray *what_ifs;              /* of LhWhatIfValues */
     GArray *refused, *misses;      /* of Refusal, of Miss */
+    Fit *fit;                      /* owned; NULL: none */
     const LhReliefs *reliefs;      /* borrowed; NULL: none */
     const LhBaselineConfig *start; /* likewise */
     GPtrArray *words;              /* of LhConfigWord *; NULL: there is no configuration */
@@ -133,6 +186,9 @@ static const LhField cluster_fields[] = {
                  .element_size = sizeof(Miss),
                  .description = "Configurations closest to fitting in memory."),
     LH_RELIEF_ROW(Cluster, reliefs),
+    LH_FIELD_ROW(POINTER, Cluster, fit, "fit", IF_ANY, .fields = fit_fields,
+                 .description = "With --fit, or if nothing fits as it is: what has to be turned "
+                                "on."),
     LH_FIELD_ROW(POINTER, Cluster, start, "as_configured", IF_ANY, .fields = start_fields,
                  .description = "The file's own configuration."),
     LH_FIELD_ROW(POINTERS, Cluster, words, "best_in_words", IF_ANY, .fields = word_fields,
@@ -248,6 +304,41 @@ fill_start(Cluster *c, const Plan *plan, const LhPlanCluster *cluster)
                             : g_ptr_array_new();
 }
 
+/* Caller frees. */
+static Fit *
+make_fit(const LhPlanCluster *cluster)
+{
+    const LhPlanFit *of = cluster->fit;
+    const LhPlanPoint *point;
+    Fit *fit;
+
+    if (of == NULL)
+        return NULL;
+    point = lh_plan_point(cluster->space, of->point);
+    fit = g_new(Fit, 1);
+    *fit = (Fit){ .way = lh_plan_point_text(cluster->space, of->point),
+                  .fits = of->fits,
+                  .peak_bytes = of->peak.bytes,
+                  .usable_bytes = of->limit_bytes,
+                  .iteration_s = of->as_is_s,
+                  .steps = g_array_new(FALSE, FALSE, sizeof(FitStep)) };
+    for (guint i = 0; i < of->steps->len; i++) {
+        const LhFitStep *step = &g_array_index(of->steps, LhFitStep, i);
+        const int largest = lh_fit_largest(&step->before);
+        const LhSetup *setup = lh_plan_shape(cluster->space, point)->setup;
+        const FitStep said = { .options = lh_remedies_options(&step->adds),
+                               .words = lh_remedies_words(&step->adds, setup->framework),
+                               .before_bytes = step->before.bytes,
+                               .largest = largest,
+                               .largest_bytes = step->before.by_category[largest],
+                               .after_bytes = step->after.bytes,
+                               .lost_s = step->lost_s };
+
+        g_array_append_val(fit->steps, said);
+    }
+    return fit;
+}
+
 static Cluster
 make_cluster(const Plan *plan, guint index)
 {
@@ -266,6 +357,7 @@ make_cluster(const Plan *plan, guint index)
         .refused = find_refusals(cluster->search),
         .misses = find_misses(cluster->search),
         .reliefs = cluster->reliefs,
+        .fit = make_fit(cluster),
     };
 
     fill_start(&c, plan, cluster);
@@ -461,8 +553,14 @@ make_document(const Plan *plan, const LhStamp *stamp)
 static void
 document_clear(PlanDocument *document)
 {
-    for (guint i = 0; i < document->clusters->len; i++)
-        g_clear_pointer(&g_array_index(document->clusters, Cluster, i).words, g_ptr_array_unref);
+    for (guint i = 0; i < document->clusters->len; i++) {
+        Cluster *cluster = &g_array_index(document->clusters, Cluster, i);
+
+        g_clear_pointer(&cluster->words, g_ptr_array_unref);
+        if (cluster->fit != NULL)
+            lh_json_clear(fit_fields, cluster->fit);
+        g_clear_pointer(&cluster->fit, g_free);
+    }
     lh_json_clear(lh_plan_fields, document);
     lh_document_head_clear(&document->head);
 }

@@ -79,6 +79,21 @@ const LhField lh_plan_way_fields[] = {
         .description = "Recomputation."),
     WAY(CHOICE, shard, "shard", ALWAYS, .choices = lh_shard_names,
         .description = "Sharding of weights, gradients and optimizer states."),
+    WAY(STRING, loss, "loss", OR_NULL,
+        .description = "Value of --loss that the search turned on since the step does not fit "
+                       "without; null: as it is without. So are the next eight."),
+    WAY(STRING, tiled_mlp, "tiled_mlp", OR_NULL, .description = "Likewise."),
+    WAY(STRING, recompute_modules, "recompute_modules", OR_NULL, .description = "Likewise."),
+    WAY(STRING, recompute_method, "recompute_method", OR_NULL, .description = "Likewise."),
+    WAY(UINT, recompute_num_layers, "recompute_num_layers", OR_NULL, .min = 1, .max = -1,
+        .description = "Likewise."),
+    WAY(STRING, cpu_offloading_num_layers, "cpu_offloading_num_layers", OR_NULL,
+        .description = "Likewise."),
+    WAY(STRING, exp_avg_dtype, "exp_avg_dtype", OR_NULL, .description = "Likewise."),
+    WAY(STRING, main_params_dtype, "main_params_dtype", OR_NULL, .description = "Likewise."),
+    WAY(STRING, main_grads_dtype, "main_grads_dtype", OR_NULL, .description = "Likewise."),
+    WAY(STRING, remedies, "remedies", OR_NULL,
+        .description = "These options in the framework's words; null: none."),
     WAY(STRING, framework, "framework", OR_NULL, .description = "Training framework of the step."),
     WAY(DOUBLE, iteration_s, "iteration_s", ALWAYS, .max = -1, .description = "Time of a step."),
     WAY(DOUBLE, time_error, "time_error", OR_NULL, .max = -1,
@@ -135,9 +150,30 @@ fill_sizes(LhPlanWayValues *v, const LhPlanSpace *space, guint point)
     v->micro_batch_size = shape->micro_batch_size;
     v->num_micro_batches = shape->micro_batches;
     v->schedule = lh_plan_point_schedule(space, point);
-    v->checkpoint = (int)p->checkpoint;
+    v->checkpoint = (int)lh_plan_point_checkpoint(p);
     v->shard = (int)p->shard;
     v->framework = shape->setup != NULL ? g_strdup(shape->setup->framework->name) : NULL;
+}
+
+static void
+fill_remedies(LhPlanWayValues *v, const LhPlanSpace *space, guint point)
+{
+    const LhPlanPoint *p = lh_plan_point(space, point);
+    const LhPlanShape *shape = lh_plan_shape(space, p);
+    const LhRemedies *r = &p->remedies;
+
+    v->loss = lh_remedies_value(r, LH_REMEDY_LOSS);
+    v->tiled_mlp = lh_remedies_value(r, LH_REMEDY_TILED_MLP);
+    v->recompute_modules = lh_remedies_value(r, LH_REMEDY_MODULES);
+    v->recompute_method = lh_remedies_value(r, LH_REMEDY_METHOD);
+    v->recompute_num_layers = r->layers > 0 ? r->layers : LH_FIELD_NO_UINT;
+    v->cpu_offloading_num_layers = lh_remedies_value(r, LH_REMEDY_OFFLOAD);
+    v->exp_avg_dtype = lh_remedies_value(r, LH_REMEDY_MOMENTS);
+    v->main_params_dtype = lh_remedies_value(r, LH_REMEDY_PARAMS);
+    v->main_grads_dtype = lh_remedies_value(r, LH_REMEDY_GRADS);
+    v->remedies = lh_remedies_any(r) && shape->setup != NULL
+                      ? lh_remedies_words(r, shape->setup->framework)
+                      : NULL;
 }
 
 static void
@@ -182,6 +218,7 @@ lh_plan_way_values(const LhPlanAnswer *answer, const LhPlanWeights *weights, gui
     };
 
     fill_sizes(&v, of->space, way->point);
+    fill_remedies(&v, of->space, way->point);
     fill_answer(&v, of->space, way);
     fill_bill(&v, &bill);
     return v;

@@ -51,6 +51,10 @@ typedef struct {
     char *schedule;
     int checkpoint;
     int shard;
+    char *loss, *tiled_mlp, *recompute_modules, *recompute_method;
+    uint64_t recompute_num_layers;
+    char *cpu_offloading_num_layers, *exp_avg_dtype, *main_params_dtype, *main_grads_dtype;
+    char *remedies;
     char *framework;
     double iteration_s;
     double time_error;

@@ -5,6 +5,7 @@
 
 typedef struct {
     char *schedule, *checkpoint, *shard, *pipeline_schedule;
+    char *remedies; /* NULL: none */
     uint64_t tensor, context, data, pipeline, chunks, micro_batch, micro_batches;
     double iteration_s, peak_bytes;
 } Way;
@@ -20,6 +21,10 @@ static const LhField way_fields[] = {
     LH_OUTCOME_STRING(Way, checkpoint, "checkpoint"),
     LH_OUTCOME_STRING(Way, shard, "shard"),
     LH_OUTCOME_STRING(Way, pipeline_schedule, "pipeline_schedule"),
+    { .name = "remedies",
+      .type = LH_FIELD_STRING,
+      .offset = offsetof(Way, remedies),
+      .flags = LH_FIELD_OR_NULL },
     SIZE(tensor, "tensor_model_parallel_size"),
     SIZE(context, "context_parallel_size"),
     SIZE(data, "data_parallel_size"),
@@ -97,13 +102,13 @@ static const LhField plan_fields[] = {
 static char *
 way_name(const Cluster *cluster, const Way *way)
 {
-    return g_strdup_printf("%s: %s, TP %" G_GUINT64_FORMAT ", CP %" G_GUINT64_FORMAT
-                           ", DP %" G_GUINT64_FORMAT ", PP %" G_GUINT64_FORMAT
-                           " x %" G_GUINT64_FORMAT " %s, %" G_GUINT64_FORMAT " x %" G_GUINT64_FORMAT
-                           " sequences, %s, %s",
-                           cluster->cluster, way->schedule, way->tensor, way->context, way->data,
-                           way->pipeline, way->chunks, way->pipeline_schedule, way->micro_batches,
-                           way->micro_batch, way->checkpoint, way->shard);
+    return g_strdup_printf(
+        "%s: %s, TP %" G_GUINT64_FORMAT ", CP %" G_GUINT64_FORMAT ", DP %" G_GUINT64_FORMAT
+        ", PP %" G_GUINT64_FORMAT " x %" G_GUINT64_FORMAT " %s, %" G_GUINT64_FORMAT
+        " x %" G_GUINT64_FORMAT " sequences, %s, %s%s%s",
+        cluster->cluster, way->schedule, way->tensor, way->context, way->data, way->pipeline,
+        way->chunks, way->pipeline_schedule, way->micro_batches, way->micro_batch, way->checkpoint,
+        way->shard, way->remedies != NULL ? ", " : "", way->remedies != NULL ? way->remedies : "");
 }
 
 static void

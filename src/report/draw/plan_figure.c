@@ -17,7 +17,7 @@ append_front(GString *data, const LhPlanCluster *cluster, unsigned *policies)
 
     for (guint i = 0; i < front->len; i++) {
         const LhPlanWay *way = &g_array_index(front, LhPlanWay, i);
-        const int policy = lh_plan_point(cluster->space, way->point)->checkpoint;
+        const int policy = (int)lh_plan_point_checkpoint(lh_plan_point(cluster->space, way->point));
 
         lh_text_append(data, way->iteration_s);
         lh_text_append(data, (double)way->peak_bytes / LH_GIB);

@@ -74,6 +74,18 @@ append_cluster(const LhPlanPage *p, guint index, GString *out)
     lh_page_words(out, words->str);
 }
 
+/* What the clusters have to turn on. */
+static void
+append_fits(const LhPlanPage *p, GString *out)
+{
+    LhTable *fits = lh_describe_fits(p->answer);
+
+    if (fits == NULL)
+        return;
+    lh_page_section(out, "What has to be turned on to fit in memory");
+    lh_page_table(out, fits, "In the order of bytes freed for a second lost");
+}
+
 static void
 append_constants(const LhPlanPage *p, GString *out)
 {
@@ -140,6 +152,7 @@ lh_plan_page(const LhPlanPage *p, GString *out, GError **error)
         return false;
     for (guint i = 0; i < p->answer->clusters->len; i++)
         append_cluster(p, i, out);
+    append_fits(p, out);
     if (!append_looks(p, out, error))
         return false;
     append_constants(p, out);

@@ -416,12 +416,42 @@ lh_describe_plan_head(const LhPlanQuery *query, const LhPlanAnswer *answer, LhFo
     lh_table_words(format, out, from);
 }
 
+/* What the clusters have to turn on, of which configuration. */
+static void
+print_fits(const LhPlanAnswer *answer, LhFormat format, GString *out)
+{
+    g_autoptr(LhTable) table = lh_describe_fits(answer);
+    gsize from;
+
+    if (table == NULL)
+        return;
+    from = out->len;
+    g_string_append_c(out, '\n');
+    for (guint i = 0; i < answer->clusters->len; i++) {
+        const LhPlanCluster *cluster = lh_plan_cluster_at(answer, i);
+        static const LhRemedies none = { 0 };
+        g_autofree char *way = NULL;
+
+        if (cluster->fit == NULL)
+            continue;
+        way = way_with(cluster->space, cluster->fit->point, &none);
+        g_string_append_printf(
+            out,
+            "%s: to %s %.4g GiB, %s turns on, in the order of bytes freed for a second lost:\n",
+            cluster->space->cluster, cluster->fit->fits ? "fit into" : "come closest to",
+            (double)cluster->fit->limit_bytes / LH_GIB, way);
+    }
+    lh_table_words(format, out, from);
+    lh_table_print(table, format, out);
+}
+
 void
 lh_describe_plan_end(const LhPlanAnswer *answer, const LhPlanWeights *weights, LhFormat format,
                      GString *out)
 {
     if (answer->clusters->len > 1)
         print_clusters(answer, weights, format, out);
+    print_fits(answer, format, out);
     if (answer->interrupted)
         g_string_append(out, "\nInterrupted: these are the results so far; configurations that "
                              "were not evaluated may be faster.\n");

@@ -10,17 +10,33 @@
 
 /* Optional columns. */
 typedef struct {
-    bool pipeline, batches, days, cost, power;
+    bool pipeline, batches, remedies, days, cost, power;
     bool bars;           /* times have error bars */
     double memory_error; /* 0: peaks have no error bar */
 } MoreColumns;
 
+/* Whether a configuration has remedies, among the fastest or on the Pareto front. */
+static bool
+has_remedies(const LhPlanCluster *cluster, bool front)
+{
+    const GArray *ran = cluster->search->ran;
+
+    for (guint i = 0; i < (front ? ran->len : cluster->ways->len); i++) {
+        if (lh_remedies_any(&lh_plan_point(cluster->space, g_array_index(ran, guint, i))->remedies))
+            return true;
+    }
+    return false;
+}
+
 static MoreColumns
-columns_of(const LhPlanWeights *weights, const LhPlanQuery *query, const LhPlanSpace *space,
+columns_of(const LhPlanWeights *weights, const LhPlanQuery *query, const LhPlanCluster *of,
            guint cluster)
 {
+    const LhPlanSpace *space = of->space;
+
     return (MoreColumns){ .pipeline = space->pipelines,
                           .batches = query->sequences > 1,
+                          .remedies = has_remedies(of, query->front),
                           .days = weights->tokens > 0,
                           .cost = weights->prices[cluster].per_gpu_hour > 0,
                           .power = weights->prices[cluster].watts > 0,
@@ -59,7 +75,20 @@ new_table(MoreColumns columns)
         lh_table_column(table, "cost", "cost of", "1e9 tokens", true);
     if (columns.power)
         lh_table_column(table, "kwh", "kWh of", "1e9 tokens", true);
+    if (columns.remedies)
+        lh_table_column(table, "remedies", "turned on", "framework's words", false);
     return table;
+}
+
+/* What is turned on, in the framework's words. */
+static void
+add_remedies_cell(LhTable *table, const LhPlanPoint *point, const LhPlanShape *shape)
+{
+    g_autofree char *words = lh_remedies_any(&point->remedies)
+                                 ? lh_remedies_words(&point->remedies, shape->setup->framework)
+                                 : g_strdup("-");
+
+    lh_table_cell(table, words, NULL);
 }
 
 static void
@@ -95,7 +124,7 @@ add_way_row(LhTable *table, MoreColumns columns, const LhPlanSpace *space, const
     if (columns.batches)
         lh_table_cell_printf(table, "%u x %u", shape->micro_batches, shape->micro_batch_size);
     lh_table_cell(table, schedule, NULL);
-    lh_table_cell(table, lh_checkpoint_names[p->checkpoint], NULL);
+    lh_table_cell(table, lh_checkpoint_names[lh_plan_point_checkpoint(p)], NULL);
     lh_table_cell(table, lh_shard_names[p->shard], NULL);
     lh_table_cell_printf(table, "%.0f", way->tokens_per_s);
     lh_cell_percent(table, way->mfu);
@@ -106,6 +135,8 @@ add_way_row(LhTable *table, MoreColumns columns, const LhPlanSpace *space, const
     else
         lh_table_cell(table, "-", "");
     add_bill_cells(table, columns, bill);
+    if (columns.remedies)
+        add_remedies_cell(table, p, shape);
 }
 
 LhTable *
@@ -114,7 +145,7 @@ lh_describe_ways(const LhPlanQuery *query, const LhPlanAnswer *answer, const LhP
 {
     const LhPlanCluster *cluster = lh_plan_cluster_at(answer, index);
     const LhPlanWay *best = lh_plan_best_way(cluster);
-    const MoreColumns columns = columns_of(weights, query, cluster->space, index);
+    const MoreColumns columns = columns_of(weights, query, cluster, index);
     LhTable *table = new_table(columns);
 
     for (guint i = 0; i < cluster->ways->len; i++) {
@@ -132,7 +163,7 @@ lh_describe_front(const LhPlanQuery *query, const LhPlanAnswer *answer,
 {
     const LhPlanCluster *cluster = lh_plan_cluster_at(answer, index);
     const LhPlanWay *best = lh_plan_best_way(cluster);
-    const MoreColumns columns = columns_of(weights, query, cluster->space, index);
+    const MoreColumns columns = columns_of(weights, query, cluster, index);
     g_autoptr(GArray) front = lh_plan_front(cluster);
     LhTable *table = new_table(columns);
 
@@ -214,5 +245,62 @@ lh_describe_clusters(const LhPlanAnswer *answer, const LhPlanWeights *weights)
 
     for (guint i = 0; i < answer->clusters->len; i++)
         add_cluster_row(table, answer, weights, i, best != NULL ? best->tokens_per_s : 0);
+    return table;
+}
+
+/* ---- what has to be turned on ---- */
+
+static void
+add_fit_row(LhTable *table, const LhPlanCluster *cluster, const LhRemedies *adds,
+            const LhLadderPeak *before, const LhLadderPeak *after, double lost_s)
+{
+    const LhPlanSpace *space = cluster->space;
+    const LhSetup *setup = lh_plan_shape(space, lh_plan_point(space, cluster->fit->point))->setup;
+    g_autofree char *options = adds == NULL ? g_strdup("nothing") : lh_remedies_options(adds);
+    g_autofree char *words =
+        adds == NULL ? g_strdup("-") : lh_remedies_words(adds, setup->framework);
+    const int largest = lh_fit_largest(before);
+
+    lh_table_row(table);
+    lh_table_cell(table, space->cluster, NULL);
+    lh_table_cell(table, options, NULL);
+    lh_table_cell(table, words, NULL);
+    lh_table_cell_printf(table, "%.1f", (double)before->bytes / LH_GIB);
+    lh_table_cell_printf(table, "%s (%.1f)", lh_category_names[largest],
+                         (double)before->by_category[largest] / LH_GIB);
+    lh_table_cell_printf(table, "%.1f", (double)after->bytes / LH_GIB);
+    lh_table_cell_printf(table, "%.4g", lost_s);
+    lh_table_cell(table, after->fits ? "yes" : "no", NULL);
+}
+
+LhTable *
+lh_describe_fits(const LhPlanAnswer *answer)
+{
+    LhTable *table = lh_table_new();
+    guint fits = 0;
+
+    lh_table_column(table, "cluster", "cluster", NULL, false);
+    lh_table_column(table, "options", "turn on", NULL, false);
+    lh_table_column(table, "words", "framework's words", NULL, false);
+    lh_table_column(table, "before", "before", "GiB", true);
+    lh_table_column(table, "largest", "largest there", "GiB", false);
+    lh_table_column(table, "after", "after", "GiB", true);
+    lh_table_column(table, "lost", "time lost", "s", true);
+    lh_table_column(table, "fits", "fits", NULL, false);
+    for (guint i = 0; i < answer->clusters->len; i++) {
+        const LhPlanCluster *cluster = lh_plan_cluster_at(answer, i);
+        const LhPlanFit *fit = cluster->fit;
+
+        fits += fit != NULL;
+        if (fit != NULL && fit->steps->len == 0)
+            add_fit_row(table, cluster, NULL, &fit->peak, &fit->peak, 0);
+        for (guint k = 0; fit != NULL && k < fit->steps->len; k++) {
+            const LhFitStep *step = &g_array_index(fit->steps, LhFitStep, k);
+
+            add_fit_row(table, cluster, &step->adds, &step->before, &step->after, step->lost_s);
+        }
+    }
+    if (fits == 0)
+        g_clear_pointer(&table, lh_table_free);
     return table;
 }

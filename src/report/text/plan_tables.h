@@ -17,3 +17,6 @@ LhTable *lh_describe_front(const LhPlanQuery *query, const LhPlanAnswer *answer,
 
 /* Table of the fastest configuration on each cluster. Caller frees. */
 LhTable *lh_describe_clusters(const LhPlanAnswer *answer, const LhPlanWeights *weights);
+
+/* What each cluster has to turn on to fit; NULL: unknown for all. Caller frees. */
+LhTable *lh_describe_fits(const LhPlanAnswer *answer);
