@@ -2,6 +2,8 @@
 #include "compare/memory_relief.h"
 
 #include "program/live.h"
+#include "remedy/ladder.h"
+#include "remedy/remedy_menu.h"
 #include "scenario/setting.h"
 #include "scenario/setup_simulate.h"
 #include "scenario/setup_weights.h"
@@ -236,6 +238,51 @@ consider_tiles(Relief *r)
                  chunked);
 }
 
+/* Records what a remedy of the framework does, if there is such a step. */
+static void
+try_remedy(Relief *r, LhReliefKind kind, const LhRemedies *adds)
+{
+    const LhLadder ladder = { r->setup, g_ptr_array_index(r->setup->schedules, 0),
+                              r->reliefs->limit_bytes };
+    LhLadderPeak peak;
+    LhRelief *relief;
+
+    r->interrupted = r->interrupted || !lh_task_tell(r->task, &(LhProgress){ .what = "memory" });
+    if (r->interrupted || !lh_ladder_peak(&ladder, adds, &peak))
+        return;
+    relief = g_new(LhRelief, 1);
+    *relief = (LhRelief){ .kind = kind,
+                          .options = lh_remedies_options(adds),
+                          .peak_bytes = peak.bytes,
+                          .fits = peak.fits };
+    g_ptr_array_add(r->reliefs->tried, relief);
+}
+
+/* What else the framework has: modules to recompute one by one, offload of as many layers as
+ * possible, types of the optimizer's states. */
+static void
+consider_framework(Relief *r)
+{
+    LhRemedies offload = { 0 };
+    LhRemedyMenu menu;
+
+    lh_remedy_menu(r->setup, &menu);
+    for (guint i = 0; i < menu.count; i++) {
+        const LhRemedies *adds = &menu.switches[i].adds;
+
+        if (adds->offload != 0)
+            offload = *adds; /* the last is the largest number */
+        else if (adds->modules != 0 && adds->modules != LH_RECOMPUTE_BIT(CORE_ATTN))
+            try_remedy(r, LH_RELIEF_MODULES, adds);
+    }
+    if (offload.offload != 0)
+        try_remedy(r, LH_RELIEF_OFFLOAD, &offload);
+    for (guint i = 0; i < menu.count; i++) {
+        if (menu.switches[i].types)
+            try_remedy(r, LH_RELIEF_TYPES, &menu.switches[i].adds);
+    }
+}
+
 /* More micro-batches of the same sequences. */
 static void
 consider_micro_batches(Relief *r)
@@ -387,6 +434,7 @@ find_reliefs(const LhScenario *scenario, bool fits, const LhTask *task)
     if (setup->step != NULL) {
         consider_policies(&r);
         consider_tiles(&r);
+        consider_framework(&r);
         consider_micro_batches(&r);
         consider_sizes(&r);
     }

@@ -17,8 +17,11 @@ typedef enum {
     LH_RELIEF_PIPELINE,
     LH_RELIEF_LOSS, /* another loss, or the same in chunks */
     LH_RELIEF_TILES,
-    LH_RELIEF_BOTH, /* maximum recomputation and sharding */
-    LH_RELIEF_ALL,  /* and the loss in chunks */
+    LH_RELIEF_MODULES, /* recomputed */
+    LH_RELIEF_OFFLOAD,
+    LH_RELIEF_TYPES, /* of the optimizer's states */
+    LH_RELIEF_BOTH,  /* maximum recomputation and sharding */
+    LH_RELIEF_ALL,   /* and the loss in chunks */
     LH_RELIEF_GPUS,
     LH_RELIEF_KINDS
 } LhReliefKind;
