@@ -3,11 +3,10 @@
 
 #include "scenario/setup_simulate.h"
 #include "sim/lower_bound/lower_bound.h"
-#include "step/memory/offload_forms.h"
-
-#include <string.h>
 
 #define FEW_LAYERS 2
+#define OFFLOAD_LAYERS 4 /* the same, where some are offloaded */
+#define HIDDEN 64
 
 /* A step of one stage, one micro-batch and few layers, of which its setup has `scale` times as
  * many. */
@@ -16,13 +15,10 @@ typedef struct {
     LhSetupStep step;
     const LhSchedule *schedule;
     uint32_t layers;
-    double scale; /* of the layers of a stage, in all micro-batches */
+    bool equal;      /* layers cost the same */
+    double scale;    /* of the layers of a stage, in all micro-batches */
+    double of_chunk; /* layers of a chunk */
 } Small;
-
-typedef struct {
-    LhTime kernels_ps, forward_ps, backward_ps;
-    uint64_t kept_bytes; /* of a layer */
-} Times;
 
 /* Whether all layers cost the same. */
 static bool
@@ -40,8 +36,9 @@ init_small(Small *small, const LhSetup *setup, const LhSchedule *schedule)
     LhStepParams *p = &small->step.params;
 
     *small = (Small){ .setup = *setup, .step = *setup->step, .schedule = schedule };
-    small->layers =
-        has_equal_layers(&small->step.model) ? MIN(FEW_LAYERS, (uint32_t)layers) : (uint32_t)layers;
+    small->equal = has_equal_layers(&small->step.model);
+    small->layers = small->equal ? MIN(FEW_LAYERS, (uint32_t)layers) : (uint32_t)layers;
+    small->of_chunk = (double)layers / lh_step_stages(given) / lh_step_chunks(given);
     small->step.model.num_layers = small->layers;
     small->scale = (double)layers / small->layers / lh_step_stages(given) * given->micro_batches;
     p->pipeline_parallel = p->chunks = p->micro_batches = 1;
@@ -53,77 +50,76 @@ init_small(Small *small, const LhSetup *setup, const LhSchedule *schedule)
     p->packs_count = 0;
 }
 
-/* Times the step with what is turned on; false if there is none. */
-static bool
-time_of(const Small *small, const LhRemedies *r, Times *times)
+/* Longest chain of the step with what is turned on, on one rank; 0 if there is no such step.
+ * Kernels count a little apart, so that those that messages hide have an order, too. */
+static LhTime
+time_of(const Small *small, const LhRemedies *r)
 {
     LhSetup setup = small->setup;
     LhSetupStep step = small->step;
     const uint32_t rank = step.params.tensor_parallel * (step.params.module.ranks - 1);
     g_autoptr(LhProgram) program = NULL;
     g_autoptr(LhLowerBound) least = NULL;
-    LhLowerBoundTimes of;
+    LhLowerBoundTimes times;
     LhSimParams params;
 
     setup.step = &step;
     lh_remedies_apply(r, &step);
     program = lh_setup_program(&setup, small->schedule, NULL);
     if (program == NULL)
-        return false;
+        return 0;
     params = lh_setup_sim_params(&setup, program);
     least = lh_lower_bound_new(&params, NULL);
-    of = lh_lower_bound_of(least, rank, false);
-    *times = (Times){ .kernels_ps = of.sums_ps[0],
-                      .forward_ps = of.forward_ps,
-                      .backward_ps = of.sums_ps[0] - of.forward_ps,
-                      .kept_bytes = lh_step_layer_kept_bytes(program, 0) };
-    return true;
+    times = lh_lower_bound_of(least, rank, true);
+    return times.path_ps + times.sums_ps[0] / HIDDEN;
 }
 
-/* What the copies of @layers layers add: what each takes longer than a layer in its pass, and those
- * of the last layer, beside which nothing runs. */
+/* What offloading @layers layers adds: each waits for copies that take longer than the layer beside
+ * them; beside those of the last layer of a chunk nothing runs. */
 static LhTime
-offload_cost(const Small *small, const Times *plain, uint16_t layers)
+offload_cost(const Small *small, uint16_t layers)
 {
-    const double bandwidth = small->setup.topology->host_link.bandwidth;
-    const double copy_ps = (double)plain->kept_bytes / bandwidth * (double)LH_PS_PER_S;
-    const double forward_ps = (double)plain->forward_ps / small->layers;
-    const double backward_ps = (double)plain->backward_ps / small->layers;
-    const double each_ps = MAX(0, copy_ps - forward_ps) + MAX(0, copy_ps - backward_ps);
-    const double all = small->scale * small->layers;
+    static const LhRemedies none = { 0 };
+    const LhRemedies one = { .offload = 1 }, all = { .offload = LH_REMEDIES_ALL_LAYERS };
+    Small more = *small;
+    LhTime plain_ps, each_ps, last_ps;
+    double number = small->scale * small->layers;
 
+    if (small->equal)
+        more.step.model.num_layers = MAX(more.step.model.num_layers, OFFLOAD_LAYERS);
+    plain_ps = time_of(&more, &none);
+    each_ps = MAX(0, time_of(&more, &one) - plain_ps);
+    last_ps = time_of(&more, &all) - plain_ps - (LhTime)more.step.model.num_layers * each_ps;
     if (layers == LH_REMEDIES_ALL_LAYERS)
-        return (LhTime)(all * each_ps + 2 * copy_ps);
-    return (LhTime)(MIN(layers, all) * each_ps);
+        return (LhTime)(number * (double)each_ps) + MAX(0, last_ps);
+    number = MIN(number, number * layers / small->of_chunk);
+    return (LhTime)(number * (double)each_ps);
 }
 
-/* The cost of a switch with all that it needs. */
+/* The cost of a switch with all that it needs; @plain_ps: of the step without. */
 static bool
-cost_of(const Small *small, const Times *plain, const LhRemedies *adds, LhTime *cost_ps)
+cost_of(const Small *small, LhTime plain_ps, const LhRemedies *adds, LhTime *cost_ps)
 {
     LhRemedies tried = *adds;
     double scale = small->scale;
-    Times with;
+    LhTime with_ps;
 
     *cost_ps = 0;
     if (adds->offload != 0) {
-        *cost_ps = offload_cost(small, plain, adds->offload);
+        *cost_ps = offload_cost(small, adds->offload);
         return true;
     }
     if (adds->method != 0) { /* of the layers, a part is recomputed */
-        const double layers = (double)small->setup.step->model.num_layers;
-
         scale *= adds->method - 1 == LH_RECOMPUTE_EVERY ? 1.0 / adds->layers
-                                                        : MIN(1, adds->layers / layers);
+                                                        : MIN(1, adds->layers / small->of_chunk);
         tried.method = 1 + LH_RECOMPUTE_UNIFORM;
         tried.layers = 1;
     }
     if (adds->loss != 0)
         scale = small->setup.step->params.micro_batches;
-    if (!time_of(small, &tried, &with))
-        return false;
-    *cost_ps = (LhTime)(scale * (double)(with.kernels_ps - plain->kernels_ps));
-    return true;
+    with_ps = time_of(small, &tried);
+    *cost_ps = (LhTime)(scale * (double)(with_ps - plain_ps));
+    return with_ps > 0;
 }
 
 /* The strongest of the switches in @set, of which the last is. */
@@ -142,12 +138,12 @@ lh_remedy_costs(const LhSetup *setup, const LhSchedule *schedule, const LhRemedy
                 LhTime *costs_ps)
 {
     static const LhRemedies none = { 0 };
-    LhTime whole_ps[LH_REMEDY_SWITCHES_MAX] = { 0 };
+    LhTime whole_ps[LH_REMEDY_SWITCHES_MAX] = { 0 }, plain_ps;
     Small small;
-    Times plain;
 
     init_small(&small, setup, schedule);
-    if (!time_of(&small, &none, &plain))
+    plain_ps = time_of(&small, &none);
+    if (plain_ps == 0)
         return false;
     for (guint i = 0; i < menu->count; i++) {
         const LhRemedySwitch *one = &menu->switches[i];
@@ -156,7 +152,7 @@ lh_remedy_costs(const LhSetup *setup, const LhSchedule *schedule, const LhRemedy
         costs_ps[i] = 0;
         if (one->types)
             continue;
-        if (!cost_of(&small, &plain, &one->adds, &whole_ps[i]))
+        if (!cost_of(&small, plain_ps, &one->adds, &whole_ps[i]))
             return false;
         costs_ps[i] = whole_ps[i] - (below < 0 ? 0 : whole_ps[below]);
     }
@@ -168,9 +164,10 @@ lh_remedy_cost(const LhSetup *setup, const LhSchedule *schedule, const LhRemedie
                LhTime *cost_ps)
 {
     static const LhRemedies none = { 0 };
+    LhTime plain_ps;
     Small small;
-    Times plain;
 
     init_small(&small, setup, schedule);
-    return time_of(&small, &none, &plain) && cost_of(&small, &plain, r, cost_ps);
+    plain_ps = time_of(&small, &none);
+    return plain_ps > 0 && cost_of(&small, plain_ps, r, cost_ps);
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What remedies cost in time: estimates that order them, not bounds. Kernels that a remedy adds are
- * timed in a step of few layers, on one rank and without messages; copies to the host by what they
- * take longer than the layers beside them.
+ * What remedies cost in time: estimates that order them, not bounds. Each is what the longest chain
+ * of ops of one rank grows by in a step of few layers, one stage and one micro-batch.
  */
 #pragma once
 
