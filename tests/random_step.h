@@ -398,6 +398,26 @@ set_host_states(uint64_t seed, LhScenario *s)
         lh_scenario_replace(s, "overlap_cpu_optimizer_d2h_h2d", "true");
 }
 
+/* Muon, likewise; not with LoRA, fp16 or offload of
+ * the optimizer. */
+static inline void
+set_muon(uint64_t seed, LhScenario *s)
+{
+    Dice dice = { .seed = seed ^ UINT64_C(0x6d756f6e) };
+
+    if (!one_in(&dice, 4) || s->lora_rank > 0 || s->dtype == LH_DTYPE_FP16 ||
+        lh_scenario_has(s, "optimizer_cpu_offload") || lh_scenario_has(s, "offload_param"))
+        return;
+    lh_scenario_replace(s, "optimizer", "muon");
+    lh_scenario_replace(s, "exp_avg_dtype", "fp32"); /* the framework may say 8bit */
+    set_number(s, "muon_num_ns_steps", 1 + roll(&dice, 5));
+    set_choice(&dice, s, "muon_tp_mode", lh_muon_tp_mode_names, LH_MUON_TP_MODES);
+    set_choice(&dice, s, "muon_scale_mode", lh_muon_scale_mode_names, LH_MUON_SCALE_MODES);
+    set_choice(&dice, s, "muon_coefficient_type", lh_muon_coefficient_names, LH_MUON_COEFFICIENTS);
+    if (one_in(&dice, 2))
+        lh_scenario_replace(s, "muon_nesterov", "true");
+}
+
 /* Makes the step its forward pass alone. */
 static inline void
 set_prefill(Dice *dice, LhScenario *s)
@@ -411,6 +431,13 @@ set_prefill(Dice *dice, LhScenario *s)
                                                "document_distribution",
                                                "lora_rank",
                                                "lora_targets",
+                                               "optimizer",
+                                               "exp_avg_dtype",
+                                               "muon_num_ns_steps",
+                                               "muon_tp_mode",
+                                               "muon_scale_mode",
+                                               "muon_coefficient_type",
+                                               "muon_nesterov",
                                                "cpu_offloading_num_layers",
                                                "optimizer_cpu_offload",
                                                "optimizer_offload_fraction",
@@ -471,6 +498,7 @@ random_step(uint64_t seed, const char *framework, GError **error)
     set_documents(seed, s, first, sizes.linear);
     set_lora(seed, s);
     set_host_states(seed, s);
+    set_muon(seed, s);
     if (!sizes.linear && one_in(&dice, 4))
         set_prefill(&dice, s);
     return s;
