@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Kernels of Muon in fp64 against their definitions: which element of which slice goes where, norms,
- * products of every matrix, momenta with and without Nesterov's mixture, and updates.
+ * Kernels of Muon in fp64 against their definitions: which element of which slice goes where,
+ * norms, products of every matrix, momenta with and without Nesterov's mixture, and updates.
  */
 #include "base/rng.h"
 #include "kernels/cpu/kernels.h"
@@ -94,8 +94,8 @@ check_slices(LhKernelArgs a, uint32_t pieces)
         for (int pass = 0; pass < 2; pass++) {
             for (uint64_t i = 0; i < rows * columns; i++) {
                 const uint64_t row = i / columns, column = i % columns;
-                uint64_t slice, at = place_of(&a, m / a.muon.halves, m % a.muon.halves, row,
-                                              column, &slice);
+                uint64_t slice,
+                    at = place_of(&a, m / a.muon.halves, m % a.muon.halves, row, column, &slice);
                 const double want = slices[slice * a.muon.replicas * stride + at];
 
                 squares += pass == 0 ? want * want : 0;
@@ -110,8 +110,8 @@ check_slices(LhKernelArgs a, uint32_t pieces)
         for (uint64_t i = 0; i < all; i++) {
             const uint64_t m = i / (rows * columns), in = i % (rows * columns);
             const uint64_t row = in / columns, column = in % columns;
-            uint64_t slice, at = place_of(&a, m / a.muon.halves, m % a.muon.halves, row, column,
-                                          &slice);
+            uint64_t slice,
+                at = place_of(&a, m / a.muon.halves, m % a.muon.halves, row, column, &slice);
 
             if (slice == a.muon.slice)
                 ck_assert_double_eq_tol(
@@ -167,8 +167,7 @@ START_TEST(steps_are_polynomials)
 
         call("muon_gram", a, (LhView[3]){ view(x, all, 1), view(gram, grams, 1) });
         call("muon_square", a, (LhView[3]){ view(gram, grams, 1), view(p, grams, 1) });
-        call("muon_step", a,
-             (LhView[3]){ view(p, grams, 1), view(x, all, 1), view(y, all, 1) });
+        call("muon_step", a, (LhView[3]){ view(p, grams, 1), view(x, all, 1), view(y, all, 1) });
         for (uint64_t i = 0; i < s.matrices * r; i++) {
             const uint64_t m = i / r, row = i % r;
 

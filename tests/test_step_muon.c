@@ -27,7 +27,11 @@
 /* Whole batches of matrices and rests of them, all kinds of weights, shared key-value heads. */
 static const TinyStep different[] = {
     { .schedule = "zigzag", .muon = MUON(.nesterov = true) },
-    { .schedule = "zigzag", .data = 3, .groups = 2, .micro_batches = 2, .muon = MUON(.nesterov = false) },
+    { .schedule = "zigzag",
+      .data = 3,
+      .groups = 2,
+      .micro_batches = 2,
+      .muon = MUON(.nesterov = false) },
     { .schedule = "ring", .tensor = 4, .groups = 2, .context = 2, .muon = MUON(.nesterov = false) },
     { .schedule = "ring", .tensor = 4, .groups = 2, .muon = MUON(.tp_mode = LH_MUON_BLOCKWISE) },
     { .schedule = "zigzag",
@@ -180,10 +184,10 @@ call_omitting(void *data, uint32_t rank, const LhOp *op, const LhPlaceOfWork *at
 
 START_TEST(omissions_are_beyond_the_gates)
 {
-    static const char *const kernels[] = { "muon_momentum", "muon_join",  "muon_gram",
-                                           "muon_square",   "muon_step",  "muon_split",
-                                           "muon_update",   "muon_momentum16",
-                                           "muon_update_direct" };
+    static const char *const kernels[] = {
+        "muon_momentum", "muon_join",   "muon_gram",       "muon_square",       "muon_step",
+        "muon_split",    "muon_update", "muon_momentum16", "muon_update_direct"
+    };
 
     for (unsigned i = 0; i < G_N_ELEMENTS(kernels); i++) {
         const bool other = i >= 7; /* kernels of other types of states */
@@ -195,8 +199,8 @@ START_TEST(omissions_are_beyond_the_gates)
                                 .shard = (LhShard)(i % LH_SHARDS),
                                 .muon = MUON(.nesterov = true),
                                 .behaviour = { .no_master = other,
-                                               .moments = other ? LH_MOMENTS_16BIT
-                                                                : LH_MOMENTS_FP32 } };
+                                               .moments =
+                                                   other ? LH_MOMENTS_16BIT : LH_MOMENTS_FP32 } };
         g_auto(LhErrorReport) report = { 0 };
 
         if (!test_takes_of(i, 5))
@@ -258,10 +262,9 @@ START_TEST(states_and_flops_are_counted)
 
     for (unsigned shard = 0; shard < LH_SHARDS; shard++) {
         const uint64_t pieces = shard == LH_SHARD_DDP ? 1 : 2;
-        TinyStep tiny = { .schedule = "zigzag",
-                          .data = 2,
-                          .layers = (uint32_t)layers,
-                          .shard = (LhShard)shard };
+        TinyStep tiny = {
+            .schedule = "zigzag", .data = 2, .layers = (uint32_t)layers, .shard = (LhShard)shard
+        };
         g_autoptr(LhProgram) adam = program_of(&tiny), program = NULL;
         uint64_t more = 0;
 

@@ -326,8 +326,8 @@ compare_weights(Comparison *c, const LhSlot *slot, const LhStepContents *at,
         error = lh_step_bounds_apart((LhStepBounds){ found - before, found - before }, moved);
         sums->error2 += error * error;
         sums->size2 += moved.low * moved.low;
-        sums->unit2 += u * u * (before * before + ADAM_ROUNDINGS * moved.low * moved.low) +
-                       of->update_unit2;
+        sums->unit2 +=
+            u * u * (before * before + ADAM_ROUNDINGS * moved.low * moved.low) + of->update_unit2;
         if (slot->dtype != LH_DTYPE_FP32 || is_of_muon(c, at->state.weight))
             continue;
         error = found - t->value[whole];
@@ -494,9 +494,9 @@ make_moments(Comparison *c)
                 .low = rounded ? nobodys(count) : NULL,
                 .high = rounded ? nobodys(count) : NULL,
             };
-            c->parameters +=
-                is_trained(c, (LhStepWeight)w) && !is_of_muon(c, (LhStepWeight)w) ? (double)count
-                                                                                  : 0;
+            c->parameters += is_trained(c, (LhStepWeight)w) && !is_of_muon(c, (LhStepWeight)w)
+                                 ? (double)count
+                                 : 0;
         }
     }
 }
@@ -509,8 +509,7 @@ make_updates(const Comparison *c)
         for (unsigned w = 0; w < LH_STEP_W_LAYER; w++) {
             Moments *m = moments_of(c, (LhStepWeight)w, layer);
 
-            if (is_of_muon(c, (LhStepWeight)w) &&
-                reference_of(c, (LhStepWeight)w, layer)->rows > 0)
+            if (is_of_muon(c, (LhStepWeight)w) && reference_of(c, (LhStepWeight)w, layer)->rows > 0)
                 m->update_unit2 = lh_step_muon_update(c->n, (LhStepWeight)w, layer, m->first);
         }
     }

@@ -27,8 +27,7 @@ lh_step_model_muon(const LhProgram *program, double (*coefficients)[3])
     }
     return (LhModelMuon){ .steps = muon->steps,
                           .coefficients = (const double(*)[3])coefficients,
-                          .slices =
-                              muon->tp_mode == LH_MUON_BLOCKWISE ? p->tensor_parallel : 1,
+                          .slices = muon->tp_mode == LH_MUON_BLOCKWISE ? p->tensor_parallel : 1,
                           .scale = scales[muon->scale_mode],
                           .momentum = muon->momentum,
                           .mixture = lh_muon_mixture(muon),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Muon in an executed step: what the reference needs to know of it, and the update that the momentum
- * found should have made.
+ * Muon in an executed step: what the reference needs to know of it, and the update that the
+ * momentum found should have made.
  */
 #pragma once
 

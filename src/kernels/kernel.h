@@ -100,9 +100,9 @@ typedef struct {
 
 /* Result of a product of LH_ARGS_PRODUCT, then of LH_ARGS_MUON. */
 typedef enum {
-    LH_PRODUCT_Y,  /* m x n, sums over k */
-    LH_PRODUCT_DX, /* m x k, over n */
-    LH_PRODUCT_DW, /* k x n, over m */
+    LH_PRODUCT_Y,          /* m x n, sums over k */
+    LH_PRODUCT_DX,         /* m x k, over n */
+    LH_PRODUCT_DW,         /* k x n, over m */
     LH_PRODUCT_GRAM,       /* of a matrix with at most as many rows as columns: rows x rows */
     LH_PRODUCT_SQUARE,     /* of that result */
     LH_PRODUCT_POLYNOMIAL, /* of that result and the matrix */

@@ -67,8 +67,8 @@ OPTIMIZER(muon_momentum16, "the same with a momentum of the weights' type", mome
           momentum_elements, LH_OF_WEIGHTS("gradient", READ, GRADIENT),
           LH_FP32("norm", READ, NUMBERS), LH_NARROW("momentum", UPDATE, MOMENTS),
           LH_NARROW("update", WRITE, GRADIENT))
-OPTIMIZER(muon_update, "adds an orthogonal update to fp32 master weights; w = rounded", update_flops,
-          update_elements, UPDATE_OF, LH_FP32("master", UPDATE, MASTER),
+OPTIMIZER(muon_update, "adds an orthogonal update to fp32 master weights; w = rounded",
+          update_flops, update_elements, UPDATE_OF, LH_FP32("master", UPDATE, MASTER),
           LH_OF_WEIGHTS("w", WRITE, WEIGHT))
 OPTIMIZER(muon_update_direct, "adds an orthogonal update to weights of any type, rounded to it",
           update_flops, update_elements, UPDATE_OF, LH_NARROW("w", UPDATE, WEIGHT))
@@ -99,7 +99,8 @@ gram_elements(const LhKernelArgs *a)
 static uint64_t
 join_elements(const LhKernelArgs *a, unsigned operand)
 {
-    return operand == 0 ? (a->muon.slices > 1 ? a->muon.slices : 1) * slice_elements(a) : whole_elements(a);
+    return operand == 0 ? (a->muon.slices > 1 ? a->muon.slices : 1) * slice_elements(a)
+                        : whole_elements(a);
 }
 
 static uint64_t

@@ -34,8 +34,8 @@ blocks_of(const LhModelShape *s, LhModelWeight weight, uint32_t layer, uint64_t 
 {
     const bool expert = weight == LH_MODEL_EXPERT_UP || weight == LH_MODEL_EXPERT_DOWN;
     const bool up = weight == LH_MODEL_UP || weight == LH_MODEL_EXPERT_UP;
-    const bool down = weight == LH_MODEL_OUT || weight == LH_MODEL_DOWN ||
-                      weight == LH_MODEL_EXPERT_DOWN;
+    const bool down =
+        weight == LH_MODEL_OUT || weight == LH_MODEL_DOWN || weight == LH_MODEL_EXPERT_DOWN;
     uint64_t slices = weight == LH_MODEL_ROUTER ? 1 : s->muon.slices;
     Blocks b = { .bands = expert ? s->experts : 1,
                  .stacks = weight == LH_MODEL_KV || (up && s->gated_mlp) ? 2 : 1,
@@ -153,7 +153,7 @@ lh_model_muon_update(const LhModelShape *s, LhModelWeight weight, uint32_t layer
 {
     const LhModelTensor t = lh_model_weight_shape(s, weight, layer);
     const Blocks b = blocks_of(s, weight, layer, t.rows, t.columns);
-    g_autofree double *block = g_new(double, MAX(b.rows *b.columns, 1));
+    g_autofree double *block = g_new(double, MAX(b.rows * b.columns, 1));
     Noise n = { .noise = noise };
 
     memcpy(update, direction, t.rows * t.columns * sizeof(double));

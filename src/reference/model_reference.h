@@ -79,9 +79,9 @@ typedef enum {
 
 /* Muon updates the matrices of layers; AdamW the other weights. */
 typedef struct {
-    uint32_t steps;                   /* of Newton-Schulz; 0: no Muon */
-    const double (*coefficients)[3];  /* [steps]; borrowed */
-    uint32_t slices;                  /* of a matrix, orthogonalised apart; 1: none */
+    uint32_t steps;                  /* of Newton-Schulz; 0: no Muon */
+    const double (*coefficients)[3]; /* [steps]; borrowed */
+    uint32_t slices;                 /* of a matrix, orthogonalised apart; 1: none */
     LhModelMuonScale scale;
     double momentum, mixture, extra_scale; /* mixture: share of the momentum in the update */
 } LhModelMuon;

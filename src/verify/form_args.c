@@ -188,7 +188,8 @@ check_moments(LhProof *proof, uint32_t g)
     return true;
 }
 
-/* Checks that blocks and slices of a weight divide it evenly, and that slices are of whole parts. */
+/* Checks that blocks and slices of a weight divide it evenly, and that slices are of whole parts.
+ */
 static bool
 check_muon(LhProof *proof, uint32_t g)
 {

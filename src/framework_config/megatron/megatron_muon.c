@@ -85,7 +85,9 @@ lh_config_megatron_take_optimizer(LhConfig *c, GError **error)
     if (strcmp(name, "muon") == 0 || strcmp(name, "dist_muon") == 0)
         return take_muon(c, entry, error);
     if (strcmp(name, "adam") != 0)
-        lh_config_note(c, entry, "not modelled: optimizer %.40s: the optimizer has the states of "
-                                 "Adam", name);
+        lh_config_note(c, entry,
+                       "not modelled: optimizer %.40s: the optimizer has the states of "
+                       "Adam",
+                       name);
     return true;
 }

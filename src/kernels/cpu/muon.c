@@ -359,7 +359,8 @@ multiply(const LhCall *call, const LhProductShape *s, const Product *p, Gemm gem
                               .width = s->columns,
                               .storage = exact ? LH_STORAGE_FP64 : LH_STORAGE_FP32 };
     if (!lh_matrix_flat(&left, call, 0, rows, s->depth) ||
-        !lh_matrix_flat(&operands[1], call, p->right, rows, p->transposed ? s->depth : s->columns) ||
+        !lh_matrix_flat(&operands[1], call, p->right, rows,
+                        p->transposed ? s->depth : s->columns) ||
         !lh_matrix_flat(&operands[2], call, p->result, rows, s->columns))
         return LH_STATUS_UNSUPPORTED;
     for (uint64_t i = 0; i < s->matrices; i++) {

@@ -5,8 +5,9 @@ static bool
 refuse_options(const LhScenario *s, GError **error)
 {
     static const char *const fields[] = {
-        "muon_num_ns_steps", "muon_tp_mode",            "muon_momentum",         "muon_nesterov",
-        "muon_scale_mode",   "muon_extra_scale_factor", "muon_coefficient_type",
+        "muon_num_ns_steps",     "muon_tp_mode",    "muon_momentum",
+        "muon_nesterov",         "muon_scale_mode", "muon_extra_scale_factor",
+        "muon_coefficient_type",
     };
 
     for (gsize i = 0; i < G_N_ELEMENTS(fields); i++) {

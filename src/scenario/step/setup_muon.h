@@ -33,12 +33,11 @@ bool lh_setup_muon(const LhScenario *scenario, LhStepParams *params, GError **er
         LH_MUON_FIELD(muon_nesterov, BOOL,                                                         \
                       .description = "Muon's update is a mixture of momentum and gradient "        \
                                      "(Nesterov), not the momentum alone."),                       \
-        LH_MUON_FIELD(muon_scale_mode, CHOICE, .absent = "spectral",                               \
-                      .choices = lh_muon_scale_mode_names,                                         \
-                      .description =                                                               \
-                          "Factor of Muon's update of a matrix from `in` to `out` features: "      \
-                          "sqrt(max(out, in)) (spectral, default), sqrt(out / in) "                \
-                          "(unit_rms_norm) or sqrt(max(1, out / in)) (shape_scaling)."),           \
+        LH_MUON_FIELD(                                                                             \
+            muon_scale_mode, CHOICE, .absent = "spectral", .choices = lh_muon_scale_mode_names,    \
+            .description = "Factor of Muon's update of a matrix from `in` to `out` features: "     \
+                           "sqrt(max(out, in)) (spectral, default), sqrt(out / in) "               \
+                           "(unit_rms_norm) or sqrt(max(1, out / in)) (shape_scaling)."),          \
         LH_MUON_FIELD(muon_extra_scale_factor, DOUBLE, .absent = "1", .min = 1e-9, .max = 1e9,     \
                       .description = "Further factor of Muon's updates, such as Moonlight's 0.2; " \
                                      "default 1."),                                                \

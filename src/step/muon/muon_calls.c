@@ -115,8 +115,7 @@ lh_muon_shape(const LhStepPlan *plan, const LhStepTensor *tensor)
     case LH_STEP_OF_MUON_WHOLE:
         return shape_of(plan, LH_CATEGORY_WORKING, 1, args.muon.rows * args.muon.width);
     default:
-        return shape_of(plan, LH_CATEGORY_WORKING, 1,
-                        matrix.matrices * matrix.rows * matrix.rows);
+        return shape_of(plan, LH_CATEGORY_WORKING, 1, matrix.matrices * matrix.rows * matrix.rows);
     }
 }
 
@@ -157,9 +156,8 @@ add_momentum(const Muon *m, LhStepHeld w, LhStepUse update)
     args.optimizer.beta1 = plan->params.muon.momentum;
     args.optimizer.beta2 = lh_muon_mixture(&plan->params.muon);
     args.optimizer.clip = plan->params.behaviour.clip;
-    call->kernel = plan->params.behaviour.moments == LH_MOMENTS_16BIT
-                       ? LH_KERNEL_ID_muon_momentum16
-                       : LH_KERNEL_ID_muon_momentum;
+    call->kernel = plan->params.behaviour.moments == LH_MOMENTS_16BIT ? LH_KERNEL_ID_muon_momentum16
+                                                                      : LH_KERNEL_ID_muon_momentum;
     lh_step_set_args(m->r, call, &args);
     lh_step_add_use(m->r, call, m->gradient(m->r, w));
     lh_step_add_use(m->r, call, reading(lh_step_staying(m->r, LH_STEP_OF_NORM), 0, 1));
@@ -173,8 +171,7 @@ add_update(const Muon *m, LhStepHeld w, LhStepUse update)
     const LhStepPlan *plan = m->r->plan;
     const bool master = lh_step_has_master(plan), sharded = lh_step_is_sharded(plan);
     LhKernelArgs args = optimizer_args(m, w);
-    LhStepUse weight =
-        state(m, sharded ? LH_STEP_OF_WEIGHT_SHARD : LH_STEP_OF_WEIGHT, w, !master);
+    LhStepUse weight = state(m, sharded ? LH_STEP_OF_WEIGHT_SHARD : LH_STEP_OF_WEIGHT, w, !master);
     LhStepCall *call =
         lh_step_add_call(m->r, LH_STEP_CALL_COMPUTE, LH_STEP_STREAM_COMPUTE, w.layer);
 
@@ -246,8 +243,7 @@ static void
 add_kernel(const Muon *m, const LhMuonBatch *batch, LhKernelId kernel, const LhKernelArgs *args,
            const LhStepUse uses[3])
 {
-    LhStepCall *call =
-        add_owners_call(m, LH_STEP_CALL_COMPUTE, LH_STEP_STREAM_COMPUTE, batch);
+    LhStepCall *call = add_owners_call(m, LH_STEP_CALL_COMPUTE, LH_STEP_STREAM_COMPUTE, batch);
 
     call->kernel = kernel;
     lh_step_set_args(m->r, call, args);
@@ -259,8 +255,7 @@ add_kernel(const Muon *m, const LhMuonBatch *batch, LhKernelId kernel, const LhK
 static uint32_t
 add_step(const Muon *m, const LhMuonBatch *batch, uint32_t step, uint32_t x)
 {
-    const LhKernelArgs args =
-        lh_muon_step_args(m->r->plan, batch->weight, batch->layer, step);
+    const LhKernelArgs args = lh_muon_step_args(m->r->plan, batch->weight, batch->layer, step);
     const uint32_t a = add_tensor(m, LH_STEP_OF_MUON_GRAM, batch);
     const uint32_t p = add_tensor(m, LH_STEP_OF_MUON_POLYNOMIAL, batch);
     const uint32_t y = add_tensor(m, LH_STEP_OF_MUON_WHOLE, batch);
@@ -284,8 +279,7 @@ orthogonalise(const Muon *m, const Flight *flight)
     const LhStepUse slices = gather_slices(m, flight);
     uint32_t x = add_tensor(m, LH_STEP_OF_MUON_WHOLE, batch), slice, back;
 
-    add_kernel(m, batch, LH_KERNEL_ID_muon_join, &args,
-               (LhStepUse[3]){ slices, writing(x, 0, 1) });
+    add_kernel(m, batch, LH_KERNEL_ID_muon_join, &args, (LhStepUse[3]){ slices, writing(x, 0, 1) });
     for (uint32_t i = 0; i < m->r->plan->params.muon.steps; i++)
         x = add_step(m, batch, i, x);
     slice = add_tensor(m, LH_STEP_OF_MUON_SLICE, batch);

@@ -93,10 +93,9 @@ add_flops(const LhStepPlan *plan, LhStepWeight weight, const Shape *shape, uint3
           uint64_t *sum)
 {
     const LhStepMatrix m = lh_step_matrix(plan, weight, shape->layer);
-    const uint64_t cuts =
-        is_whole(plan, &m) ? plan->params.tensor_parallel / m.replicas : 1;
-    const bool down = weight == LH_STEP_W_OUT || weight == LH_STEP_W_DOWN ||
-                      weight == LH_STEP_W_EXPERT_DOWN;
+    const uint64_t cuts = is_whole(plan, &m) ? plan->params.tensor_parallel / m.replicas : 1;
+    const bool down =
+        weight == LH_STEP_W_OUT || weight == LH_STEP_W_DOWN || weight == LH_STEP_W_EXPERT_DOWN;
     const bool up = weight == LH_STEP_W_UP || weight == LH_STEP_W_EXPERT_UP;
     const uint64_t pairs = weight == LH_STEP_W_KV || (up && plan->model.gated_mlp) ? 2 : 1;
     const uint64_t in = m.rows / MAX(m.experts, 1) * (down ? cuts : 1);
@@ -114,8 +113,8 @@ add_tensor_sent(const LhStepPlan *plan, LhStepWeight weight, const Shape *shape,
     const LhStepMatrix m = lh_step_matrix(plan, weight, shape->layer);
 
     if (is_whole(plan, &m))
-        *sum += own_count(plan, shape, rank) * (plan->params.tensor_parallel - 1) *
-                sharers(plan) * lh_step_piece_elements(plan, weight, shape->layer) *
+        *sum += own_count(plan, shape, rank) * (plan->params.tensor_parallel - 1) * sharers(plan) *
+                lh_step_piece_elements(plan, weight, shape->layer) *
                 lh_dtype_bytes(plan->params.module.attention.dtype);
 }
 

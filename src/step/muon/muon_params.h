@@ -8,11 +8,7 @@
 #include <stdint.h>
 
 /* What updates the matrices of layers; all other weights are always AdamW's. */
-typedef enum {
-    LH_OPTIMIZER_ADAM,
-    LH_OPTIMIZER_MUON,
-    LH_OPTIMIZERS
-} LhOptimizer;
+typedef enum { LH_OPTIMIZER_ADAM, LH_OPTIMIZER_MUON, LH_OPTIMIZERS } LhOptimizer;
 
 /* What is orthogonalised of a matrix that tensor-parallel ranks share. */
 typedef enum {

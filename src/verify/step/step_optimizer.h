@@ -9,9 +9,9 @@
 bool lh_step_optimizer_has(const LhOp *op);
 void lh_step_optimizer_apply(LhStepValues *v, uint32_t op);
 
-/* For step_muon.c. Each is false with a finding. The complete gradient of a piece, in a call for it;
- * whether operand @operand is the norm of all gradients; moves a state of the weight of @of to its
- * value after the step. */
+/* For step_muon.c. Each is false with a finding. The complete gradient of a piece, in a call for
+ * it; whether operand @operand is the norm of all gradients; moves a state of the weight of @of to
+ * its value after the step. */
 bool lh_step_optimizer_takes_gradient(LhStepValues *values, uint32_t op, LhValue *gradient);
 bool lh_step_optimizer_has_norm(LhStepValues *values, uint32_t op, uint32_t operand);
 bool lh_step_optimizer_raises(LhStepValues *values, uint32_t op, uint32_t operand, LhValueKind kind,
