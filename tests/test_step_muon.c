@@ -6,6 +6,7 @@
 #include "execute/execute.h"
 #include "execute/step_compare.h"
 #include "execute/step_numerics.h"
+#include "recording.h"
 #include "run_tests.h"
 #include "share.h"
 #include "step/formulas.h"
@@ -117,6 +118,102 @@ START_TEST(steps_are_proven)
             continue;
         program = program_of(&tiny);
         ck_assert_msg(is_proven(program), "step %u", k);
+    }
+}
+END_TEST
+
+/* Whether a finding of @program has @message. */
+static bool
+finds(const LhProgram *program, const char *message)
+{
+    g_autoptr(LhVerdict) verdict = lh_verify(program);
+    bool found = false;
+
+    for (guint i = 0; i < verdict->findings->len; i++)
+        found |= strstr(g_array_index(verdict->findings, LhFinding, i).message, message) != NULL;
+    return found;
+}
+
+/* Exchanges the places of the updates of two layers on one rank, so that two matrices each have a
+ * piece of the other one. */
+START_TEST(a_piece_of_another_matrix_is_found)
+{
+    const TinyStep tiny = { .schedule = "zigzag",
+                            .data = 3,
+                            .layers = 3,
+                            .shard = LH_SHARD_ZERO2,
+                            .muon = MUON(.nesterov = false) };
+
+    for (uint32_t rank = 0; rank < 3; rank++) {
+        g_autoptr(LhProgram) program = program_of(&tiny);
+        Recording *recording = recording_new(program);
+        LhRegion *updates[2] = { NULL, NULL };
+
+        for (uint32_t id = 0; id < recording_count(recording, rank); id++) {
+            LhOp *op = recording_op(recording, rank, id);
+
+            if (op->kind == LH_OP_COMPUTE && op->compute.kernel == LH_KERNEL_ID_muon_momentum &&
+                op->layer < 2 && updates[op->layer] == NULL)
+                updates[op->layer] = &op->compute.regions[3];
+        }
+        ck_assert_uint_ne(updates[0]->part, updates[1]->part);
+        updates[0]->part ^= updates[1]->part;
+        updates[1]->part ^= updates[0]->part;
+        updates[0]->part ^= updates[1]->part;
+        /* the first piece decides which matrix it is, and the label is another one's */
+        ck_assert_msg(
+            finds(&recording->program, rank == 0 ? "is called for, or labelled with, other matrices"
+                                                 : "its operand slices; needed: the update of"),
+            "rank %u", rank);
+        recording_free(recording);
+    }
+}
+END_TEST
+
+/* Programs that are consistent, but not of the optimizer that the step's parameters say. */
+START_TEST(other_optimizers_are_found)
+{
+    const TinyStep muon = { .schedule = "zigzag", .muon = MUON(.nesterov = false) };
+    const TinyStep adam = { .schedule = "zigzag" };
+    g_autoptr(LhProgram) more = program_of(&muon), none = program_of(&muon);
+    g_autoptr(LhProgram) by_adam = program_of(&adam);
+
+    ((LhStepParams *)lh_step_params(more))->muon.steps++;
+    ck_assert(finds(more, "needed: whole matrices after all Newton-Schulz steps"));
+    ((LhStepParams *)lh_step_params(none))->muon.optimizer = LH_OPTIMIZER_ADAM;
+    ck_assert(finds(none, "works on a weight that Muon does not update"));
+    ((LhStepParams *)lh_step_params(by_adam))->muon = muon.muon;
+    ck_assert(finds(by_adam, "by AdamW, which is Muon's"));
+}
+END_TEST
+
+START_TEST(coefficients_are_those_published)
+{
+    static const double last[LH_MUON_COEFFICIENTS][3] = {
+        [LH_MUON_QUINTIC] = { 3.9505, -6.3029, 2.6377 }, /* the second again */
+        [LH_MUON_SIMPLE] = { 3.4445, -4.7750, 2.0315 },
+        [LH_MUON_POLAR_EXPRESS] = { 1.8564, -1.2132, 0.3568 },
+    };
+
+    for (unsigned i = 0; i < LH_MUON_COEFFICIENTS; i++) {
+        const TinyStep tiny = { .schedule = "zigzag",
+                                .muon = { .optimizer = LH_OPTIMIZER_MUON,
+                                          .steps = 7,
+                                          .momentum = 0.9,
+                                          .extra_scale = 1,
+                                          .coefficients = (uint8_t)i } };
+        g_autoptr(LhProgram) program = program_of(&tiny);
+        Recording *recording = recording_new(program);
+        const LhKernelArgs *a = NULL;
+
+        for (uint32_t id = 0; id < recording_count(recording, 0); id++) {
+            const LhOp *op = recording_op(recording, 0, id);
+
+            if (op->kind == LH_OP_COMPUTE && op->compute.kernel == LH_KERNEL_ID_muon_step)
+                a = &op->compute.args;
+        }
+        ck_assert(a->muon.a == last[i][0] && a->muon.b == last[i][1] && a->muon.c == last[i][2]);
+        recording_free(recording);
     }
 }
 END_TEST
@@ -356,6 +453,7 @@ START_TEST(tiny_matrices_are_refused)
 }
 END_TEST
 
-LH_TEST_MAIN("step_muon", steps_are_proven, runs_equal_fp64, omissions_are_beyond_the_gates,
-             momenta_are_carried_on, states_and_flops_are_counted, options_are_read_or_refused,
-             tiny_matrices_are_refused)
+LH_TEST_MAIN("step_muon", steps_are_proven, a_piece_of_another_matrix_is_found,
+             other_optimizers_are_found, coefficients_are_those_published, runs_equal_fp64,
+             omissions_are_beyond_the_gates, momenta_are_carried_on, states_and_flops_are_counted,
+             options_are_read_or_refused, tiny_matrices_are_refused)

@@ -14,12 +14,11 @@
 
 /* ---- passes over the parameters of a shard ---- */
 
-enum { GRADIENT, NORM };
-
+/* Operand 1 is the norm. */
 static uint64_t
 momentum_elements(const LhKernelArgs *a, unsigned operand)
 {
-    return operand == NORM ? 1 : a->optimizer.count;
+    return operand == 1 ? 1 : a->optimizer.count;
 }
 
 static uint64_t

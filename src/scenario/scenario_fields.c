@@ -457,7 +457,6 @@ static const LhField own_fields[] = {
       .description = "Micro-batches per data-parallel rank and step; default 1." },
     LH_STEP_MEMORY_FIELDS,
     LH_LORA_FIELDS,
-    LH_MUON_FIELDS,
     LH_OFFLOAD_FIELDS,
     { .name = "pad",
       .category = LH_ABOUT_PARALLELISM,

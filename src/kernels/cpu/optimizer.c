@@ -4,7 +4,6 @@
  */
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/kernels.h"
-#include "kernels/cpu/quantise.h"
 #include "kernels/sizes.h"
 
 #include <math.h>
@@ -38,6 +37,67 @@ grad_norm(const LhCall *call)
     lh_matrix_put(&norm, 0, 0, sum);
     return LH_STATUS_OK;
 }
+
+/* ---- 8-bit moments, as kernels/sizes.h defines them ---- */
+
+/* A scale is rounded to fp32 before codes are computed with it. */
+#define CODE_FIRST 127.0  /* largest code of a first moment */
+#define CODE_SECOND 255.0 /* and of the root of a second one */
+
+static void
+read_first_codes(const int8_t *codes, float scale, uint64_t count, double *m)
+{
+    for (uint64_t i = 0; i < count; i++)
+        m[i] = codes[i] * (double)scale;
+}
+
+static void
+read_second_codes(const uint8_t *codes, float scale, uint64_t count, double *v)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        const double root = codes[i] * (double)scale;
+
+        v[i] = root * root;
+    }
+}
+
+/* The nearest code, of which there are none beyond @largest. */
+static double
+code_of(double value, float scale, double largest)
+{
+    return scale > 0 ? fmax(fmin(nearbyint(value / (double)scale), largest), -largest) : 0;
+}
+
+/* Both return the scale of the block. */
+static float
+write_first_codes(const double *m, uint64_t count, int8_t *codes)
+{
+    double largest = 0;
+    float scale;
+
+    for (uint64_t i = 0; i < count; i++)
+        largest = fmax(largest, fabs(m[i]));
+    scale = (float)(largest / CODE_FIRST);
+    for (uint64_t i = 0; i < count; i++)
+        codes[i] = (int8_t)code_of(m[i], scale, CODE_FIRST);
+    return scale;
+}
+
+static float
+write_second_codes(const double *v, uint64_t count, uint8_t *codes)
+{
+    double largest = 0;
+    float scale;
+
+    for (uint64_t i = 0; i < count; i++)
+        largest = fmax(largest, v[i]);
+    scale = (float)(sqrt(largest) / CODE_SECOND);
+    for (uint64_t i = 0; i < count; i++)
+        codes[i] = (uint8_t)code_of(sqrt(v[i]), scale, CODE_SECOND);
+    return scale;
+}
+
+/* ---- steps ---- */
 
 /* Where a kernel has its operands. */
 typedef struct {
@@ -148,10 +208,9 @@ load_codes(const Step *s, uint64_t first, uint64_t count, double *m, double *v)
         const uint64_t block = (first + i) / LH_MOMENT_BLOCK;
         const uint64_t of_block = block_of(count - i);
 
-        lh_codes_load_first((const int8_t *)s->first.data + first + i, *scale_at(s, block, false),
-                            of_block, m + i);
-        lh_codes_load_second(s->second.data + first + i, *scale_at(s, block, true), of_block,
-                             v + i);
+        read_first_codes((const int8_t *)s->first.data + first + i, *scale_at(s, block, false),
+                         of_block, m + i);
+        read_second_codes(s->second.data + first + i, *scale_at(s, block, true), of_block, v + i);
     }
 }
 
@@ -163,9 +222,8 @@ store_codes(const Step *s, uint64_t first, uint64_t count, const double *m, cons
         const uint64_t of_block = block_of(count - i);
 
         *scale_at(s, block, false) =
-            lh_codes_store_first(m + i, of_block, (int8_t *)s->first.data + first + i);
-        *scale_at(s, block, true) =
-            lh_codes_store_second(v + i, of_block, s->second.data + first + i);
+            write_first_codes(m + i, of_block, (int8_t *)s->first.data + first + i);
+        *scale_at(s, block, true) = write_second_codes(v + i, of_block, s->second.data + first + i);
     }
 }
 

@@ -94,4 +94,4 @@
               "Tile a step's MLPs: at most so many rows of a rank at a time, each tile "           \
               "computed again in the backward pass; auto: as many rows as the model is wide. "     \
               "Default: not tiled." },                                                             \
-        LH_OPTIMIZER_FIELDS
+        LH_OPTIMIZER_FIELDS, LH_MUON_FIELDS

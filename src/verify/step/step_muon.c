@@ -288,7 +288,7 @@ apply_split(LhStepValues *v, uint32_t g)
 }
 
 static bool
-apply(LhStepValues *v, uint32_t g)
+apply_call(LhStepValues *v, uint32_t g)
 {
     switch (v->proof->ops[g].compute.kernel) {
     case LH_KERNEL_ID_muon_momentum:
@@ -312,6 +312,6 @@ apply(LhStepValues *v, uint32_t g)
 void
 lh_step_muon_apply(LhStepValues *v, uint32_t op)
 {
-    if (!apply(v, op))
+    if (!apply_call(v, op))
         lh_step_rows_write_suspect(v, op);
 }
