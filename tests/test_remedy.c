@@ -109,6 +109,24 @@ answer_at(const LhScenario *s, const GArray *sets, guint i)
     return answer_of(s, &g_array_index(sets, LhRemedies, i));
 }
 
+/* Time of the step with @r turned on in its setup. */
+static double
+time_with(const Case *c, const LhRemedies *r)
+{
+    LhSetup setup = *c->setup;
+    LhSetupStep step = *c->setup->step;
+    g_autoptr(LhProgram) program = NULL;
+    g_autoptr(LhSimResult) result = NULL;
+
+    setup.step = &step;
+    lh_remedies_apply(r, &step);
+    program = lh_setup_program(&setup, c->ladder.schedule, NULL);
+    ck_assert_ptr_nonnull(program);
+    result = lh_setup_simulate(&setup, program, NULL, NULL, NULL, NULL);
+    ck_assert_ptr_nonnull(result);
+    return (double)(result->makespan_ps + lh_step_overhead_ps(&setup)) / (double)LH_PS_PER_S;
+}
+
 /* ---- sets ---- */
 
 /* A set as options is the same step as in a setup, and its text is read back. */
@@ -130,6 +148,7 @@ START_TEST(options_are_the_same_step)
         ck_assert_msg(peak.bytes == answer.peak_bytes,
                       "%s: %" G_GUINT64_FORMAT " %" G_GUINT64_FORMAT, options, peak.bytes,
                       answer.peak_bytes);
+        ck_assert_msg(time_with(&c, r) == answer.iteration_s, "%s: another time", options);
         ck_assert_msg(options[0] == '\0' ||
                           (lh_remedies_parse(options, &again) && lh_remedies_equal(r, &again)),
                       "%s is not read back", options);
@@ -188,6 +207,33 @@ START_TEST(files_name_values_of_options)
 }
 END_TEST
 
+static bool
+offers_offload(const char *more)
+{
+    g_autofree char *members =
+        g_strconcat("\"model\": \"llama-3-8b\", \"cluster\": \"hgx-h100:1\", \"framework\": "
+                    "\"megatron-lm\", \"schedule\": [\"ring\"]",
+                    more, NULL);
+    Case c = case_of(members);
+    bool offers = false;
+    LhRemedyMenu menu;
+
+    lh_remedy_menu(c.setup, &menu);
+    for (guint i = 0; i < menu.count; i++)
+        offers = offers || menu.switches[i].adds.offload != 0;
+    case_clear(&c);
+    return offers;
+}
+
+/* Megatron-LM refuses offload with recomputation, and with pipelines. */
+START_TEST(menus_keep_to_what_frameworks_refuse)
+{
+    ck_assert(offers_offload(""));
+    ck_assert(!offers_offload(", \"checkpoint\": \"layer\""));
+    ck_assert(!offers_offload(", \"pipeline_model_parallel_size\": 2, \"num_micro_batches\": 2"));
+}
+END_TEST
+
 /* What the scenario gives is on no menu; types need sharded states where the framework says so. */
 START_TEST(menus_leave_what_is_given)
 {
@@ -235,6 +281,21 @@ random_limit(const Case *c, const GArray *sets, LhStepAnswer *answers, uint64_t 
     return least + lh_rng_bits(seed, 1, 0) % (most - least);
 }
 
+/* Whether a number of layers may be lower by one. */
+static bool
+fits_with_less(const Case *c, LhRemedies r)
+{
+    LhLadderPeak peak;
+
+    if (r.layers > 1 && r.method == 1 + LH_RECOMPUTE_BLOCK)
+        r.layers--;
+    else if (r.offload > 1 && r.offload != LH_REMEDIES_ALL_LAYERS)
+        r.offload--;
+    else
+        return false;
+    return lh_ladder_peak(&c->ladder, &r, &peak) && peak.fits;
+}
+
 /* Time lost against the best of all sets, as part of the step. Numbers of layers may make the
  * ladder better than that. */
 #define GAP_MAX 0.01
@@ -265,10 +326,10 @@ START_TEST(ladders_end_near_the_best_set)
         ck_assert(lh_ladder_climb(&c.ladder, false, &r));
         found = answer_of(c.scenario, &r);
         ck_assert_uint_le(found.peak_bytes, c.ladder.limit_bytes);
+        ck_assert(!fits_with_less(&c, r));
         if (g_getenv("LONGHAUL_TEST_GAPS") != NULL) {
             g_autofree char *by = lh_remedies_options(&r);
-            g_autofree char *than =
-                lh_remedies_options(&g_array_index(sets, LhRemedies, best));
+            g_autofree char *than = lh_remedies_options(&g_array_index(sets, LhRemedies, best));
 
             g_print("%d: %.5f, %s; best %s\n", _i, found.iteration_s / best_s - 1, by, than);
         }
@@ -568,7 +629,7 @@ END_TEST
 
 LH_TEST_MAIN_OF_LOOPS("remedy", { options_are_the_same_step, G_N_ELEMENTS(cases) },
                       { what_is_no_remedy_is_not_read, 1 }, { files_name_values_of_options, 1 },
-                      { menus_leave_what_is_given, 1 },
+                      { menus_leave_what_is_given, 1 }, { menus_keep_to_what_frameworks_refuse, 1 },
                       { ladders_end_near_the_best_set, G_N_ELEMENTS(cases) },
                       { types_come_last, 1 }, { bounds_hold_for_all_sets, G_N_ELEMENTS(questions) },
                       { plans_find_what_climbing_everywhere_finds, G_N_ELEMENTS(questions) },
