@@ -154,7 +154,7 @@ typedef struct {
     double logits_gradient_bytes;   /* held in addition to the others */
     int logits_loss;                /* LhLoss: the default of scenarios */
     uint64_t
-        logits_chunk_rows; /* of its chunks; 0: by the rule of the kind (step/memory/tiles.h) */
+        logits_chunk_rows;     /* of its chunks; 0: by the rule of the kind (step/memory/tiles.h) */
     int logits_chunk_products; /* LhStateType: of the head's products of chunks (loss chunked) */
     /* Tensor parallelism with sequence parallelism, Megatron-LM's. */
     bool tp_overlap_gather;  /* the backward pass gathers x while dgrad runs */

@@ -174,7 +174,7 @@ take_lowest_peak(void *data, guint point, const LhPlanEstimate *estimate, const 
         peaks_bytes[point] = MIN(peaks_bytes[point], known);
 }
 
-/* A point that fits with remedies. */
+/* A point that fits with remedies other than types of the optimizer's states. */
 static guint
 find_fitting_with_remedies(const LhPlanSpace *space, const guint *order, guint threads)
 {
@@ -185,7 +185,6 @@ find_fitting_with_remedies(const LhPlanSpace *space, const guint *order, guint t
         lh_plan_estimate_all(&(LhPlanEstimates){ .space = space,
                                                  .task.jobs = threads,
                                                  .least = true,
-                                                 .types = true,
                                                  .loss = loss,
                                                  .found = take_lowest_peak,
                                                  .data = peaks_bytes });
@@ -196,7 +195,7 @@ find_fitting_with_remedies(const LhPlanSpace *space, const guint *order, guint t
 
         if (peaks_bytes[order[i]] > 0 && peaks_bytes[order[i]] <= limit_bytes &&
             lh_plan_case_init(&c, space, order[i], NULL) &&
-            fits_somehow(&c, true, true, &on, &exact))
+            fits_somehow(&c, true, false, &on, &exact))
             return order[i];
     }
     return G_MAXUINT;

@@ -451,38 +451,6 @@ const LhGenerator lh_step_generator = {
 
 /* ---- forms ---- */
 
-/* Hash of a call's form. Calls of one form differ only in which of a slot's equal tensors they
- * touch, and in their waits. @first is the first micro-batch of the list. */
-static uint64_t
-form_of(const LhStepPlan *plan, const LhStepList *list, const LhStepCall *call, uint32_t first)
-{
-    const bool computes = call->does == LH_STEP_CALL_COMPUTE;
-    uint64_t hash = lh_mix(call->does, (uint64_t)call->kernel << 32 | (uint32_t)call->segment);
-
-    hash = lh_mix(hash, (uint64_t)call->collective << 32 | (uint64_t)call->group << 24 |
-                            (uint64_t)call->kind << 16 | (uint64_t)call->backward << 8 |
-                            call->replicas);
-    hash = lh_mix(hash, (uint64_t)call->owners_first << 32 | call->owners);
-    if (computes)
-        hash = lh_kernel_args_mix(hash, lh_kernels[call->kernel]->args,
-                                  &g_array_index(plan->args, LhKernelArgs, call->args));
-    for (uint32_t i = 0; i < call->uses_count; i++) {
-        const LhStepUse *use = &lh_step_uses(list, call)[i];
-        const LhStepTensor *tensor = used_tensor(list, use);
-        /* The last of equal tensors has its own form, since the slot ends there. */
-        const uint32_t instances =
-            g_array_index(plan->classes, LhStepClass, tensor->class_index).instances;
-
-        hash = lh_mix(hash, (uint64_t)tensor->class_index << 32 | (uint64_t)use->part);
-        hash = lh_mix(hash, (uint64_t)use->count << 32 | (uint64_t)use->own_piece << 3 |
-                                (uint64_t)(tensor->instance + 1 >= instances) << 2 |
-                                (uint64_t)use->gradient << 1 | (uint64_t)use->of_micro_batch);
-        if (use->of_micro_batch)
-            hash = lh_mix(hash, first + call->micro_batch);
-    }
-    return hash;
-}
-
 typedef struct {
     const LhProgram *program;
     GHashTable *seen; /* forms */
@@ -538,7 +506,7 @@ visit_call(Forms *f, const LhStepList *list, guint i, uint32_t later)
 {
     const LhStepCall *call = &g_array_index(list->calls, LhStepCall, i);
     const uint32_t micro_batch = f->micro_batch + later;
-    const uint64_t form = form_of(f->program->plan, list, call, micro_batch);
+    const uint64_t form = lh_step_call_form(f->program->plan, list, call, micro_batch);
 
     if (!g_hash_table_add(f->seen, (gpointer)(guintptr)form))
         return;

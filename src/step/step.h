@@ -20,6 +20,7 @@
  *     optimizer_calls.c  the optimizer's calls
  *     muon/              Muon: matrices, their ranks, calls
  *     sync_edges.c       what calls on different streams wait for
+ *     call_forms.c       calls that differ only in which of equal tensors they touch
  *     call_ops.c         turns calls into ops of a rank
  *     formulas.c         parameters, flops and bytes, computed from the model alone
  *     behaviour.c        behaviour of frameworks

@@ -283,3 +283,8 @@ void lh_step_order(LhStepPlan *plan);
 
 /* call_ops.c */
 extern const LhGenerator lh_step_generator;
+
+/* Hash of a call's form. Calls of one form differ only in which of a slot's equal tensors they
+ * touch, and in their waits. @first is the first micro-batch of the list. */
+uint64_t lh_step_call_form(const LhStepPlan *plan, const LhStepList *list, const LhStepCall *call,
+                           uint32_t first);

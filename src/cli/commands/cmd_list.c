@@ -408,7 +408,7 @@ static const struct {
     { "framework-values", "values of the training frameworks, with sources", list_framework_values,
       "value" },
     { "framework-remedies", "options of the training frameworks that save memory, with sources",
-      list_framework_remedies, "in its words" },
+      list_framework_remedies, "words" },
     { "topologies", "clusters", list_topologies, NULL },
     { "devices", "GPUs", list_devices, NULL },
     { "scenarios", "cases ready to compare and simulate", list_scenarios, NULL },
@@ -471,7 +471,8 @@ fill(const char *kind, LhTable *table, GError **error)
 
 typedef struct {
     const char *name, *description;
-    const char *attention, *preset, *value, *category, *commands; /* NULL: its kind has none */
+    const char *attention, *preset, *value, *words, *category,
+        *commands; /* NULL: its kind has none */
 } Entry;
 
 static const LhField entry_fields[] = {
@@ -483,6 +484,8 @@ static const LhField entry_fields[] = {
                  .description = "Fields of training systems: the default."),
     LH_FIELD_ROW(STRING, Entry, value, "value", IF_ANY,
                  .description = "Values of training systems: the value and how it is known."),
+    LH_FIELD_ROW(STRING, Entry, words, "words", IF_ANY,
+                 .description = "The framework's own words and their provenance."),
     LH_FIELD_ROW(STRING, Entry, category, "category", IF_ANY,
                  .description = "Options: section of help."),
     LH_FIELD_ROW(STRING, Entry, commands, "commands", IF_ANY,

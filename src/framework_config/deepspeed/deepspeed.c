@@ -366,8 +366,8 @@ is_offloaded(LhConfig *c, const char *device, const char *legacy, bool *offloade
 
     *offloaded = text != NULL && strcmp(text, "none") != 0;
     if (*offloaded && strcmp(text, "cpu") != 0)
-        lh_config_note(c, entry,
-                       "not modelled: offload to %.20s: host memory stands for disks", text);
+        lh_config_note(c, entry, "not modelled: offload to %.20s: host memory stands for disks",
+                       text);
     return *offloaded || read_flag(c, legacy, offloaded, error);
 }
 

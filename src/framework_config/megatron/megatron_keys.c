@@ -195,17 +195,22 @@ const LhConfigKey lh_config_megatron_keys[] = {
     LH_CONFIG_NOT("overlap-param-gather-with-optimizer-step", "false",
                   "weights are gathered after the optimizer step"),
     LH_CONFIG_NOT("fine-grained-activation-offloading", "false",
-                  "they stay on the GPU; cpu_offloading_num_layers and optimizer_cpu_offload are read"),
+                  "they stay on the GPU; cpu_offloading_num_layers and "
+                  "optimizer_cpu_offload are read"),
     LH_CONFIG_NOT("cpu-offloading-activations", "false",
-                  "they stay on the GPU; cpu_offloading_num_layers and optimizer_cpu_offload are read"),
+                  "they stay on the GPU; cpu_offloading_num_layers and "
+                  "optimizer_cpu_offload are read"),
     LH_CONFIG_NOT("cpu-offloading-weights", "false",
-                  "they stay on the GPU; cpu_offloading_num_layers and optimizer_cpu_offload are read"),
+                  "they stay on the GPU; cpu_offloading_num_layers and "
+                  "optimizer_cpu_offload are read"),
     LH_CONFIG_NOT("use-torch-optimizer-for-cpu-offload", "false",
                   "what the device updates, it updates in one fused kernel"),
     LH_CONFIG_NOT("activation-offload-fraction", "0,0.0",
-                  "they stay on the GPU; cpu_offloading_num_layers and optimizer_cpu_offload are read"),
+                  "they stay on the GPU; cpu_offloading_num_layers and "
+                  "optimizer_cpu_offload are read"),
     LH_CONFIG_NOT("offload-modules", "",
-                  "they stay on the GPU; cpu_offloading_num_layers and optimizer_cpu_offload are read"),
+                  "they stay on the GPU; cpu_offloading_num_layers and "
+                  "optimizer_cpu_offload are read"),
     LH_CONFIG_NOT("distribute-saved-activations", "false",
                   "weight gradients are computed in the order of the backward pass, and saved "
                   "activations stay in place"),
@@ -444,7 +449,8 @@ const LhConfigKey lh_config_megatron_keys[] = {
                   "saved activations stay whole on their GPU (a later version: What makes a long "
                   "step fit)"),
     LH_CONFIG_NOT("checkpoint-in-cpu", "false",
-                  "they stay on the GPU; cpu_offloading_num_layers and optimizer_cpu_offload are read"),
+                  "they stay on the GPU; cpu_offloading_num_layers and "
+                  "optimizer_cpu_offload are read"),
     LH_CONFIG_NOT("cpu-optimizer", "false",
                   "the optimizer's states stay on the GPU, unless --optimizer-cpu-offload says "
                   "otherwise"),
