@@ -42,7 +42,7 @@ update_flops(const LhKernelArgs *a)
     return 4 * a->optimizer.count;
 }
 
-#define OPTIMIZER(word, what, counted, elements, ...)                                              \
+#define MUON(word, what, counted, elements, ...)                                                   \
     LH_LAYER_BYTES(word)                                                                           \
     const LhKernel lh_kernel_##word = {                                                            \
         .name = #word,                                                                             \
@@ -58,19 +58,18 @@ update_flops(const LhKernelArgs *a)
 
 #define UPDATE_OF LH_NARROW("update", READ, GRADIENT)
 
-OPTIMIZER(muon_momentum, "momentum = average of gradients; update = its mixture with the gradient",
-          momentum_flops, momentum_elements, LH_OF_WEIGHTS("gradient", READ, GRADIENT),
-          LH_FP32("norm", READ, NUMBERS), LH_FP32("momentum", UPDATE, MOMENTS),
-          LH_NARROW("update", WRITE, GRADIENT))
-OPTIMIZER(muon_momentum16, "the same with a momentum of the weights' type", momentum_flops,
-          momentum_elements, LH_OF_WEIGHTS("gradient", READ, GRADIENT),
-          LH_FP32("norm", READ, NUMBERS), LH_NARROW("momentum", UPDATE, MOMENTS),
-          LH_NARROW("update", WRITE, GRADIENT))
-OPTIMIZER(muon_update, "adds an orthogonal update to fp32 master weights; w = rounded",
-          update_flops, update_elements, UPDATE_OF, LH_FP32("master", UPDATE, MASTER),
-          LH_OF_WEIGHTS("w", WRITE, WEIGHT))
-OPTIMIZER(muon_update_direct, "adds an orthogonal update to weights of any type, rounded to it",
-          update_flops, update_elements, UPDATE_OF, LH_NARROW("w", UPDATE, WEIGHT))
+MUON(muon_momentum, "momentum = average of gradients; update = its mixture with the gradient",
+     momentum_flops, momentum_elements, LH_OF_WEIGHTS("gradient", READ, GRADIENT),
+     LH_FP32("norm", READ, NUMBERS), LH_FP32("momentum", UPDATE, MOMENTS),
+     LH_NARROW("update", WRITE, GRADIENT))
+MUON(muon_momentum16, "the same with a momentum of the weights' type", momentum_flops,
+     momentum_elements, LH_OF_WEIGHTS("gradient", READ, GRADIENT), LH_FP32("norm", READ, NUMBERS),
+     LH_NARROW("momentum", UPDATE, MOMENTS), LH_NARROW("update", WRITE, GRADIENT))
+MUON(muon_update, "adds an orthogonal update to fp32 master weights; w = rounded", update_flops,
+     update_elements, UPDATE_OF, LH_FP32("master", UPDATE, MASTER),
+     LH_OF_WEIGHTS("w", WRITE, WEIGHT))
+MUON(muon_update_direct, "adds an orthogonal update to weights of any type, rounded to it",
+     update_flops, update_elements, UPDATE_OF, LH_NARROW("w", UPDATE, WEIGHT))
 
 /* ---- whole matrices ---- */
 

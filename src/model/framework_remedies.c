@@ -23,7 +23,7 @@ const char *const lh_remedy_option_names[] = { "loss",
         .name = #member, .type = LH_FIELD_STRING, .offset = offsetof(LhFrameworkRemedy, member),   \
         .flags = LH_FIELD_REQUIRED, .min = 1, .max = TEXT_MAX, .description = (text)               \
     }
-#define FLAG(member, text)                                                                         \
+#define REMEDY_FLAG(member, text)                                                                  \
     {                                                                                              \
         .name = #member, .type = LH_FIELD_BOOL, .offset = offsetof(LhFrameworkRemedy, member),     \
         .description = (text)                                                                      \
@@ -40,10 +40,10 @@ const LhField lh_framework_remedy_fields[] = {
                 "recomputed; of cpu_offloading_num_layers, all or layers (any number)."),
     TEXT(words, "What to write in the framework's configuration; {} stands for a number, or for "
                 "names of modules."),
-    FLAG(no_recomputation, "Whether the framework refuses it together with recomputation."),
-    FLAG(no_pipeline, "Whether the framework refuses it together with pipeline stages."),
-    FLAG(needs_recomputation, "Whether it needs whole layers to be recomputed."),
-    FLAG(needs_sharding, "Whether it needs at least the optimizer states to be sharded."),
+    REMEDY_FLAG(no_recomputation, "Whether the framework refuses it together with recomputation."),
+    REMEDY_FLAG(no_pipeline, "Whether the framework refuses it together with pipeline stages."),
+    REMEDY_FLAG(needs_recomputation, "Whether it needs whole layers to be recomputed."),
+    REMEDY_FLAG(needs_sharding, "Whether it needs at least the optimizer states to be sharded."),
     { .name = "provenance",
       .type = LH_FIELD_CHOICE,
       .offset = offsetof(LhFrameworkRemedy, origin),
