@@ -296,6 +296,7 @@ set_member(LhKernelArgs *a, LhArgsKind kind, unsigned which, uint8_t value)
         MEMBER(LH_ARGS_PRODUCT, product.experts),
         MEMBER(LH_ARGS_PRODUCT, product.layout.batch),
         MEMBER(LH_ARGS_PRODUCT, product.layout.members),
+        MEMBER(LH_ARGS_PRODUCT, product.fp32),
         MEMBER(LH_ARGS_ELEMENTS, elements.count),
         MEMBER(LH_ARGS_ELEMENTS, elements.traffic),
         MEMBER(LH_ARGS_ROWS, rows.rows),

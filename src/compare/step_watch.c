@@ -10,8 +10,10 @@ dimension_of(const LhOp *op)
 {
     const LhDimension dimension = lh_step_dimension(op);
 
-    /* Copies, and kernels on the host's CPU: the device has the step's own on the first stream. */
-    if (op->kind == LH_OP_COMPUTE && op->module == 0 && op->stream != LH_STEP_STREAM_COMPUTE)
+    /* Copies, and kernels on the host's CPU, whose stream is behind that of pipelines. */
+    if (op->kind == LH_OP_COMPUTE && op->module == 0 &&
+        (lh_kernels[op->compute.kernel]->cost == LH_COST_HOST_LINK ||
+         op->stream > LH_STEP_STREAM_PIPELINE))
         return LH_EXPOSED_OFFLOAD;
     return (uint8_t)(dimension < LH_DIMENSIONS ? (int)dimension : LH_EXPOSED_DIMENSIONS);
 }

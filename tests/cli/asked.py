@@ -128,7 +128,7 @@ OPTIONS = {"compare": {"--within": ("2x", "3x"), "--synth": (None, True), "--bud
            "plan": {"--cluster": ("dgx-a100-80g:1", "hgx-h100:1"), "--global-batch-size": ("1", "2"),
                     "--max-seq-length": None, "--min-gpus": None, "--pareto": (None, True), "--top": ("1", "2"),
                     "--days-for": ("1e12", "2e12"), "--cost-per-gpu-hour": ("1", "2"), "--watts": ("600", "700"),
-                    "--set": None}}
+                    "--fit": (None, True), "--no-remedies": (None, True), "--set": None}}
 
 
 def words_of(option, value):

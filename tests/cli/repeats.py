@@ -15,7 +15,7 @@ from random_lines import ROOT, SENSIBLE
 
 # Values of options that random lines create differently.
 VALUES = {"--schedule": ["ring", "zigzag"], "--dtype": ["bf16"], "--cluster": ["dgx-a100-80g"],
-          "--max-work": ["1s"], "--model": ["llama-7b"], "--nic-rate": ["400G"],
+          "--max-work": ["1s"], "--muon-momentum": ["0.9"], "--model": ["llama-7b"], "--nic-rate": ["400G"],
           "--nvlink-rate": ["400GB/s"], "--ranks": ["2"], "--stepfactor": ["2"]}
 REFUSED = ("takes one", "contradicts the ending of --output")
 SEVERAL = "May be repeated"

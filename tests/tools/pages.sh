@@ -30,7 +30,7 @@ for command in '' $commands; do
     if grep -q "$(printf '\033')" "$folder/help"; then
         fail "help $command: colours in a file"
     fi
-    for option in $(grep -o '^  \(-o, \)\?--[a-z-]*' "$folder/help" | grep -o '\--[a-z-]*'); do
+    for option in $(grep -o '^  \(-o, \)\?--[a-z0-9-]*' "$folder/help" | grep -o '\--[a-z0-9-]*'); do
         grep -qF -- "\\fB${option//-/\\-}\\fR" "$folder/page.1" ||
             fail "the man page of $command lacks $option"
     done

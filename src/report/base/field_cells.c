@@ -64,6 +64,9 @@ append_value(GString *out, const LhField *field, const void *at)
     case LH_FIELD_DOUBLE:
         g_string_append(out, lh_double_to_text(*(const double *)at, text));
         break;
+    case LH_FIELD_BOOL:
+        g_string_append(out, *(const bool *)at ? "yes" : "no");
+        break;
     case LH_FIELD_MEMBERS:
         append_members(out, pointer_at(at));
         break;
