@@ -19,7 +19,7 @@ static const char *const attention_names[] = { "softmax", "linear", NULL };
 #define CASE(kind, member, key, when, ...)                                                         \
     LH_FIELD_ROW(kind, LhCaseValues, member, key, when, __VA_ARGS__)
 
-static const char *const nesterov_names[] = { "no", "yes", NULL };
+static const char *const no_yes[] = { "no", "yes", NULL };
 
 const LhField lh_case_fields[] = {
     CASE(STRING, cluster, "cluster", ALWAYS, .description = "Name of the topology."),
@@ -106,7 +106,7 @@ const LhField lh_case_fields[] = {
          .description = "How Muon orthogonalises matrices that tensor-parallel ranks share."),
     CASE(DOUBLE, muon_momentum, "muon_momentum", IF_ANY, .max = 1,
          .description = "Decay rate of Muon's momentum."),
-    CASE(CHOICE, muon_nesterov, "muon_nesterov", IF_ANY, .choices = nesterov_names,
+    CASE(CHOICE, muon_nesterov, "muon_nesterov", IF_ANY, .choices = no_yes,
          .description = "Whether Muon's update mixes momentum and gradient."),
     CASE(CHOICE, muon_scale_mode, "muon_scale_mode", IF_ANY, .choices = lh_muon_scale_mode_names,
          .description = "Factor of Muon's updates, by the shape of the matrix."),
@@ -127,9 +127,10 @@ const LhField lh_case_fields[] = {
          .description = "Layers of each chunk whose activations are offloaded to the host."),
     CASE(DOUBLE, optimizer_offload_fraction, "optimizer_offload_fraction", IF_ANY, .max = 1,
          .description = "Share of the parameters whose optimizer states are in host memory."),
-    CASE(BOOL, overlap_cpu_optimizer_d2h_h2d, "overlap_cpu_optimizer_d2h_h2d", IF_ANY,
+    CASE(CHOICE, overlap_cpu_optimizer_d2h_h2d, "overlap_cpu_optimizer_d2h_h2d", IF_ANY,
+         .choices = no_yes,
          .description = "Whether their gradients and weights are copied one by one."),
-    CASE(BOOL, offload_param, "offload_param", IF_ANY,
+    CASE(CHOICE, offload_param, "offload_param", IF_ANY, .choices = no_yes,
          .description = "Whether the weights are in host memory, too."),
     CASE(UINT, lora_rank, "lora_rank", OR_NULL, .max = -1,
          .description = "Rank of LoRA's adapters; 0: all weights are trained."),
@@ -263,6 +264,7 @@ static void
 fill_step(LhCaseValues *v, const LhSetup *setup)
 {
     const LhStepParams *p = setup->step != NULL ? &setup->step->params : NULL;
+    bool offloads;
 
     v->framework = p != NULL && setup->framework != NULL ? g_strdup(setup->framework->name) : NULL;
     v->tensor_model_parallel_size = p != NULL ? p->tensor_parallel : LH_FIELD_NO_UINT;
@@ -293,11 +295,10 @@ fill_step(LhCaseValues *v, const LhSetup *setup)
     }
     if (p != NULL)
         v->cpu_offloading_num_layers = g_strdup(setup->scenario->cpu_offloading_num_layers);
-    if (p != NULL) {
-        v->optimizer_offload_fraction = p->optimizer_offload;
-        v->overlap_cpu_optimizer_d2h_h2d = p->overlap_optimizer_copies;
-        v->offload_param = p->offload_param;
-    }
+    offloads = p != NULL && p->optimizer_offload > 0;
+    v->optimizer_offload_fraction = offloads ? p->optimizer_offload : (double)NAN;
+    v->overlap_cpu_optimizer_d2h_h2d = offloads ? p->overlap_optimizer_copies : -1;
+    v->offload_param = offloads ? p->offload_param : -1;
     v->lora_rank = p != NULL ? p->lora_rank : LH_FIELD_NO_UINT;
     v->lora_targets = p != NULL && p->lora_rank > 0 ? lh_step_lora_text(p) : NULL;
 }

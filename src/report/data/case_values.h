@@ -77,9 +77,9 @@ typedef struct {
     double muon_momentum, muon_extra_scale_factor;
     uint64_t packs;
     double micro_batch_imbalance, rank_imbalance;
-    char *cpu_offloading_num_layers; /* owned; NULL: none */
-    double optimizer_offload_fraction;
-    bool overlap_cpu_optimizer_d2h_h2d, offload_param;
+    char *cpu_offloading_num_layers;   /* owned; NULL: none */
+    double optimizer_offload_fraction; /* NAN: none; then the next two are -1, else 0 or 1 */
+    int overlap_cpu_optimizer_d2h_h2d, offload_param;
     uint64_t lora_rank;
     char *lora_targets;
     int cost;
