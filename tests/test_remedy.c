@@ -536,7 +536,7 @@ START_TEST(longest_sequence_needs_what_it_says)
     LhPlanLongest longest;
 
     ck_assert(lh_plan_longest(space, &task, &longest, NULL));
-    for (guint more = 0; more < 2; more++) {
+    for (guint more = 0; more < (_i > 0 && test_is_short() ? 1 : 2); more++) {
         g_autofree char *length =
             g_strdup_printf("%" G_GUINT64_FORMAT, longest.tokens + more * longest.unit);
         g_autoptr(LhScenario) at = lh_scenario_copy(s);

@@ -377,31 +377,44 @@ fits_with(const CapacityQuestion *q, guint point, uint64_t units, LhRemedies *on
     return fits_somehow(&c, q->space->remedies, q->types, on, estimate);
 }
 
-/* Finds the longest sequence of a point by bisection, if it beats @longest. */
+/* Whether a point fits at this length, which @longest then is. */
+static bool
+is_longer(const CapacityQuestion *q, guint point, uint64_t units, LhPlanLongest *longest)
+{
+    LhPlanEstimate estimate;
+    LhRemedies on;
+
+    if (!fits_with(q, point, units, &on, &estimate))
+        return false;
+    *longest = (LhPlanLongest){
+        .tokens = units * q->unit, .unit = q->unit, .point = point, .on = on, .fits = estimate
+    };
+    return true;
+}
+
+/* Finds the longest sequence of a point by bisection, if it beats @longest. The extrapolated end
+ * may be too early, as estimates of two lengths may be of different quality. */
 static void
 try_point(const CapacityQuestion *q, const PointEnd *end, LhPlanLongest *longest)
 {
     uint64_t fits = longest->tokens / q->unit, fails = end->units_max + 1;
-    LhPlanEstimate estimate, beyond;
-    LhRemedies on, none;
+    LhPlanEstimate beyond;
+    LhRemedies none;
 
-    if (!fits_with(q, end->point, fits + 1, &on, &estimate))
+    if (!is_longer(q, end->point, fits + 1, longest))
         return;
     fits++;
-    *longest = (LhPlanLongest){
-        .tokens = fits * q->unit, .unit = q->unit, .point = end->point, .on = on, .fits = estimate
-    };
+    while (fits < fails && is_longer(q, end->point, fails, longest)) {
+        fits = fails;
+        fails *= 2;
+    }
     while (fails - fits > 1) {
         const uint64_t middle = fits + (fails - fits) / 2;
 
-        if (fits_with(q, end->point, middle, &on, &estimate)) {
+        if (is_longer(q, end->point, middle, longest))
             fits = middle;
-            longest->tokens = fits * q->unit;
-            longest->on = on;
-            longest->fits = estimate;
-        } else {
+        else
             fails = middle;
-        }
     }
     fits_with(q, end->point, fails, &none, &beyond);
     longest->beyond = beyond;
