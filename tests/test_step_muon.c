@@ -156,6 +156,7 @@ START_TEST(a_piece_of_another_matrix_is_found)
                 op->layer < 2 && updates[op->layer] == NULL)
                 updates[op->layer] = &op->compute.regions[3];
         }
+        ck_assert(updates[0] != NULL && updates[1] != NULL);
         ck_assert_uint_ne(updates[0]->part, updates[1]->part);
         updates[0]->part ^= updates[1]->part;
         updates[1]->part ^= updates[0]->part;

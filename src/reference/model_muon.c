@@ -83,8 +83,8 @@ newton_schulz(double *x, uint64_t rows, uint64_t columns, const double of[3], No
 {
     const LhMathProduct tall = { columns, rows, rows, 1 }, square = { rows, rows, rows, 1 };
     const LhMathProduct wide = { rows, rows, columns, 1 };
-    g_autofree double *gram = g_new0(double, rows *rows), *p = g_new(double, rows *rows);
-    g_autofree double *y = g_new(double, rows *columns); /* first x, transposed */
+    g_autofree double *gram = g_new0(double, rows *rows), *p = g_new0(double, rows *rows);
+    g_autofree double *y = g_new0(double, rows *columns); /* first x, transposed */
 
     for (uint64_t i = 0; i < rows * columns; i++)
         y[i % columns * rows + i / columns] = x[i];
@@ -153,7 +153,7 @@ lh_model_muon_update(const LhModelShape *s, LhModelWeight weight, uint32_t layer
 {
     const LhModelTensor t = lh_model_weight_shape(s, weight, layer);
     const Blocks b = blocks_of(s, weight, layer, t.rows, t.columns);
-    g_autofree double *block = g_new(double, MAX(b.rows * b.columns, 1));
+    g_autofree double *block = g_new0(double, MAX(b.rows * b.columns, 1));
     Noise n = { .noise = noise };
 
     memcpy(update, direction, t.rows * t.columns * sizeof(double));
