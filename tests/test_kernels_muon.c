@@ -72,6 +72,28 @@ place_of(const LhKernelArgs *a, uint64_t expert, uint64_t half, uint64_t row, ui
            column % (columns / cuts);
 }
 
+/* Elements of matrix @m are those of the slices, over their norm. */
+static void
+check_joined(const LhKernelArgs *a, uint64_t m, const double *slices, uint64_t stride,
+             const double *x)
+{
+    const uint64_t rows = a->muon.rows / a->muon.experts, columns = a->muon.width / a->muon.halves;
+    double squares = 0;
+
+    for (uint64_t i = 0; i < 2 * rows * columns; i++) {
+        const uint64_t in = i % (rows * columns), row = in / columns, column = in % columns;
+        uint64_t slice,
+            at = place_of(a, m / a->muon.halves, m % a->muon.halves, row, column, &slice);
+        const double want = slices[slice * a->muon.replicas * stride + at];
+
+        at = m * rows * columns + (rows > columns ? column * rows + row : in);
+        if (i < rows * columns)
+            squares += want * want;
+        else
+            ck_assert_double_eq_tol(x[at], want / sqrt(squares), EPSILON);
+    }
+}
+
 static void
 check_slices(LhKernelArgs a, uint32_t pieces)
 {
@@ -88,23 +110,8 @@ check_slices(LhKernelArgs a, uint32_t pieces)
                         .part_bytes = stride / pieces * sizeof(double),
                         .storage = LH_STORAGE_FP64 },
                       view(x, all, 1) });
-    for (uint64_t m = 0; m < (uint64_t)a.muon.experts * a.muon.halves; m++) {
-        double squares = 0;
-
-        for (int pass = 0; pass < 2; pass++) {
-            for (uint64_t i = 0; i < rows * columns; i++) {
-                const uint64_t row = i / columns, column = i % columns;
-                uint64_t slice,
-                    at = place_of(&a, m / a.muon.halves, m % a.muon.halves, row, column, &slice);
-                const double want = slices[slice * a.muon.replicas * stride + at];
-
-                squares += pass == 0 ? want * want : 0;
-                at = m * rows * columns + (rows > columns ? column * rows + row : i);
-                if (pass == 1)
-                    ck_assert_double_eq_tol(x[at], want / sqrt(squares), EPSILON);
-            }
-        }
-    }
+    for (uint64_t m = 0; m < (uint64_t)a.muon.experts * a.muon.halves; m++)
+        check_joined(&a, m, slices, stride, x);
     for (a.muon.slice = 0; a.muon.slice < cuts; a.muon.slice++) {
         call("muon_split", &a, (LhView[3]){ view(x, all, 1), view(out, count, pieces) });
         for (uint64_t i = 0; i < all; i++) {

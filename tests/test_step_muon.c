@@ -213,7 +213,9 @@ START_TEST(coefficients_are_those_published)
             if (op->kind == LH_OP_COMPUTE && op->compute.kernel == LH_KERNEL_ID_muon_step)
                 a = &op->compute.args;
         }
-        ck_assert(a->muon.a == last[i][0] && a->muon.b == last[i][1] && a->muon.c == last[i][2]);
+        ck_assert_ptr_nonnull(a);
+        ck_assert(a != NULL && a->muon.a == last[i][0] && a->muon.b == last[i][1] &&
+                  a->muon.c == last[i][2]);
         recording_free(recording);
     }
 }

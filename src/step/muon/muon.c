@@ -127,6 +127,7 @@ lh_muon_args(const LhStepPlan *plan, LhStepWeight weight, uint32_t layer)
     const uint32_t t = plan->params.tensor_parallel, cuts = gathers ? t / matrix.replicas : 1;
     const bool by_rows = is_cut_by_rows(weight);
     LhKernelArgs args = { 0 };
+    uint64_t of_each[2]; /* rows and columns of a matrix */
 
     args.muon.rows = matrix.rows * (by_rows ? cuts : 1);
     args.muon.width = matrix.columns * (by_rows ? 1 : cuts);
@@ -135,8 +136,9 @@ lh_muon_args(const LhStepPlan *plan, LhStepWeight weight, uint32_t layer)
     args.muon.slices = gathers ? t : 1;
     args.muon.replicas = gathers ? matrix.replicas : 1;
     args.muon.by_rows = by_rows;
-    args.muon.factor = scale_of(&plan->params.muon, (double)(args.muon.rows / args.muon.experts),
-                                (double)(args.muon.width / args.muon.halves));
+    of_each[0] = args.muon.rows / args.muon.experts;
+    of_each[1] = args.muon.width / args.muon.halves;
+    args.muon.factor = scale_of(&plan->params.muon, (double)of_each[0], (double)of_each[1]);
     return args;
 }
 
@@ -237,8 +239,9 @@ lh_muon_batches(const LhStepPlan *plan, uint32_t stage)
     uint32_t dealt = 0;
 
     for (unsigned weight = 0; weight < LH_STEP_W_LAYER; weight++) {
-        for (uint8_t variant = 0; variant < LH_STEP_KINDS; variant++) {
-            const LhMuonBatch batch = { .weight = (LhStepWeight)weight, .variant = variant };
+        for (unsigned variant = 0; variant < LH_STEP_KINDS; variant++) {
+            const LhMuonBatch batch = { .weight = (LhStepWeight)weight,
+                                        .variant = (uint8_t)variant };
 
             if (lh_muon_has(&plan->params, batch.weight))
                 add_batches(plan, stage, batch, &dealt, batches);
